@@ -1,0 +1,13 @@
+"""Give every state of the sources its own numba cache: numba itself only looks at the file of the called kernel."""
+
+import hashlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+if "numba" not in sys.modules and "NUMBA_CACHE_DIR" not in os.environ:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.joinpath("src").rglob("*.py")):
+        digest.update(path.read_bytes())
+    os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"aucforest-numba-{digest.hexdigest()[:16]}")

@@ -1,0 +1,1 @@
+"""Growing and walking one tree: arrays and scalars only, no estimators, no frames."""
