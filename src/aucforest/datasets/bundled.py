@@ -1,0 +1,156 @@
+"""The data sets that come with the package; origin and licence are in data/README.md."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from aucforest._optional import import_optional
+
+_DATA = files("aucforest.datasets") / "data"
+# Infants first: one cut tells them from the adults.
+_SEXES = ("I", "F", "M")
+_BLOCKS = ("text", "horizontal line", "picture", "vertical line", "graphic")
+
+
+def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load the abalone data: sizes and weights of 4,177 shellfish, and the number of rings of each.
+
+    The target is a count. A rare class is a condition on it: ``rings >= 18``, 3.3 % of the rows, is common.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=False
+        Give data as a pandas DataFrame and target as a Series. Needs pandas (``aucforest[frame]``).
+
+    Returns
+    -------
+    bunch : sklearn.utils.Bunch
+        - data : float64 array or DataFrame of shape (4177, 8). Column "sex" is 0 for infants, 1 for
+          females and 2 for males; in a frame it is a pandas categorical of "I", "F", "M" with these codes.
+        - target : int64 array or Series of shape (4177,), the rings, 1 to 29 (age in years: rings + 1.5).
+        - feature_names, target_names : list of str
+        - frame : DataFrame of shape (4177, 9) or None
+        - DESCR : str, the description with origin and licence
+        - filename : str
+    (data, target) : tuple
+        With ``return_X_y=True``.
+
+    Raises
+    ------
+    ImportError
+        With ``as_frame=True`` when pandas is missing.
+
+    References
+    ----------
+    Nash, Sellers, Talbot, Cawthorn, Ford: Abalone. UCI Machine Learning Repository, 1994. CC BY 4.0.
+
+    Examples
+    --------
+    >>> from aucforest.datasets import load_abalone
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> X.shape, int((rings >= 18).sum())
+    ((4177, 8), 136)
+    """
+    names, table = _read("abalone.csv", converters={0: _SEXES.index})
+    bunch = Bunch(
+        data=table[:, :-1],
+        target=table[:, -1].astype(np.int64),
+        frame=None,
+        feature_names=names[:-1],
+        target_names=names[-1:],
+        DESCR=_description("abalone"),
+        filename="abalone.csv",
+    )
+    if as_frame:
+        _use_frames(bunch, target_name="rings")
+        sex = bunch.frame["sex"].astype(int)
+        bunch.frame["sex"] = _pandas().Categorical.from_codes(sex, categories=list(_SEXES))
+        bunch.data = bunch.frame[bunch.feature_names]
+    return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load the page-blocks data: 5,472 blocks of document pages, five kinds of content, four of them rare.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=False
+        Give data as a pandas DataFrame and target as a Series. Needs pandas (``aucforest[frame]``).
+
+    Returns
+    -------
+    bunch : sklearn.utils.Bunch
+        - data : float64 array or DataFrame of shape (5472, 10), sizes in pixels, shares between 0 and 1
+        - target : int64 array or Series of shape (5472,), positions in target_names
+        - feature_names, target_names : list of str
+        - frame : DataFrame of shape (5472, 11) or None
+        - DESCR : str, the description with origin and licence
+        - filename : str
+    (data, target) : tuple
+        With ``return_X_y=True``.
+
+    Raises
+    ------
+    ImportError
+        With ``as_frame=True`` when pandas is missing.
+
+    References
+    ----------
+    Malerba: Page Blocks Classification. UCI Machine Learning Repository, 1994. CC BY 4.0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.datasets import load_page_blocks
+    >>> blocks = load_page_blocks()
+    >>> dict(zip(blocks.target_names, np.bincount(blocks.target).tolist()))
+    {'text': 4913, 'horizontal line': 329, 'picture': 28, 'vertical line': 87, 'graphic': 115}
+    """
+    names, table = _read("page_blocks.csv")
+    bunch = Bunch(
+        data=table[:, :-1],
+        target=table[:, -1].astype(np.int64) - 1,
+        frame=None,
+        feature_names=names[:-1],
+        target_names=list(_BLOCKS),
+        DESCR=_description("page_blocks"),
+        filename="page_blocks.csv",
+    )
+    if as_frame:
+        _use_frames(bunch, target_name="class")
+    return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def _read(
+    name: str, converters: Mapping[int | str, Any] | None = None
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the column names and the values of a CSV file."""
+    with (_DATA / name).open(encoding="utf-8") as lines:
+        names = lines.readline().strip().split(",")
+        return names, np.loadtxt(lines, delimiter=",", converters=converters)
+
+
+def _description(name: str) -> str:
+    """Return the section of data/README.md about one data set."""
+    sections = (_DATA / "README.md").read_text(encoding="utf-8").split("\n## ")
+    return next(section for section in sections if section.startswith(f"{name}\n"))
+
+
+def _use_frames(bunch: Bunch, target_name: str) -> None:
+    """Turn data and target of a Bunch into pandas objects."""
+    bunch.frame = _pandas().DataFrame(bunch.data, columns=bunch.feature_names)
+    bunch.frame[target_name] = bunch.target
+    bunch.data, bunch.target = bunch.frame[bunch.feature_names], bunch.frame[target_name]
+
+
+def _pandas() -> Any:
+    """Return pandas, or name the extra that brings it."""
+    return import_optional("pandas", purpose="as_frame=True", extra="frame")

@@ -1,0 +1,63 @@
+"""The bundled data: shapes, kinds and counts as their source states them."""
+
+import csv
+import sys
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from aucforest.datasets import load_abalone, load_page_blocks
+
+LOADERS = [load_abalone, load_page_blocks]
+
+
+@pytest.mark.parametrize("load", LOADERS)
+def test_the_bunch_has_what_a_scikit_learn_user_expects(load):
+    bunch = load()
+    assert set(bunch) == {"data", "target", "frame", "feature_names", "target_names", "DESCR", "filename"}
+    assert bunch.data.dtype == np.float64
+    assert bunch.target.dtype == np.int64
+    assert bunch.data.shape == (len(bunch.target), len(bunch.feature_names))
+    assert bunch.frame is None
+    assert "CC BY 4.0" in bunch.DESCR
+    assert all(f"| {name} |" in bunch.DESCR for name in bunch.feature_names)
+    X, y = load(return_X_y=True)
+    np.testing.assert_array_equal(X, bunch.data)
+    np.testing.assert_array_equal(y, bunch.target)
+
+
+@pytest.mark.parametrize("load", LOADERS)
+def test_frames_hold_the_same_values(load):
+    bunch, frames = load(), load(as_frame=True)
+    assert list(frames.data.columns) == bunch.feature_names
+    assert list(frames.frame.columns) == [*bunch.feature_names, frames.target.name]
+    np.testing.assert_array_equal(frames.target, bunch.target)
+    numeric = frames.data.apply(lambda column: column.cat.codes if column.dtype == "category" else column)
+    np.testing.assert_array_equal(numeric, bunch.data)
+    X, y = load(return_X_y=True, as_frame=True)
+    assert X.equals(frames.data)
+    assert y.equals(frames.target)
+
+
+def test_abalone_is_the_file():
+    lines = (files("aucforest.datasets") / "data" / "abalone.csv").read_text().splitlines()
+    rows = list(csv.DictReader(lines))
+    frame = load_abalone(as_frame=True).frame
+    assert frame["sex"].tolist() == [row["sex"] for row in rows]
+    assert frame["rings"].tolist() == [int(row["rings"]) for row in rows]
+    assert frame["shell_weight"].tolist() == [float(row["shell_weight"]) for row in rows]
+
+
+def test_rare_classes_have_the_published_shares():
+    rings = load_abalone().target
+    assert (rings.min(), rings.max()) == (1, 29)
+    assert round(100 * float(np.mean(rings >= 18)), 1) == 3.3
+    assert round(100 * float(np.mean(rings == 19)), 1) == 0.8
+    assert np.bincount(load_page_blocks().target).tolist() == [4913, 329, 28, 87, 115]
+
+
+def test_a_missing_pandas_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"^as_frame=True needs pandas: pip install aucforest\[frame\]$"):
+        load_abalone(as_frame=True)
