@@ -1,0 +1,133 @@
+"""The floors of the package: imports point down, never in a circle, and numba has one door."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "src"
+
+FLOORS = {
+    "_compile": 0, "_files": 0, "_optional": 0,
+    "tree": 1, "metrics": 1, "datasets": 1,
+    "losses": 2,
+    "estimators": 3, "monitoring": 3,
+    "inspection": 4, "interop": 4, "distributed": 4,
+    "cli": 5,
+    "": 6, "__main__": 6,  # aucforest/__init__.py only hands names on: nothing below may import from it
+}  # fmt: skip
+
+OPTIONAL = {"pandas", "polars", "pyarrow", "matplotlib", "typer", "rich", "lightgbm", "xgboost", "dask"}
+
+
+def module_name(path: Path, sources: Path) -> str:
+    """Return the dotted name of a source file."""
+    parts = path.relative_to(sources).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_names(path: Path, sources: Path) -> Iterator[str]:
+    """Yield every dotted name that a file imports anywhere, functions and type checking included."""
+    name = module_name(path, sources)
+    package = name if path.stem == "__init__" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), package)
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def import_graph(sources: Path) -> dict[str, set[str]]:
+    """Return the modules of aucforest and, of each, the modules of aucforest that it imports."""
+    paths = {module_name(path, sources): path for path in sorted(sources.rglob("*.py"))}
+    graph: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        imports = (imported for imported in imported_names(path, sources) if imported.startswith("aucforest"))
+        # the last part is a module, or a name defined in the module before it
+        graph[name] = {found if found in paths else found.rpartition(".")[0] for found in imports}
+    return graph
+
+
+def part(module: str) -> str:
+    """Return the first name below aucforest, such as "tree"; "" for the package itself."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def upward_imports(graph: dict[str, set[str]]) -> list[str]:
+    """Return the imports that point to a higher floor."""
+    return [
+        f"{module} (floor {FLOORS[part(module)]}) imports {target} (floor {FLOORS[part(target)]})"
+        for module, targets in graph.items()
+        for target in sorted(targets)
+        if FLOORS[part(target)] > FLOORS[part(module)]
+    ]
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return the modules, or else the packages, of one import circle; nothing when there is none."""
+    packages: dict[str, set[str]] = {}
+    for module, targets in graph.items():
+        packages.setdefault(part(module), set()).update({part(target) for target in targets} - {part(module)})
+    for edges in (graph, packages):
+        try:
+            TopologicalSorter(edges).prepare()
+        except CycleError as error:
+            return list(error.args[1])
+    return []
+
+
+def test_imports_point_down_and_not_in_a_circle():
+    graph = import_graph(SOURCES)
+    assert upward_imports(graph) == []
+    assert circle(graph) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "upward", "in_circle"),
+    [
+        ({"tree/a.py": "def f():\n    from aucforest.estimators import b", "estimators/b.py": ""}, 1, False),
+        ({"tree/a.py": "from aucforest import __version__"}, 1, False),
+        ({"tree/a.py": "from . import b", "tree/b.py": "from .a import f"}, 0, True),
+        ({"tree/a.py": "import aucforest.metrics.b", "metrics/b.py": "import aucforest.tree.c"}, 0, True),
+        ({"tree/a.py": "from aucforest.tree import f", "tree/__init__.py": "from .a import f"}, 0, True),
+        ({"tree/a.py": "import numpy", "estimators/b.py": "from aucforest.tree.a import f"}, 0, False),
+    ],
+)  # fmt: skip
+def test_the_walk_sees_what_it_should(tmp_path, files, upward, in_circle):
+    for name, text in {"__init__.py": "__version__ = '0'", **files}.items():
+        path = tmp_path / "aucforest" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    graph = import_graph(tmp_path)
+    assert len(upward_imports(graph)) == upward
+    assert bool(circle(graph)) == in_circle
+
+
+def test_numba_has_one_door():
+    users = {
+        path.name
+        for path in SOURCES.rglob("*.py")
+        if any(name.partition(".")[0] == "numba" for name in imported_names(path, SOURCES))
+    }
+    assert users == {"_compile.py"}
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
+def test_files_stay_small(folder):
+    lengths = {path.name: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
+    assert {name: length for name, length in lengths.items() if length >= 400} == {}
+
+
+def test_everything_but_the_command_line_imports_without_the_extras():
+    modules = sorted(set(import_graph(SOURCES)) - {"aucforest.cli", "aucforest.__main__"})
+    # scikit-learn itself imports pandas where it finds it, so a look at sys.modules would not tell
+    program = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL})); import {', '.join(modules)}"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
