@@ -1,0 +1,143 @@
+"""Checks of labels, scores and weights: a few cheap passes, one sentence when something is wrong."""
+
+import warnings
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+Scores = NDArray[np.floating[Any]]
+Weights = NDArray[np.float64]
+
+
+def raise_not_finite(values: NDArray[Any], name: str) -> NoReturn:
+    """Raise the ValueError that names the first value that is NaN or infinite."""
+    where = int(np.argmin(np.isfinite(values).ravel()))
+    raise ValueError(f"{name} must be finite, but value {where} is {values.ravel()[where]}")
+
+
+def check_scores(y_score: ArrayLike, *, n_dims: int = 1) -> Scores:
+    """Return scores as contiguous float32 or float64; whether they are finite is seen by the sort."""
+    scores = np.asarray(y_score)
+    if scores.dtype.kind == "O":
+        scores = scores.astype(np.float64)
+    if scores.dtype.kind not in "fiub":
+        raise TypeError(f"y_score must hold real numbers, but its dtype is {scores.dtype}")
+    if scores.ndim != n_dims:
+        raise ValueError(f"y_score must have {n_dims} dimension(s), but its shape is {scores.shape}")
+    if scores.size == 0:
+        raise ValueError(f"y_score is empty: its shape is {scores.shape}")
+    if len(scores) >= 1 << 32:
+        raise ValueError(f"y_score must have fewer than 2**32 rows, but has {len(scores)}: use AUCSketch")
+    is_single = scores.dtype.kind == "f" and scores.dtype.itemsize <= 4
+    return np.ascontiguousarray(scores, dtype=np.float32 if is_single else np.float64)
+
+
+def check_length(values: NDArray[Any], name: str, n_rows: int) -> None:
+    """Raise ValueError unless `values` has one entry a row."""
+    if values.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, but its shape is {values.shape}")
+    if values.size != n_rows:
+        raise ValueError(f"{name} has {values.size} rows, but y_score has {n_rows}")
+
+
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Weights | None:
+    """Return weights as contiguous float64, finite and not negative; None stays None."""
+    if sample_weight is None:
+        return None
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    check_length(weights, "sample_weight", n_rows)
+    if not np.isfinite(weights).all():
+        raise_not_finite(weights, "sample_weight")
+    if weights.min(initial=0.0) < 0.0:
+        where = int(np.argmin(weights))
+        raise ValueError(f"sample_weight must not be negative, but value {where} is {weights[where]}")
+    return weights
+
+
+def is_positive(y_true: ArrayLike, n_rows: int, *, pos_label: Any = None) -> NDArray[np.bool_]:
+    """Return whether each row is of the positive class: `pos_label`, or else the greater one of two labels.
+
+    A sole label counts as positive when it equals 1. The two labels are found by two comparisons of the whole
+    array, whatever its dtype: no sort, no hashing.
+    """
+    labels = np.asarray(y_true)
+    check_length(labels, "y_true", n_rows)
+    first = labels[0]
+    is_first = np.asarray(labels == first)
+    n_first = np.count_nonzero(is_first)
+    if n_first == n_rows:
+        sole_is_positive = bool(first == (1 if pos_label is None else pos_label))
+        return np.full(n_rows, sole_is_positive)
+    second = labels[np.argmin(is_first)]
+    if n_first + np.count_nonzero(labels == second) != n_rows:
+        raise ValueError("y_true must have two labels, but it has more, or a missing value (NaN, None)")
+    if pos_label is None:
+        try:
+            first_is_positive = bool(first > second)
+        except TypeError:
+            raise TypeError(f"y_true mixes labels without an order: {first!r} and {second!r}") from None
+    else:
+        first_is_positive = bool(first == pos_label)
+        if not first_is_positive and not second == pos_label:
+            raise ValueError(f"pos_label={pos_label!r} is none of the labels {first!r}, {second!r} of y_true")
+    return is_first if first_is_positive else ~is_first
+
+
+def class_codes(
+    y_true: ArrayLike, n_rows: int, *, labels: ArrayLike | None = None
+) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+    """Return the code of each row, 0 to K - 1, and the K classes: `labels` in its order, or else sorted."""
+    values = np.asarray(y_true)
+    check_length(values, "y_true", n_rows)
+    found, codes = _code_integers(values) or _code_any(values)
+    if labels is None:
+        return codes, found
+    classes = np.asarray(labels)
+    position = {label: k for k, label in enumerate(classes.tolist())}
+    if classes.ndim != 1 or len(position) != classes.size:
+        raise ValueError(f"labels must be distinct and of one dimension, but is {labels!r}")
+    strangers = [label for label in found.tolist() if label not in position]
+    if strangers:
+        raise ValueError(f"y_true has the label {strangers[0]!r}, which is not in labels")
+    return np.array([position[label] for label in found.tolist()], dtype=np.uint32)[codes], classes
+
+
+def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]] | None:
+    """Return classes and codes through a table; None unless the values are whole numbers in a small range."""
+    if values.dtype.kind not in "biuf":
+        return None
+    low, high = values.min(), values.max()
+    # also refuses NaN, and whatever an int64 cannot hold
+    largest = max(abs(float(low)), abs(float(high)))
+    if not (largest < 2**53 and float(high) - float(low) <= max(1 << 16, 2 * values.size)):
+        return None
+    whole = values.astype(np.int64)
+    if values.dtype.kind == "f" and not np.array_equal(whole, values):
+        return None
+    offsets = whole - int(low)
+    present = np.bincount(offsets) > 0
+    code = np.cumsum(present, dtype=np.uint32) - np.uint32(1)
+    return (np.flatnonzero(present) + int(low)).astype(values.dtype), code[offsets]
+
+
+def _code_any(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """Return sorted classes and codes of labels that hash and have an order."""
+    listed = values.tolist()
+    distinct = dict.fromkeys(listed)
+    if any(label is None or label != label for label in distinct):
+        raise ValueError("y_true has a missing value (NaN, None)")
+    try:
+        classes = sorted(distinct)
+    except TypeError:
+        raise TypeError("y_true mixes labels without an order, such as numbers and strings") from None
+    code = {label: k for k, label in enumerate(classes)}
+    return np.array(classes, dtype=values.dtype), np.fromiter(
+        map(code.__getitem__, listed), np.uint32, len(listed)
+    )
+
+
+def warn_undefined(message: str, *, stacklevel: int = 3) -> None:
+    """Warn that a metric is not defined, by default at the line that called the caller of this function."""
+    warnings.warn(message, UndefinedMetricWarning, stacklevel=stacklevel)

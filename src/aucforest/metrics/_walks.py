@@ -1,0 +1,161 @@
+"""Walks over ranked rows: what a metric counts once the rows are in the order of their scores.
+
+`weights` is None for weights of one, and the counts are then integers and exact.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import kernel
+from aucforest.metrics._ranking import HALF, WORD, rank_into, rank_rows, score_words
+from aucforest.metrics._validation import Scores, Weights, raise_not_finite
+
+
+@kernel
+def _twice_u(ranked, positive, weights):  # type: ignore[no-untyped-def]
+    """Return the sum over pairs of w_i w_j (2 [s_i > s_j] + [s_i = s_j]), and the weights of both classes."""
+    twice_u: Any = 0
+    below_positive: Any = 0
+    below_negative: Any = 0
+    tied_positive: Any = 0
+    tied_negative: Any = 0
+    rank = np.uint64(0)
+    for value in ranked:
+        if value >> HALF != rank:
+            rank = value >> HALF
+            twice_u += tied_positive * (2 * below_negative + tied_negative)
+            below_positive += tied_positive
+            below_negative += tied_negative
+            tied_positive, tied_negative = 0, 0
+        row = value & WORD
+        weight = 1 if weights is None else weights[row]
+        of_positive = weight * np.int64(positive[row])
+        tied_positive += of_positive
+        tied_negative += weight - of_positive
+    twice_u += tied_positive * (2 * below_negative + tied_negative)
+    return twice_u, below_positive + tied_positive, below_negative + tied_negative
+
+
+def mann_whitney(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> float:
+    """Return U / (W1 W0), the AUC with ties counted half; NaN when a class has no weight."""
+    twice_u, of_positive, of_negative = _twice_u(rank_rows(y_score), positive, weights)
+    pairs = of_positive * of_negative
+    return twice_u / (2 * pairs) if pairs > 0 else float("nan")
+
+
+@kernel
+def _cumulate(ranked, positive, weights, tps, fps, rows):  # type: ignore[no-untyped-def]
+    """Fill, for every distinct score from the greatest, the weights at or above it and a row that has it."""
+    tp, fp = 0.0, 0.0
+    last = np.uint64(tps.size - 1)
+    for i in range(ranked.size - 1, -1, -1):
+        row = ranked[i] & WORD
+        weight = 1.0 if weights is None else weights[row]
+        if positive[row]:
+            tp += weight
+        else:
+            fp += weight
+        step = last - (ranked[i] >> HALF)
+        tps[step] = tp
+        fps[step] = fp
+        rows[step] = row
+
+
+class Cumulated(NamedTuple):
+    """Weights of positives and negatives at or above each threshold, descending, all (n_thresholds,)."""
+
+    tps: NDArray[np.float64]
+    fps: NDArray[np.float64]
+    thresholds: NDArray[Any]
+
+
+def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> Cumulated:
+    """Return the cumulated weights at every distinct score of a row that has weight."""
+    if weights is not None and not weights.all() and weights.any():
+        if not np.isfinite(y_score).all():
+            raise_not_finite(y_score, "y_score")
+        kept = weights > 0.0
+        positive, y_score, weights = positive[kept], y_score[kept], weights[kept]
+    ranked = rank_rows(y_score)
+    n_steps = int(ranked[-1] >> HALF) + 1
+    tps, fps, rows = np.empty(n_steps), np.empty(n_steps), np.empty(n_steps, np.uint32)
+    _cumulate(ranked, positive, weights, tps, fps, rows)
+    return Cumulated(tps, fps, y_score[rows])
+
+
+@kernel
+def _placements(ranked, positive, weights, placed):  # type: ignore[no-untyped-def]
+    """Fill, for a positive row, the weight of negatives below it, for a negative, of positives above it."""
+    total_positive = 0.0
+    for row in range(placed.size):
+        total_positive += weights[row] * np.float64(positive[row])
+    below_positive, below_negative = 0.0, 0.0
+    start = 0
+    while start < ranked.size:
+        rank = ranked[start] >> HALF
+        tied_positive, tied_negative = 0.0, 0.0
+        end = start
+        while end < ranked.size and ranked[end] >> HALF == rank:
+            row = ranked[end] & WORD
+            of_positive = weights[row] * np.float64(positive[row])
+            tied_positive += of_positive
+            tied_negative += weights[row] - of_positive
+            end += 1
+        for i in range(start, end):
+            row = ranked[i] & WORD
+            if positive[row]:
+                placed[row] = below_negative + 0.5 * tied_negative
+            else:
+                placed[row] = total_positive - below_positive - 0.5 * tied_positive
+        below_positive += tied_positive
+        below_negative += tied_negative
+        start = end
+
+
+def placements(positive: NDArray[np.bool_], y_score: Scores, weights: Weights) -> NDArray[np.float64]:
+    """Return, for every row, the weight of the other class that it is ordered rightly against, ties half."""
+    placed = np.empty(y_score.size)
+    _placements(rank_rows(y_score), positive, weights, placed)
+    return placed
+
+
+@kernel
+def _pair_losses(words, codes, weights, losses, packed, spare):  # type: ignore[no-untyped-def]
+    """Fill losses[k, j]: by column k, the sum over rows of class j of w (2 (class k below) + (tied))."""
+    counts = np.empty((3, 2048), np.uint32)
+    for k in range(words.shape[0]):
+        if not rank_into(words[k], packed, spare, counts):
+            return False
+        lost = losses[k]
+        below: Any = 0
+        start = 0
+        while start < packed.size:
+            rank = packed[start] >> HALF
+            tied: Any = 0
+            end = start
+            while end < packed.size and packed[end] >> HALF == rank:
+                row = packed[end] & WORD
+                weight = 1 if weights is None else weights[row]
+                tied += weight * np.int64(codes[row] == k)
+                end += 1
+            for i in range(start, end):
+                row = packed[i] & WORD
+                weight = 1 if weights is None else weights[row]
+                lost[codes[row]] += weight * (2 * below + tied)
+            below += tied
+            start = end
+    return True
+
+
+def pair_losses(
+    codes: NDArray[np.uint32], y_score: Scores, n_classes: int, weights: Weights | None
+) -> NDArray[Any]:
+    """Return (K, K): twice the pairs of a class-k row below a class-j row; the diagonal means nothing."""
+    columns = np.ascontiguousarray(y_score.T)
+    losses: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
+    packed = np.empty(columns.shape[1], np.uint64)
+    if not _pair_losses(score_words(columns), codes, weights, losses, packed, np.empty_like(packed)):
+        raise_not_finite(y_score, "y_score")
+    return losses

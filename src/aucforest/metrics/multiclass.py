@@ -1,0 +1,148 @@
+"""The AUC of more than two classes: Hand and Till's mean over pairs, and averages over columns."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.metrics._validation import (
+    Scores,
+    Weights,
+    check_scores,
+    check_weights,
+    class_codes,
+    warn_undefined,
+)
+from aucforest.metrics._walks import pair_losses
+
+
+def hand_till_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    average: Literal["macro", "weighted"] | None = "macro",
+    sample_weight: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    """Return Hand and Till's M, the mean AUC over ordered pairs of classes.
+
+    M = 1 / (K (K - 1)) * sum over i != j of A(i, j), where A(i, j) is the AUC of column i on the rows of
+    classes i and j with class i as the positive one ([1]_, equation 7). Rows of `y_score` need not sum to 1.
+    One sort and one walk a column, whatever the number of pairs.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class labels: bool, integer, float or string.
+    y_score : array-like of shape (n_samples, n_classes)
+        Scores, finite; column k belongs to the k-th class. float32 stays float32, everything else becomes
+        float64.
+    labels : array-like of shape (n_classes,), optional
+        The class of each column, in any order. By default the sorted labels found in `y_true`.
+    average : {"macro", "weighted"} or None, default="macro"
+        "macro" weighs all pairs alike, "weighted" by the prevalence (W_i + W_j) / W of a pair, None returns
+        all A(i, j).
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_classes, n_classes)
+        M; with ``average=None`` the matrix of A(i, j) with a NaN diagonal. Pairs of a class without weight
+        are NaN in the matrix and left out of the mean; when no pair is left, M is NaN with an
+        UndefinedMetricWarning.
+
+    Raises
+    ------
+    ValueError
+        For an unknown `average`, scores that are not finite, empty input, lengths that differ, negative
+        weights, fewer than two columns, or classes that do not match the columns.
+    TypeError
+        For scores that are not real numbers, or labels without an order.
+
+    References
+    ----------
+    .. [1] D. J. Hand, R. J. Till, "A simple generalisation of the area under the ROC curve for multiple class
+       classification problems", Machine Learning 45 (2001), 171-186.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import hand_till_score
+    >>> y_score = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7], [0.4, 0.1, 0.5]]
+    >>> round(hand_till_score(["a", "a", "b", "c", "c"], y_score), 4)
+    0.9583
+    >>> hand_till_score(["a", "a", "b", "c", "c"], y_score, average=None)
+    array([[ nan, 1.  , 0.75],
+           [1.  ,  nan, 1.  ],
+           [1.  , 1.  ,  nan]])
+    """
+    if average not in ("macro", "weighted", None):
+        raise ValueError(f"average must be 'macro', 'weighted' or None, but is {average!r}")
+    scores = check_scores(y_score, n_dims=2)
+    weights = check_weights(sample_weight, len(scores))
+    codes, classes = column_codes(y_true, scores, labels)
+    totals = np.bincount(codes, weights, minlength=len(classes))
+    matrix = _pair_matrix(codes, scores, totals, weights)
+    if average is None:
+        return matrix
+    defined = ~np.isnan(matrix)
+    if not defined.any():
+        warn_undefined("Hand and Till's M is not defined: fewer than two classes have weight in y_true")
+        return float("nan")
+    pair_weights = totals[:, None] + totals if average == "weighted" else np.ones_like(matrix)
+    return float(np.average(matrix[defined], weights=pair_weights[defined]))
+
+
+def column_codes(
+    y_true: ArrayLike, scores: Scores, labels: ArrayLike | None
+) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+    """Return the column of each row's class, and the classes; ValueError unless each has one column."""
+    codes, classes = class_codes(y_true, len(scores), labels=labels)
+    n_columns = scores.shape[1]
+    if len(classes) != n_columns:
+        source = "y_true" if labels is None else "labels"
+        raise ValueError(f"y_score has {n_columns} columns, but {source} has {len(classes)} classes")
+    if n_columns < 2:
+        raise ValueError("y_score must have at least two columns, but has 1")
+    return codes, classes
+
+
+def _pair_matrix(
+    codes: NDArray[np.uint32], scores: Scores, totals: NDArray[Any], weights: Weights | None
+) -> NDArray[np.float64]:
+    """Return the matrix of A(i, j), NaN on the diagonal and where a class has no weight."""
+    losses = pair_losses(codes, scores, len(totals), weights)
+    twice_pairs = 2 * totals[:, None] * totals
+    np.fill_diagonal(twice_pairs, 0)
+    matrix = np.full(twice_pairs.shape, np.nan)
+    np.divide(twice_pairs - losses, twice_pairs, out=matrix, where=twice_pairs > 0)
+    return matrix
+
+
+def average_columns(
+    score: Callable[[NDArray[np.bool_], Scores, Weights | None], float],
+    truth: NDArray[np.bool_],
+    scores: Scores,
+    weights: Weights | None,
+    average: str | None,
+) -> float | NDArray[np.float64]:
+    """Return the average of a two-class score over the columns of indicators and scores.
+
+    "macro" is the plain mean, "weighted" weighs by the positives of a column, "micro" treats every cell as a
+    row, "samples" averages over rows instead, and None returns the scores of the columns.
+    """
+    if average == "micro":
+        repeated = None if weights is None else np.repeat(weights, truth.shape[1])
+        return score(truth.ravel(), scores.ravel(), repeated)
+    if average == "samples":
+        rows = [score(row, row_scores, None) for row, row_scores in zip(truth, scores, strict=True)]
+        return float(np.average(rows, weights=weights))
+    columns = np.array([
+        score(column, column_scores, weights)
+        for column, column_scores in zip(truth.T, np.ascontiguousarray(scores.T), strict=True)
+    ])  # fmt: skip
+    if average is None:
+        return columns
+    positives = truth.sum(axis=0) if weights is None else weights @ truth
+    return float(np.average(columns, weights=positives if average == "weighted" else None))

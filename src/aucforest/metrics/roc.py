@@ -1,0 +1,297 @@
+"""ROC curve, ROC AUC and average precision of two classes; `multiclass` takes over for more."""
+
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.metrics._validation import (
+    Scores,
+    Weights,
+    check_scores,
+    check_weights,
+    is_positive,
+    warn_undefined,
+)
+from aucforest.metrics._walks import Cumulated, cumulate, mann_whitney
+from aucforest.metrics.multiclass import average_columns, column_codes, hand_till_score
+
+
+def roc_curve(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    drop_intermediate: bool = True,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.floating[Any]]]:
+    """Return the ROC curve: false and true positive rates at descending thresholds.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two labels: bool, integer, float or string.
+    y_score : array-like of shape (n_samples,)
+        Scores, finite; only their order matters. float32 stays float32, everything else becomes float64.
+    pos_label : label, optional
+        The positive label. By default the greater of two labels; a sole label is positive when it equals 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative. A row of zero weight adds no threshold.
+    drop_intermediate : bool, default=True
+        Leave out points on a straight line between their neighbours; the area does not change.
+
+    Returns
+    -------
+    fpr, tpr : ndarray of shape (n_thresholds,), float64
+        Rates of the rows whose score is at least the threshold. A class without weight has a rate of NaN,
+        with an UndefinedMetricWarning.
+    thresholds : ndarray of shape (n_thresholds,), dtype of the scores
+        Descending; the first is infinity, at which no row is called positive.
+
+    Raises
+    ------
+    ValueError
+        For scores that are not finite, empty input, lengths that differ, negative weights, more than two
+        labels, or a `pos_label` that is none of two labels.
+    TypeError
+        For scores that are not real numbers, or labels without an order.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import roc_curve
+    >>> fpr, tpr, thresholds = roc_curve([1, 1, 1, 2, 2], [0.1, 0.4, 0.3, 0.4, 0.8])
+    >>> fpr.round(2).tolist(), tpr.tolist(), thresholds.tolist()
+    ([0.0, 0.0, 0.33, 1.0], [0.0, 0.5, 1.0, 1.0], [inf, 0.8, 0.4, 0.1])
+    """
+    positive, scores, weights = _two_classes(y_true, y_score, sample_weight, pos_label)
+    return _curve(cumulate(positive, scores, weights), drop_intermediate)
+
+
+def _two_classes(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
+) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
+    """Return checked rows: positive or not, score, weight."""
+    scores = check_scores(y_score)
+    weights = check_weights(sample_weight, scores.size)
+    return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
+
+
+def _curve(
+    cumulated: Cumulated, drop_intermediate: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.floating[Any]]]:
+    """Return the rates and thresholds of cumulated weights, the origin in front."""
+    tps, fps, thresholds = cumulated
+    if drop_intermediate and tps.size > 2:
+        bends = np.flatnonzero((np.diff(tps, 2) != 0) | (np.diff(fps, 2) != 0)) + 1
+        kept = np.concatenate([[0], bends, [tps.size - 1]])
+        tps, fps, thresholds = tps[kept], fps[kept], thresholds[kept]
+    tps, fps = np.append(0.0, tps), np.append(0.0, fps)
+    thresholds = np.append(thresholds.dtype.type(np.inf), thresholds)
+    return _rate(fps, "negative"), _rate(tps, "positive"), thresholds
+
+
+def _rate(cumulated: NDArray[np.float64], side: str) -> NDArray[np.float64]:
+    """Return cumulated weights as a fraction of the last; NaN and a warning when that is zero."""
+    if cumulated[-1] > 0.0:
+        return cumulated / cumulated[-1]
+    warn_undefined(f"the {side} rate is not defined: no {side} row has weight", stacklevel=5)
+    return np.full(cumulated.size, np.nan)
+
+
+def roc_auc_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    average: Literal["macro", "weighted", "micro", "samples"] | None = "macro",
+    sample_weight: ArrayLike | None = None,
+    max_fpr: float | None = None,
+    multi_class: Literal["ovo", "ovr"] = "ovo",
+    labels: ArrayLike | None = None,
+    method: Literal["rank", "trapezoid"] = "rank",
+) -> float | NDArray[np.float64]:
+    """Return the area under the ROC curve: the chance that a positive outranks a negative.
+
+    AUC = 1 / (W0 W1) * sum over positives of w_i (W0[score < s_i] + W0[score = s_i] / 2), the Mann-Whitney
+    form [1]_: ties count half. Without weights the sum is an integer and exact, and the result the correctly
+    rounded quotient.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
+        Labels: bool, integer, float or string; the greater one of two is positive. A matrix of zeros and ones
+        holds one yes-or-no label a column.
+    y_score : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
+        Scores, finite; only their order matters. float32 stays float32, everything else becomes float64.
+    average : {"macro", "weighted", "micro", "samples"} or None, default="macro"
+        How pairs (`multi_class` "ovo"), classes ("ovr") or labels are averaged; no effect on one column of
+        scores. "micro" exists for "ovr" and a label matrix, "samples" for a label matrix; None returns all
+        single scores.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative.
+    max_fpr : float in (0, 1], optional
+        Area up to this false positive rate only, standardised so that chance is 0.5 and the best is 1 [2]_.
+        Not for more than two classes.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        For labels in one dimension and several columns of scores: Hand and Till's mean over pairs of classes
+        (`hand_till_score`), or each class against the rest.
+    labels : array-like, optional
+        The class of each column; for one column of scores the negative and the positive label.
+    method : {"rank", "trapezoid"}, default="rank"
+        "rank" is the form above, "trapezoid" adds up the area under the curve; they are equal and the first
+        is faster. "ovo" knows "rank" only.
+
+    Returns
+    -------
+    float, or ndarray
+        The area; NaN with an UndefinedMetricWarning when a class has no weight.
+
+    Raises
+    ------
+    ValueError
+        For scores that are not finite, empty input, lengths that differ, negative weights, more than two
+        labels for one column of scores, columns that do not match the classes, or an option out of its range.
+    TypeError
+        For scores that are not real numbers, or labels without an order.
+
+    References
+    ----------
+    .. [1] J. A. Hanley, B. J. McNeil, "The meaning and use of the area under a receiver operating
+       characteristic (ROC) curve", Radiology 143 (1982), 29-36.
+    .. [2] D. K. McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9 (1989), 190-195.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import roc_auc_score
+    >>> roc_auc_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.75
+    >>> roc_auc_score(["no", "no", "yes", "yes"], [1, 3, 3, 5], method="trapezoid")
+    0.875
+    """
+    if multi_class not in ("ovo", "ovr"):
+        raise ValueError(f"multi_class must be 'ovo' or 'ovr', but is {multi_class!r}")
+    if method not in ("rank", "trapezoid"):
+        raise ValueError(f"method must be 'rank' or 'trapezoid', but is {method!r}")
+    if average not in ("macro", "weighted", "micro", "samples", None):
+        raise ValueError(f"average must be macro, weighted, micro, samples or None, but is {average!r}")
+    if max_fpr is not None and not 0.0 < max_fpr <= 1.0:
+        raise ValueError(f"max_fpr must be in (0, 1], but is {max_fpr}")
+    score = partial(_area, max_fpr=max_fpr, method=method)
+    if np.ndim(y_score) == 1:
+        positive, scores, weights = _two_classes(y_true, y_score, sample_weight, _positive_of(labels))
+        return score(positive, scores, weights)
+    scores = check_scores(y_score, n_dims=2)
+    weights = check_weights(sample_weight, len(scores))
+    if np.ndim(y_true) == 2:
+        return average_columns(score, _indicators(y_true, scores), scores, weights, average)
+    if max_fpr not in (None, 1.0):
+        raise ValueError(f"max_fpr must be None for more than two classes, but is {max_fpr}")
+    if average == "samples" or (multi_class, average) == ("ovo", "micro"):
+        raise ValueError(f"average={average!r} does not exist for multi_class={multi_class!r}")
+    if multi_class == "ovr":
+        codes, classes = column_codes(y_true, scores, labels)
+        return average_columns(score, codes[:, None] == np.arange(len(classes)), scores, weights, average)
+    if method != "rank":
+        raise ValueError("method must be 'rank' for multi_class='ovo', but is 'trapezoid'")
+    return hand_till_score(y_true, scores, labels=labels, average=average, sample_weight=weights)  # type: ignore[arg-type]
+
+
+def _positive_of(labels: ArrayLike | None) -> Any:
+    """Return the second of two labels; None when there are none."""
+    if labels is None:
+        return None
+    if np.shape(labels) != (2,):
+        raise ValueError(f"labels must be two for one column of scores, but is {labels!r}")
+    return np.asarray(labels)[1]
+
+
+def _indicators(y_true: ArrayLike, scores: Scores) -> NDArray[np.bool_]:
+    """Return a checked matrix of yes-or-no labels."""
+    truth = np.asarray(y_true)
+    if truth.shape != scores.shape:
+        raise ValueError(f"y_true has shape {truth.shape}, but y_score has {scores.shape}")
+    indicators = truth == 1
+    if not (indicators | (truth == 0)).all():
+        raise ValueError("y_true must hold zeros and ones only when it is a matrix")
+    return indicators
+
+
+def _area(
+    positive: NDArray[np.bool_],
+    scores: Scores,
+    weights: Weights | None,
+    *,
+    max_fpr: float | None,
+    method: str,
+) -> float:
+    """Return the whole or partial area of checked rows; NaN and a warning when a class has no weight."""
+    if method == "rank" and max_fpr in (None, 1.0):
+        area = mann_whitney(positive, scores, weights)
+    else:
+        tps, fps, _ = cumulate(positive, scores, weights)
+        if min(tps[-1], fps[-1]) <= 0.0:
+            area = float("nan")
+        else:
+            fpr, tpr = np.append(0.0, fps) / fps[-1], np.append(0.0, tps) / tps[-1]
+            area = _area_up_to(fpr, tpr, max_fpr or 1.0)
+    if np.isnan(area):
+        warn_undefined("ROC AUC is not defined: a class has no weight in y_true", stacklevel=4)
+    return area
+
+
+def _area_up_to(fpr: NDArray[np.float64], tpr: NDArray[np.float64], max_fpr: float) -> float:
+    """Return the trapezoid area; of a part, McClish's (1 + (A - least) / (greatest - least)) / 2."""
+    if max_fpr == 1.0:
+        return float(np.trapezoid(tpr, fpr))
+    stop = int(np.searchsorted(fpr, max_fpr, side="right"))
+    x, y = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], np.interp(max_fpr, fpr, tpr))
+    least, greatest = 0.5 * max_fpr**2, max_fpr
+    return float(0.5 * (1.0 + (np.trapezoid(y, x) - least) / (greatest - least)))
+
+
+def average_precision_score(
+    y_true: ArrayLike, y_score: ArrayLike, *, pos_label: Any = None, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the average precision, the step-wise area under the precision-recall curve.
+
+    AP = sum over thresholds of (R_k - R_{k-1}) P_k with precision P and recall R [1]_, without interpolation.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two labels: bool, integer, float or string.
+    y_score : array-like of shape (n_samples,)
+        Scores, finite; only their order matters.
+    pos_label : label, optional
+        The positive label. By default the greater of two labels; a sole label is positive when it equals 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative.
+
+    Returns
+    -------
+    float
+        NaN with an UndefinedMetricWarning when no positive row has weight.
+
+    Raises
+    ------
+    ValueError
+        For scores that are not finite, empty input, lengths that differ, negative weights or more than two
+        labels.
+    TypeError
+        For scores that are not real numbers, or labels without an order.
+
+    References
+    ----------
+    .. [1] M. Zhu, "Recall, precision and average precision", University of Waterloo (2004).
+
+    Examples
+    --------
+    >>> from aucforest.metrics import average_precision_score
+    >>> round(average_precision_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
+    0.8333
+    """
+    tps, fps, _ = cumulate(*_two_classes(y_true, y_score, sample_weight, pos_label))
+    if tps[-1] <= 0.0:
+        warn_undefined("average precision is not defined: no positive row has weight")
+        return float("nan")
+    return float(np.sum(np.diff(tps, prepend=0.0) * (tps / (tps + fps))) / tps[-1])

@@ -1,0 +1,35 @@
+"""Rows that hypothesis draws: few distinct scores, so ties are common, and weights with zeros among them."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+SPECIAL = [-0.0, 0.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0), -1.0, np.nextafter(-1.0, -2.0)]
+SPECIAL += [5e-324, -5e-324, 1e308, -1e308, 1e-40, 0.1, 0.3]
+
+scores = st.one_of(
+    st.sampled_from(SPECIAL),
+    st.integers(-3, 3).map(float),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+weights = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
+
+
+@st.composite
+def two_classes(draw, min_size=2, max_size=30):
+    """Draw (is_positive, scores, weights): both classes are there, the first two rows have weight."""
+    n = draw(st.integers(min_size, max_size))
+    positive = [True, False, *draw(st.lists(st.booleans(), min_size=n - 2, max_size=n - 2))]
+    drawn_scores = draw(st.lists(scores, min_size=n, max_size=n))
+    drawn_weights = [1.0, 0.5, *draw(st.lists(weights, min_size=n - 2, max_size=n - 2))]
+    return np.array(positive), np.array(drawn_scores), np.array(drawn_weights)
+
+
+def random_rows(n, *, seed=0, levels=None, prevalence=0.3, dtype=np.float64):
+    """Return n rows of two classes one standard deviation apart; `levels` rounds scores so that they tie."""
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < prevalence
+    positive[:2] = [True, False]
+    scores = rng.normal(size=n) + positive
+    if levels is not None:
+        scores = np.round(scores * levels) / levels
+    return positive, scores.astype(dtype), rng.exponential(size=n)

@@ -1,0 +1,237 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn import metrics as sklearn_metrics
+from sklearn.exceptions import UndefinedMetricWarning
+
+from aucforest.metrics import average_precision_score, roc_auc_score, roc_curve
+from tests.metrics.strategies import random_rows, two_classes
+from tests.reference import metrics as reference
+
+# a sum of n products of weights is good to a few n * 2**-53; the largest n here is 2000
+CLOSE = {"rtol": 1e-12, "atol": 1e-13}
+
+
+@settings(max_examples=150, deadline=None)
+@given(two_classes())
+def test_auc_counts_pairs(rows):
+    positive, scores, weights = rows
+    assert roc_auc_score(positive, scores) == reference.auc(positive, scores)
+    np.testing.assert_allclose(
+        roc_auc_score(positive, scores, sample_weight=weights),
+        reference.auc(positive, scores, weights),
+        **CLOSE,
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(two_classes())
+def test_trapezoid_equals_rank(rows):
+    positive, scores, weights = rows
+    for sample_weight in (None, weights):
+        rank = roc_auc_score(positive, scores, sample_weight=sample_weight)
+        trapezoid = roc_auc_score(positive, scores, sample_weight=sample_weight, method="trapezoid")
+        assert abs(rank - trapezoid) <= 1e-12
+
+
+@settings(max_examples=100, deadline=None)
+@given(two_classes())
+def test_curve_is_the_rates_at_each_threshold(rows):
+    positive, scores, weights = rows
+    for sample_weight in (None, weights):
+        fpr, tpr, thresholds = roc_curve(
+            positive, scores, sample_weight=sample_weight, drop_intermediate=False
+        )
+        points = np.array(reference.roc_points(positive, scores, sample_weight))
+        np.testing.assert_allclose(fpr, points[:, 0] / points[-1, 0], **CLOSE)
+        np.testing.assert_allclose(tpr, points[:, 1] / points[-1, 1], **CLOSE)
+        np.testing.assert_array_equal(thresholds, points[:, 2])
+
+
+@settings(max_examples=100, deadline=None)
+@given(two_classes())
+def test_average_precision_sums_steps(rows):
+    positive, scores, weights = rows
+    for sample_weight in (None, weights):
+        np.testing.assert_allclose(
+            average_precision_score(positive, scores, sample_weight=sample_weight),
+            reference.average_precision(positive, scores, sample_weight),
+            **CLOSE,
+        )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("levels", [None, 20])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_two_classes_as_scikit_learn(dtype, levels, weighted):
+    positive, scores, weights = random_rows(2000, levels=levels, dtype=dtype)
+    sample_weight = weights * (weights > 0.1) if weighted else None
+    for max_fpr in (None, 1.0, 0.37, 0.01):
+        ours = roc_auc_score(positive, scores, sample_weight=sample_weight, max_fpr=max_fpr)
+        theirs = sklearn_metrics.roc_auc_score(positive, scores, sample_weight=sample_weight, max_fpr=max_fpr)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11)
+    for drop in (True, False):
+        options = {"sample_weight": sample_weight, "drop_intermediate": drop}
+        ours_curve = roc_curve(positive, scores, **options)
+        theirs_curve = sklearn_metrics.roc_curve(positive, scores, **options)
+        if drop and weighted:
+            # whether a point lies on a line hangs on the last bit of a weighted sum, so compare the areas
+            ours_curve, theirs_curve = ([np.trapezoid(c[1], c[0])] for c in (ours_curve, theirs_curve))
+        for ours_array, theirs_array in zip(ours_curve, theirs_curve):
+            np.testing.assert_allclose(ours_array, theirs_array, rtol=1e-11)
+    np.testing.assert_allclose(
+        average_precision_score(positive, scores, sample_weight=sample_weight),
+        sklearn_metrics.average_precision_score(positive, scores, sample_weight=sample_weight),
+        rtol=1e-11,
+    )
+
+
+@pytest.mark.parametrize(
+    ("multi_class", "averages"),
+    [("ovo", ["macro", "weighted"]), ("ovr", ["macro", "weighted", "micro", None])],
+)
+@pytest.mark.parametrize("labels", [None, ["a", "b", "c", "d"]])
+def test_many_classes_as_scikit_learn(multi_class, averages, labels):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 4, 300)
+    proba = rng.dirichlet(np.ones(4), 300).round(2) + np.eye(4)[codes] * 0.2
+    proba /= proba.sum(axis=1, keepdims=True)
+    y_true = codes if labels is None else np.array(labels)[codes]
+    sample_weight = rng.exponential(size=300)
+    for average in averages:
+        for weights in (None, sample_weight) if multi_class == "ovr" else (None,):
+            options = {"average": average, "sample_weight": weights, "multi_class": multi_class}
+            options["labels"] = labels
+            np.testing.assert_allclose(
+                roc_auc_score(y_true, proba, **options),
+                sklearn_metrics.roc_auc_score(y_true, proba, **options),
+                rtol=1e-12,
+            )
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples", None])
+@pytest.mark.parametrize("max_fpr", [None, 0.4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_label_matrix_as_scikit_learn(average, max_fpr, weighted):
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, (60, 4))
+    truth[:, 0], truth[:, 1] = 0, 1  # every row has both, as "samples" needs
+    truth[0, 0], truth[0, 1] = 1, 0
+    scores = rng.normal(size=(60, 4)).round(1)
+    options = {"average": average, "max_fpr": max_fpr}
+    options["sample_weight"] = rng.exponential(size=60) if weighted else None
+    np.testing.assert_allclose(
+        roc_auc_score(truth, scores, **options),
+        sklearn_metrics.roc_auc_score(truth, scores, **options),
+        rtol=1e-12,
+    )
+
+
+def test_auc_ignores_monotone_maps_and_flips_with_the_sign():
+    positive, scores, _ = random_rows(500, levels=10)
+    auc = roc_auc_score(positive, scores)
+    assert roc_auc_score(positive, np.exp(scores)) == auc
+    assert roc_auc_score(positive, -scores) == pytest.approx(1.0 - auc, rel=1e-15)
+    assert roc_auc_score(~positive, scores) == pytest.approx(1.0 - auc, rel=1e-15)
+
+
+def test_weight_two_is_a_repeated_row():
+    positive, scores, _ = random_rows(200, levels=5)
+    repeats = np.arange(200) % 4
+    repeated = np.repeat(np.arange(200), repeats)
+    weighted = {"sample_weight": repeats}
+    for metric in (roc_auc_score, average_precision_score):
+        assert metric(positive, scores, **weighted) == pytest.approx(
+            metric(positive[repeated], scores[repeated]), rel=1e-14
+        )
+    for ours, theirs in zip(
+        roc_curve(positive, scores, **weighted), roc_curve(positive[repeated], scores[repeated])
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("constant", [0.0, -0.0, 3.5])
+def test_constant_scores_are_worth_half(constant):
+    assert roc_auc_score([0, 1, 1], [constant] * 3) == 0.5
+
+
+def test_trapezoid_agrees_on_many_rows():
+    positive, scores, weights = random_rows(2000)
+    for sample_weight in (None, weights):
+        options = {"sample_weight": sample_weight}
+        rank = roc_auc_score(positive, scores, **options)
+        assert abs(rank - roc_auc_score(positive, scores, method="trapezoid", **options)) <= 1e-12
+
+
+@pytest.mark.parametrize("weights", [None, [0.0, 0.0, 1.0]])
+def test_one_class_is_undefined(weights):
+    y_true = [1, 1, 1] if weights is None else [0, 0, 1]
+    for options in ({}, {"method": "trapezoid"}, {"max_fpr": 0.5}):
+        with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
+            assert np.isnan(roc_auc_score(y_true, [0.1, 0.2, 0.3], sample_weight=weights, **options))
+        assert caught[0].filename == __file__
+    with pytest.warns(UndefinedMetricWarning, match="no negative row has weight") as caught:
+        fpr, tpr, _ = roc_curve(y_true, [0.1, 0.2, 0.3], sample_weight=weights)
+    assert caught[0].filename == __file__
+    assert np.isnan(fpr).all()
+    assert tpr[-1] == 1.0
+    with pytest.warns(UndefinedMetricWarning, match="no positive row has weight") as caught:
+        assert np.isnan(average_precision_score(y_true, [0.1, 0.2, 0.3], sample_weight=[0, 0, 0]))
+    assert caught[0].filename == __file__
+
+
+def test_no_warning_without_a_reason():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert roc_auc_score([0, 1], [1, 2]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_fpr": 0.0}, "max_fpr must be in"),
+        ({"max_fpr": np.nan}, "max_fpr must be in"),
+        ({"max_fpr": 1.5}, "max_fpr must be in"),
+        ({"method": "fast"}, "method must be"),
+        ({"average": "mean"}, "average must be"),
+        ({"multi_class": "raise"}, "multi_class must be"),
+        ({"labels": [0, 1, 2]}, "labels must be two"),
+        ({"labels": [0, 2]}, "pos_label=.*2.* is none of the labels"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        roc_auc_score([0, 1], [1, 2], **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_fpr": 0.5}, "max_fpr must be None"),
+        ({"average": "samples"}, "average='samples' does not exist"),
+        ({"average": "micro"}, "average='micro' does not exist"),
+        ({"method": "trapezoid"}, "method must be 'rank'"),
+        ({"labels": [0, 1]}, "y_true has the label 2"),
+    ],
+)
+def test_bad_options_for_many_classes(options, message):
+    with pytest.raises(ValueError, match=message):
+        roc_auc_score([0, 1, 2], np.eye(3), **options)
+
+
+def test_bad_label_matrix():
+    with pytest.raises(ValueError, match="y_true has shape"):
+        roc_auc_score(np.eye(2), np.ones((2, 3)))
+    with pytest.raises(ValueError, match="zeros and ones"):
+        roc_auc_score(2 * np.eye(2), np.ones((2, 2)))
+
+
+def test_labels_say_which_one_is_positive():
+    y_true, y_score = ["sick", "well", "sick"], [0.9, 0.1, 0.05]
+    assert roc_auc_score(y_true, y_score) == 0.5
+    assert roc_auc_score(y_true[:2], y_score[:2], labels=["well", "sick"]) == 1.0
+    assert roc_auc_score(y_true[:2], y_score[:2]) == 0.0
+    assert average_precision_score(y_true[:2], y_score[:2], pos_label="sick") == 1.0
+    assert roc_curve(y_true[:2], y_score[:2], pos_label="sick")[1].tolist() == [0.0, 1.0, 1.0]

@@ -1,0 +1,74 @@
+"""AUC metrics by their definitions: every pair, every threshold, in plain loops."""
+
+import math
+from itertools import pairwise
+
+
+def pair_weight(above: float, below: float) -> float:
+    """Return 1 when the first is greater, 0.5 when they tie, else 0."""
+    return float(above > below) + 0.5 * float(above == below)
+
+
+def auc(is_positive, scores, weights=None) -> float:
+    """Return the weighted share of (positive, negative) pairs in the right order; NaN without any pair."""
+    weights = [1.0] * len(scores) if weights is None else weights
+    won, total = [], []
+    for p, s, w in zip(is_positive, scores, weights):
+        for q, t, v in zip(is_positive, scores, weights):
+            if p and not q:
+                won.append(w * v * pair_weight(s, t))
+                total.append(w * v)
+    return math.fsum(won) / math.fsum(total) if math.fsum(total) > 0 else math.nan
+
+
+def rates_at(threshold, is_positive, scores, weights=None):
+    """Return (true, false) positive weight of the rows at or above a threshold."""
+    weights = [1.0] * len(scores) if weights is None else weights
+    called = [(p, w) for p, s, w in zip(is_positive, scores, weights) if s >= threshold]
+    return math.fsum(w for p, w in called if p), math.fsum(w for p, w in called if not p)
+
+
+def roc_points(is_positive, scores, weights=None):
+    """Return [(false, true positive weight, threshold)] at infinity and at every score that has weight."""
+    weighted = scores if weights is None else [s for s, w in zip(scores, weights) if w > 0]
+    points = [(0.0, 0.0, math.inf)]
+    for threshold in sorted(set(weighted), reverse=True):
+        tp, fp = rates_at(threshold, is_positive, scores, weights)
+        points.append((fp, tp, threshold))
+    return points
+
+
+def average_precision(is_positive, scores, weights=None) -> float:
+    """Return the sum over thresholds of (gain in recall) * precision."""
+    points = roc_points(is_positive, scores, weights)
+    positives = points[-1][1]
+    return math.fsum(
+        (tp - before) / positives * tp / (tp + fp) for (_, before, _), (fp, tp, _) in pairwise(points)
+    )
+
+
+def pair_matrix(codes, scores, n_classes, weights=None):
+    """Return A(i, j) for all i != j, by column i on the rows of classes i and j; NaN on the diagonal."""
+    weights = [1.0] * len(codes) if weights is None else weights
+    matrix = [[math.nan] * n_classes for _ in range(n_classes)]
+    for i in range(n_classes):
+        for j in range(n_classes):
+            rows = [r for r, code in enumerate(codes) if code in (i, j)]
+            if i != j:
+                of_pair = [codes[r] == i for r in rows]
+                matrix[i][j] = auc(of_pair, [scores[r][i] for r in rows], [weights[r] for r in rows])
+    return matrix
+
+
+def hand_till(codes, scores, n_classes, weights=None, prevalence_weighted=False) -> float:
+    """Return the mean over the pairs that exist of A(i, j), plain or by the weight of the two classes."""
+    weights = [1.0] * len(codes) if weights is None else weights
+    matrix = pair_matrix(codes, scores, n_classes, weights)
+    total = [math.fsum(w for code, w in zip(codes, weights) if code == k) for k in range(n_classes)]
+    terms = [
+        (matrix[i][j], total[i] + total[j] if prevalence_weighted else 1.0)
+        for i in range(n_classes)
+        for j in range(n_classes)
+        if not math.isnan(matrix[i][j])
+    ]
+    return math.fsum(a * w for a, w in terms) / math.fsum(w for _, w in terms)
