@@ -1,0 +1,55 @@
+# Every target sets up .venv first, from the extras in pyproject.toml; a stamp per extra keeps that from being repeated.
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow lint format bench picture clean
+
+PYTHON ?= python3.11
+# a version manager may offer a command that fails when it is called, so the interpreter is run once
+python_works = $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+base_python := $(shell for name in $(PYTHON) python3; do $(call python_works,$$name) && echo $$name && break; done)
+
+bin := .venv/bin
+# numba stamps only the file of a cached kernel, so every state of the sources gets a cache of its own: see conftest.py
+print_cache := import conftest, os; print(os.environ["NUMBA_CACHE_DIR"])
+export NUMBA_CACHE_DIR ?= $(if $(base_python),$(shell $(base_python) -B -c '$(print_cache)'))
+
+help:
+	@echo "make demo    compare split criteria on the bundled data; results in out/"
+	@echo "make test    lint, types, tests, doctests and notebooks"
+	@echo "make slow    the tests marked slow"
+	@echo "make lint    ruff and mypy alone; make format repairs what can be repaired"
+	@echo "make bench   the benchmarks, each against its named peer"
+	@echo "make picture the picture of the README"
+
+demo: .venv/.cli
+	mkdir -p out
+	$(bin)/aucforest compare --criteria auc,gini,hellinger,entropy --json out/criteria.json --plot out/criteria.png
+
+test: lint
+	$(bin)/pytest --doctest-modules src tests
+
+slow: .venv/.dev
+	$(bin)/pytest -m slow
+
+lint: .venv/.dev
+	$(bin)/ruff check
+	$(bin)/ruff format --check
+	$(bin)/mypy
+
+format: .venv/.dev
+	$(bin)/ruff check --fix
+	$(bin)/ruff format
+
+bench: .venv/.bench
+	set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(bin)/python $$script; done
+
+picture: .venv/.cli
+	$(bin)/python docs/readme_picture.py
+
+clean:
+	rm -rf .venv out build dist
+
+.venv/.%: pyproject.toml
+	@test -n "$(base_python)" || { echo "no working Python 3.11 or newer: name one with make PYTHON=..." >&2; exit 1; }
+	test -x $(bin)/python || $(base_python) -m venv .venv
+	$(bin)/python -m pip install --quiet --editable ".[$*]"
+	touch $@

@@ -1,0 +1,109 @@
+"""What a comparison measures of one fitted forest: one row of the registry a metric."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import log_loss, recall_score
+
+from aucforest.metrics import average_precision_score, hand_till_score, roc_auc_score
+
+
+@dataclass
+class FittedFold:
+    """A fitted forest, its fit time in seconds, and the test rows (X, y and their weights) of its fold."""
+
+    forest: Any
+    seconds: float
+    X: Any
+    y: NDArray[Any]
+    sample_weight: NDArray[np.float64] | None
+
+    @cached_property
+    def proba(self) -> NDArray[np.float64]:
+        """Class probabilities, shape (n_samples, n_classes)."""
+        probabilities: NDArray[np.float64] = self.forest.predict_proba(self.X)
+        return probabilities
+
+    @cached_property
+    def is_class(self) -> NDArray[np.bool_]:
+        """Whether a row is of a class, shape (n_samples, n_classes)."""
+        return self.y[:, None] == self.forest.classes_
+
+
+def _roc_auc(fold: FittedFold) -> float:
+    """Return ROC AUC; with more than two classes Hand and Till's mean over pairs."""
+    if fold.proba.shape[1] == 2:
+        return float(roc_auc_score(fold.is_class[:, 1], fold.proba[:, 1], sample_weight=fold.sample_weight))
+    labels = fold.forest.classes_
+    return float(hand_till_score(fold.y, fold.proba, labels=labels, sample_weight=fold.sample_weight))
+
+
+def _average_precision(fold: FittedFold) -> float:
+    """Return the area under the precision-recall curve of class 1; of more than two classes the mean."""
+    classes = [1] if fold.proba.shape[1] == 2 else range(fold.proba.shape[1])
+    return float(np.mean([
+        average_precision_score(fold.is_class[:, k], fold.proba[:, k], sample_weight=fold.sample_weight)
+        for k in classes
+    ]))  # fmt: skip
+
+
+def _g_mean(fold: FittedFold) -> float:
+    """Return the geometric mean of the recalls of the classes, at the forest's own threshold."""
+    recalls = recall_score(
+        fold.y,
+        fold.forest.predict(fold.X),
+        labels=fold.forest.classes_,
+        average=None,
+        sample_weight=fold.sample_weight,
+    )
+    return float(np.prod(recalls) ** (1 / len(recalls)))
+
+
+def _brier(fold: FittedFold) -> float:
+    """Return the mean squared error of the class probabilities, halved for two classes."""
+    errors = np.square(fold.proba - fold.is_class).sum(axis=1)
+    return float(np.average(errors, weights=fold.sample_weight)) / (2 if fold.proba.shape[1] == 2 else 1)
+
+
+def _log_loss(fold: FittedFold) -> float:
+    """Return the negative mean log-likelihood (natural logarithm)."""
+    return float(log_loss(fold.y, fold.proba, labels=fold.forest.classes_, sample_weight=fold.sample_weight))
+
+
+def _fit_seconds(fold: FittedFold) -> float:
+    """Return the wall time of the fit."""
+    return fold.seconds
+
+
+def _n_nodes(fold: FittedFold) -> float:
+    """Return the mean number of nodes of a tree."""
+    return float(np.mean([tree.n_nodes for tree in fold.forest.trees_]))
+
+
+def _depth(fold: FittedFold) -> float:
+    """Return the mean depth of a tree."""
+    return float(np.mean([tree.max_depth for tree in fold.forest.trees_]))
+
+
+class Metric(NamedTuple):
+    """How a metric is called on paper, which end is the good one, and its value on a fold."""
+
+    title: str
+    higher_is_better: bool
+    measure: Callable[[FittedFold], float]
+
+
+METRICS = {
+    "roc_auc": Metric("ROC AUC", True, _roc_auc),
+    "average_precision": Metric("avg. precision", True, _average_precision),
+    "g_mean": Metric("G-mean", True, _g_mean),
+    "brier": Metric("Brier score", False, _brier),
+    "log_loss": Metric("log loss", False, _log_loss),
+    "fit_seconds": Metric("fit, seconds", False, _fit_seconds),
+    "n_nodes": Metric("nodes per tree", False, _n_nodes),
+    "depth": Metric("depth per tree", False, _depth),
+}

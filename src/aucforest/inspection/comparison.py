@@ -1,0 +1,194 @@
+"""The result of a comparison of split criteria: table, test and picture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from aucforest._optional import import_optional
+from aucforest.inspection._scoring import METRICS
+
+BASELINE = "gini"
+
+
+class ComparisonRow(NamedTuple):
+    """One criterion under one metric, and its difference from Gini: means over folds with their interval."""
+
+    criterion: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    pvalue: float
+
+    @property
+    def pvalue_text(self) -> str:
+        """The p-value as it is printed; nothing for Gini itself."""
+        if self.criterion == BASELINE:
+            return ""
+        return f"p = {self.pvalue:.2g}" if self.pvalue >= 0.001 else "p < 0.001"
+
+
+class _ResampledMean(NamedTuple):
+    """A mean over folds, its interval, and the p-value of its being zero."""
+
+    mean: float
+    low: float
+    high: float
+    pvalue: float
+
+
+@dataclass(frozen=True, repr=False)
+class CriteriaComparison:
+    """What `compare_criteria` found.
+
+    Attributes
+    ----------
+    criteria : tuple of str
+        The criteria in the order they were asked for; Gini is always among them.
+    metrics : tuple of str
+        The metrics in the order they were asked for.
+    folds : structured ndarray of shape (n_folds, n_criteria)
+        One record for each fit: "fold", "criterion", "n_train", "n_test" and a field for each metric.
+    """
+
+    criteria: tuple[str, ...]
+    metrics: tuple[str, ...]
+    folds: NDArray[np.void]
+
+    def summary(self, level: float = 0.95) -> list[ComparisonRow]:
+        """Return means over folds and the corrected resampled t-test of each criterion against Gini.
+
+        Folds share training rows, so the variance of a mean over J folds is not s^2 / J. Nadeau and Bengio
+        correct it to (1 / J + n_test / n_train) s^2, with J - 1 degrees of freedom; intervals and test
+        (paired: on the differences within folds) use it. The p-values are not adjusted for the number of
+        comparisons.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level of the intervals, between 0 and 1.
+
+        Returns
+        -------
+        rows : list of ComparisonRow
+            For each metric, for each criterion. Gini's own difference is 0 with p-value 1.
+
+        Raises
+        ------
+        ValueError
+            When `level` is not between 0 and 1.
+
+        References
+        ----------
+        Nadeau and Bengio: Inference for the generalization error. Machine Learning 52, 2003, equation 9.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        ratio = float(np.mean(self.folds["n_test"] / self.folds["n_train"]))
+        rows = []
+        for metric in self.metrics:
+            values = self.folds[metric]
+            differences = values - values[:, [self.criteria.index(BASELINE)]]
+            for k, criterion in enumerate(self.criteria):
+                mean, low, high, _ = _resampled_mean(values[:, k], ratio, level)
+                difference = _resampled_mean(differences[:, k], ratio, level)
+                rows.append(ComparisonRow(criterion, metric, mean, low, high, *difference))
+        return rows
+
+    def to_frame(self) -> Any:
+        """Return the table of fits as a pandas DataFrame (extra ``frame``), one row a fold and criterion."""
+        pandas = import_optional("pandas", purpose="to_frame", extra="frame")
+        return pandas.DataFrame(self.folds.ravel())
+
+    def plot(self, metrics: Sequence[str] | None = None, *, level: float = 0.95) -> Any:
+        """Draw every fold, the means and their confidence intervals: one panel a metric.
+
+        Parameters
+        ----------
+        metrics : sequence of str, default=None
+            Some of the metrics; None draws all.
+        level : float, default=0.95
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+
+        Raises
+        ------
+        ImportError
+            When matplotlib (extra ``plot``) is missing.
+        """
+        metrics = chosen("metrics", self.metrics if metrics is None else metrics, self.metrics)
+        n_columns = min(4, len(metrics))
+        n_rows = -(-len(metrics) // n_columns)
+        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
+        size = (3.2 * n_columns, n_rows * (1.1 + 0.42 * len(self.criteria)))
+        figure = pyplot.figure(figsize=size, layout="constrained")
+        panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
+        for panel, metric in zip(panels, metrics):
+            self._draw(panel, metric, [row for row in self.summary(level) if row.metric == metric])
+        for panel in panels[len(metrics) :]:
+            panel.set_axis_off()
+        return figure
+
+    def _draw(self, panel: Any, metric: str, rows: list[ComparisonRow]) -> None:
+        """Draw one metric: a line a criterion, the first on top."""
+        for k, row in enumerate(rows):
+            color = "0.45" if row.criterion == BASELINE else f"C{k}"
+            folds = self.folds[metric][:, k]
+            panel.scatter(folds, np.full(len(folds), k + 0.2), s=14, color=color, alpha=0.25, linewidths=0)
+            panel.plot([row.low, row.high], [k, k], color=color, linewidth=2)
+            panel.plot(row.mean, k, "o", color=color, markersize=7)
+            style = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "color": color}
+            panel.annotate(row.pvalue_text, (row.mean, k), (0, 7), **style)
+        better = "→" if METRICS[metric].higher_is_better else "←"
+        panel.set_title(f"{METRICS[metric].title}  {better} better", fontsize=10)
+        panel.set_yticks(range(len(rows)), [row.criterion for row in rows])
+        panel.set_ylim(len(rows) - 0.5, -0.5)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.margins(x=0.12)
+        panel.grid(axis="x", alpha=0.3)
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.criteria)} criteria on {len(self.folds)} folds, differences from {BASELINE}"]
+        width = max(map(len, self.criteria))
+        for row in self.summary():
+            if row.criterion == self.criteria[0]:
+                lines.append(METRICS[row.metric].title)
+            line = f"  {row.criterion:<{width}}  {row.mean:.4f} [{row.low:.4f}, {row.high:.4f}]"
+            test = f"  {row.difference:+.4f}  {row.pvalue_text}" if row.criterion != BASELINE else ""
+            lines.append(line + test)
+        return "\n".join(lines)
+
+
+def chosen(what: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return names as a tuple, after a check that there are some, none twice and all of them known."""
+    if isinstance(names, str) or not len(names):
+        raise ValueError(f"{what} must be a sequence of at least one name, got {names!r}")
+    for name in names:
+        if list(names).count(name) > 1:
+            raise ValueError(f"{what} names {name!r} twice")
+        if allowed is not None and name not in allowed:
+            raise ValueError(f"{what} must be among {', '.join(allowed)}, got {name!r}")
+    return tuple(names)
+
+
+def _resampled_mean(values: NDArray[np.float64], test_to_train: float, level: float) -> _ResampledMean:
+    """Return Nadeau and Bengio's interval and test for the mean of values from overlapping folds."""
+    n_folds = len(values)
+    mean = float(values.mean())
+    error = float(np.sqrt((1 / n_folds + test_to_train) * values.var(ddof=1)))
+    if error == 0:  # the same on every fold: nothing to test, and t would be 0 / 0
+        return _ResampledMean(mean, mean, mean, float(mean == 0))
+    low, high = stats.t.interval(level, n_folds - 1, loc=mean, scale=error)
+    return _ResampledMean(
+        mean, float(low), float(high), float(2 * stats.t.sf(abs(mean) / error, n_folds - 1))
+    )

@@ -1,0 +1,118 @@
+"""The result of a comparison: its test against the definition, its table and its picture."""
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from aucforest.inspection import CriteriaComparison
+from tests.reference.nadeau_bengio import corrected_resampled_ttest
+
+mpl.use("Agg")
+CRITERIA = ("auc", "gini", "entropy")
+METRICS = ("roc_auc", "fit_seconds")
+N_TRAIN, N_TEST = 80, 20
+
+
+def comparison(seed=0, n_folds=10, criteria=CRITERIA):
+    """Return a comparison with drawn figures."""
+    fields = [("fold", "i8"), ("criterion", "U7"), ("n_train", "i8"), ("n_test", "i8")]
+    table = np.zeros((n_folds, len(criteria)), [*fields, *((metric, "f8") for metric in METRICS)])
+    random = np.random.default_rng(seed)
+    table["fold"] = np.arange(n_folds)[:, None]
+    table["criterion"] = criteria
+    table["n_train"], table["n_test"] = N_TRAIN, N_TEST
+    for metric in METRICS:
+        table[metric] = random.normal(0.8, 0.1, table.shape)
+    return CriteriaComparison(criteria, METRICS, table)
+
+
+@pytest.mark.parametrize("n_folds", [2, 5, 30])
+@pytest.mark.parametrize("seed", range(3))
+def test_summary_is_the_corrected_resampled_test(seed, n_folds):
+    result = comparison(seed, n_folds)
+    rows = {(row.metric, row.criterion): row for row in result.summary(level=0.9)}
+    assert len(rows) == len(METRICS) * len(CRITERIA)
+    for (metric, criterion), row in rows.items():
+        values = result.folds[metric][:, CRITERIA.index(criterion)]
+        differences = values - result.folds[metric][:, CRITERIA.index("gini")]
+        assert row.mean == pytest.approx(values.mean())
+        assert row.difference == pytest.approx(differences.mean())
+        if criterion != "gini":
+            _, pvalue = corrected_resampled_ttest(differences, N_TRAIN, N_TEST)
+            assert row.pvalue == pytest.approx(pvalue, abs=1e-9)  # Simpson's rule is good to that
+        # the ends of a 90 % interval are the values that the test rejects at 10 %
+        for end in (row.low, row.high):
+            assert corrected_resampled_ttest(values - end, N_TRAIN, N_TEST)[1] == pytest.approx(0.1, abs=1e-6)
+
+
+def test_gini_does_not_differ_from_itself():
+    for row in comparison().summary():
+        if row.criterion == "gini":
+            assert (row.difference, row.difference_low, row.difference_high, row.pvalue) == (0, 0, 0, 1)
+
+
+def test_p_values_are_printed_short():
+    rows = [row for row in comparison().summary() if row.metric == "roc_auc"]
+    assert [rows[1].pvalue_text, rows[0].pvalue_text] == ["", f"p = {rows[0].pvalue:.2g}"]
+    assert rows[0]._replace(pvalue=0.00099).pvalue_text == "p < 0.001"
+
+
+def test_a_difference_without_spread_is_certain():
+    result = comparison()
+    result.folds["roc_auc"] = [0.75, 0.5, 0.5]
+    pvalues = [row.pvalue for row in result.summary() if row.metric == "roc_auc"]
+    assert pvalues == [0, 1, 1]
+
+
+@pytest.mark.parametrize("level", [0, 1, 95])
+def test_a_level_is_a_share(level):
+    with pytest.raises(ValueError, match=f"level must lie between 0 and 1, got {level}"):
+        comparison().summary(level)
+
+
+def test_the_frame_has_a_row_a_fit():
+    result = comparison()
+    frame = result.to_frame()
+    assert frame.shape == (30, 6)
+    assert frame["criterion"].tolist()[:4] == ["auc", "gini", "entropy", "auc"]
+    np.testing.assert_array_equal(
+        frame[frame["criterion"] == "entropy"]["roc_auc"], result.folds["roc_auc"][:, 2]
+    )
+
+
+def test_the_text_names_every_figure():
+    text = repr(comparison())
+    for row in comparison().summary():
+        assert f"{row.mean:.4f} [{row.low:.4f}, {row.high:.4f}]" in text
+    assert text.count("p = ") + text.count("p < 0.001") == 4
+
+
+def test_the_picture_shows_means_and_intervals():
+    result = comparison()
+    figure = result.plot()
+    assert len([panel for panel in figure.axes if panel.axison]) == len(METRICS)
+    panel = result.plot(metrics=["roc_auc"]).axes[0]
+    lines = [tuple(line.get_xdata()) for line in panel.lines]
+    rows = [row for row in result.summary() if row.metric == "roc_auc"]
+    assert lines == [ends for row in rows for ends in ((row.low, row.high), (row.mean,))]
+    assert [label.get_text() for label in panel.get_yticklabels()] == list(CRITERIA)
+
+
+def test_an_unknown_metric_is_not_drawn():
+    with pytest.raises(ValueError, match="metrics must be among roc_auc, fit_seconds, got 'f1'"):
+        comparison().plot(metrics=["f1"])
+
+
+@pytest.mark.parametrize(
+    ("method", "module", "sentence"),
+    [
+        ("plot", "matplotlib.pyplot", r"^plotting needs matplotlib: pip install aucforest\[plot\]$"),
+        ("to_frame", "pandas", r"^to_frame needs pandas: pip install aucforest\[frame\]$"),
+    ],
+)
+def test_a_missing_extra_is_one_sentence(monkeypatch, method, module, sentence):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=sentence):
+        getattr(comparison(), method)()
