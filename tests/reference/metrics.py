@@ -72,3 +72,35 @@ def hand_till(codes, scores, n_classes, weights=None, prevalence_weighted=False)
         if not math.isnan(matrix[i][j])
     ]
     return math.fsum(a * w for a, w in terms) / math.fsum(w for _, w in terms)
+
+
+def delong(is_positive, score_columns, weights=None):
+    """Return (aucs, covariance) in O(n^2): V10 and V01 from the definition, then sums over the rows of a class."""
+    n = len(is_positive)
+    weights = [1.0] * n if weights is None else weights
+    positives = [r for r in range(n) if is_positive[r]]
+    negatives = [r for r in range(n) if not is_positive[r]]
+
+    def share(column, row, others):
+        sign = 1.0 if is_positive[row] else -1.0
+        right = [weights[o] * pair_weight(sign * column[row], sign * column[o]) for o in others]
+        return math.fsum(right) / math.fsum(weights[o] for o in others)
+
+    aucs = [auc(is_positive, column, weights) for column in score_columns]
+    covariance = [[0.0] * len(score_columns) for _ in score_columns]
+    for rows, others in ((positives, negatives), (negatives, positives)):
+        total = math.fsum(weights[r] for r in rows)
+        share_of = [weights[r] / total for r in rows]
+        placed = [[share(column, r, others) for r in rows] for column in score_columns]
+        for i, a in enumerate(aucs):
+            for j, b in enumerate(aucs):
+                terms = [w * w * (placed[i][k] - a) * (placed[j][k] - b) for k, w in enumerate(share_of)]
+                covariance[i][j] += math.fsum(terms) / (1.0 - math.fsum(w * w for w in share_of))
+    return aucs, covariance
+
+
+def decision_counts(threshold, is_positive, scores, weights=None):
+    """Return (tp, fp, fn, tn) of the rule score >= threshold."""
+    tp, fp = rates_at(threshold, is_positive, scores, weights)
+    positives, negatives = rates_at(-math.inf, is_positive, scores, weights)
+    return tp, fp, positives - tp, negatives - fp

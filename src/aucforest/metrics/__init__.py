@@ -1,6 +1,23 @@
 """AUC metrics: exact, fast, weighted, multiclass, streaming, with confidence."""
 
+from aucforest.metrics.confidence import (
+    AUCComparison,
+    auc_confidence_interval,
+    compare_auc,
+    delong_covariance,
+)
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
+from aucforest.metrics.thresholds import optimal_threshold
 
-__all__ = ["average_precision_score", "hand_till_score", "roc_auc_score", "roc_curve"]
+__all__ = [
+    "AUCComparison",
+    "auc_confidence_interval",
+    "average_precision_score",
+    "compare_auc",
+    "delong_covariance",
+    "hand_till_score",
+    "optimal_threshold",
+    "roc_auc_score",
+    "roc_curve",
+]

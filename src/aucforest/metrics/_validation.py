@@ -17,19 +17,19 @@ def raise_not_finite(values: NDArray[Any], name: str) -> NoReturn:
     raise ValueError(f"{name} must be finite, but value {where} is {values.ravel()[where]}")
 
 
-def check_scores(y_score: ArrayLike, *, n_dims: int = 1) -> Scores:
+def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score") -> Scores:
     """Return scores as contiguous float32 or float64; whether they are finite is seen by the sort."""
     scores = np.asarray(y_score)
     if scores.dtype.kind == "O":
         scores = scores.astype(np.float64)
     if scores.dtype.kind not in "fiub":
-        raise TypeError(f"y_score must hold real numbers, but its dtype is {scores.dtype}")
+        raise TypeError(f"{name} must hold real numbers, but its dtype is {scores.dtype}")
     if scores.ndim != n_dims:
-        raise ValueError(f"y_score must have {n_dims} dimension(s), but its shape is {scores.shape}")
+        raise ValueError(f"{name} must have {n_dims} dimension(s), but its shape is {scores.shape}")
     if scores.size == 0:
-        raise ValueError(f"y_score is empty: its shape is {scores.shape}")
+        raise ValueError(f"{name} is empty: its shape is {scores.shape}")
     if len(scores) >= 1 << 32:
-        raise ValueError(f"y_score must have fewer than 2**32 rows, but has {len(scores)}: use AUCSketch")
+        raise ValueError(f"{name} must have fewer than 2**32 rows, but has {len(scores)}: use AUCSketch")
     is_single = scores.dtype.kind == "f" and scores.dtype.itemsize <= 4
     return np.ascontiguousarray(scores, dtype=np.float32 if is_single else np.float64)
 
@@ -83,6 +83,15 @@ def is_positive(y_true: ArrayLike, n_rows: int, *, pos_label: Any = None) -> NDA
         if not first_is_positive and not second == pos_label:
             raise ValueError(f"pos_label={pos_label!r} is none of the labels {first!r}, {second!r} of y_true")
     return is_first if first_is_positive else ~is_first
+
+
+def two_classes(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
+) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
+    """Return checked rows: positive or not, score, weight."""
+    scores = check_scores(y_score)
+    weights = check_weights(sample_weight, scores.size)
+    return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
 
 
 def class_codes(

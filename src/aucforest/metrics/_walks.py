@@ -87,10 +87,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | No
 
 @kernel
 def _placements(ranked, positive, weights, placed):  # type: ignore[no-untyped-def]
-    """Fill, for a positive row, the weight of negatives below it, for a negative, of positives above it."""
-    total_positive = 0.0
-    for row in range(placed.size):
-        total_positive += weights[row] * np.float64(positive[row])
+    """Fill, for every row, the weight of the other class below it, ties half; return both class weights."""
     below_positive, below_negative = 0.0, 0.0
     start = 0
     while start < ranked.size:
@@ -108,17 +105,26 @@ def _placements(ranked, positive, weights, placed):  # type: ignore[no-untyped-d
             if positive[row]:
                 placed[row] = below_negative + 0.5 * tied_negative
             else:
-                placed[row] = total_positive - below_positive - 0.5 * tied_positive
+                placed[row] = below_positive + 0.5 * tied_positive
         below_positive += tied_positive
         below_negative += tied_negative
         start = end
+    return below_positive, below_negative
 
 
-def placements(positive: NDArray[np.bool_], y_score: Scores, weights: Weights) -> NDArray[np.float64]:
-    """Return, for every row, the weight of the other class that it is ordered rightly against, ties half."""
+def placements(
+    positive: NDArray[np.bool_], y_score: Scores, weights: Weights
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the share of the other class that each positive, and each negative, is ordered rightly against.
+
+    Ties count half. The shares of a class whose other class has no weight are NaN.
+    """
     placed = np.empty(y_score.size)
-    _placements(rank_rows(y_score), positive, weights, placed)
-    return placed
+    of_positive, of_negative = _placements(rank_rows(y_score), positive, weights, placed)
+    # the totals come from the walk, so that a perfect score has shares of exactly 1
+    above = placed[positive] / of_negative if of_negative > 0.0 else np.full(positive.sum(), np.nan)
+    below = placed[~positive] / of_positive if of_positive > 0.0 else np.full((~positive).sum(), np.nan)
+    return above, 1.0 - below
 
 
 @kernel

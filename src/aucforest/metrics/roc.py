@@ -11,7 +11,7 @@ from aucforest.metrics._validation import (
     Weights,
     check_scores,
     check_weights,
-    is_positive,
+    two_classes,
     warn_undefined,
 )
 from aucforest.metrics._walks import Cumulated, cumulate, mann_whitney
@@ -64,17 +64,8 @@ def roc_curve(
     >>> fpr.round(2).tolist(), tpr.tolist(), thresholds.tolist()
     ([0.0, 0.0, 0.33, 1.0], [0.0, 0.5, 1.0, 1.0], [inf, 0.8, 0.4, 0.1])
     """
-    positive, scores, weights = _two_classes(y_true, y_score, sample_weight, pos_label)
+    positive, scores, weights = two_classes(y_true, y_score, sample_weight, pos_label)
     return _curve(cumulate(positive, scores, weights), drop_intermediate)
-
-
-def _two_classes(
-    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
-) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
-    """Return checked rows: positive or not, score, weight."""
-    scores = check_scores(y_score)
-    weights = check_weights(sample_weight, scores.size)
-    return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
 
 
 def _curve(
@@ -178,7 +169,7 @@ def roc_auc_score(
         raise ValueError(f"max_fpr must be in (0, 1], but is {max_fpr}")
     score = partial(_area, max_fpr=max_fpr, method=method)
     if np.ndim(y_score) == 1:
-        positive, scores, weights = _two_classes(y_true, y_score, sample_weight, _positive_of(labels))
+        positive, scores, weights = two_classes(y_true, y_score, sample_weight, _positive_of(labels))
         return score(positive, scores, weights)
     scores = check_scores(y_score, n_dims=2)
     weights = check_weights(sample_weight, len(scores))
@@ -290,7 +281,7 @@ def average_precision_score(
     >>> round(average_precision_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
     0.8333
     """
-    tps, fps, _ = cumulate(*_two_classes(y_true, y_score, sample_weight, pos_label))
+    tps, fps, _ = cumulate(*two_classes(y_true, y_score, sample_weight, pos_label))
     if tps[-1] <= 0.0:
         warn_undefined("average precision is not defined: no positive row has weight")
         return float("nan")

@@ -1,0 +1,94 @@
+"""The threshold at which a score becomes a decision."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.metrics._validation import two_classes, warn_undefined
+from aucforest.metrics._walks import cumulate
+
+CRITERIA = ("youden", "gmean", "f1", "cost")
+
+
+def optimal_threshold(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    criterion: Literal["youden", "gmean", "f1", "cost"] = "youden",
+    cost: tuple[float, float] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the best threshold t of the rule "positive when the score is at least t".
+
+    Every distinct score is tried, and infinity (nothing is positive); of equally good ones the greatest is
+    taken.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two labels: bool, integer, float or string; the greater one is positive.
+    y_score : array-like of shape (n_samples,)
+        Scores, finite.
+    criterion : {"youden", "gmean", "f1", "cost"}, default="youden"
+        What is best: the greatest TPR - FPR [1]_, the greatest sqrt(TPR (1 - FPR)), the greatest F1 score
+        2 TP / (2 TP + FP + FN), or the least c_FP FP + c_FN FN.
+    cost : (float, float), required by criterion "cost" alone
+        Costs (c_FP, c_FN) of a false positive and of a false negative, not negative, not both zero.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative.
+
+    Returns
+    -------
+    float
+        NaN with an UndefinedMetricWarning when a class has no weight.
+
+    Raises
+    ------
+    ValueError
+        For an unknown criterion, costs that do not fit it, scores that are not finite, empty input, lengths
+        that differ, negative weights or more than two labels.
+    TypeError
+        For scores that are not real numbers, or labels without an order.
+
+    References
+    ----------
+    .. [1] W. J. Youden, "Index for rating diagnostic tests", Cancer 3 (1950), 32-35.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import optimal_threshold
+    >>> y_true, y_score = [0, 0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    >>> optimal_threshold(y_true, y_score)
+    0.4
+    >>> optimal_threshold(y_true, y_score, criterion="cost", cost=(3.0, 1.0))
+    0.6
+    """
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, but is {criterion!r}")
+    if (criterion == "cost") != (cost is not None):
+        raise ValueError(f"cost goes with criterion='cost' and no other, but is {cost} for {criterion!r}")
+    if cost is not None and not (
+        np.shape(cost) == (2,) and np.isfinite(cost).all() and min(cost) >= 0.0 < max(cost)
+    ):
+        raise ValueError(f"cost must be two finite costs, not negative and not both zero, but is {cost}")
+    tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
+    if tps[-1] <= 0.0 or fps[-1] <= 0.0:
+        warn_undefined("the threshold is not defined: a class has no weight in y_true")
+        return float("nan")
+    gain = _gain(np.append(0.0, tps), np.append(0.0, fps), criterion, cost or (0.0, 0.0))
+    return float(np.append(np.inf, thresholds)[np.argmax(gain)])
+
+
+def _gain(
+    tps: NDArray[np.float64], fps: NDArray[np.float64], criterion: str, cost: tuple[float, float]
+) -> NDArray[np.float64]:
+    """Return, at each threshold, what the criterion maximises."""
+    positives, negatives = tps[-1], fps[-1]
+    if criterion == "youden":
+        return tps / positives - fps / negatives
+    if criterion == "gmean":
+        return np.sqrt(tps / positives * (1.0 - fps / negatives))
+    if criterion == "f1":
+        return 2.0 * tps / (tps + fps + positives)
+    return -(cost[0] * fps + cost[1] * (positives - tps))

@@ -1,0 +1,174 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn.exceptions import UndefinedMetricWarning
+
+from aucforest.metrics import auc_confidence_interval, compare_auc, delong_covariance, roc_auc_score
+from tests.metrics.strategies import random_rows, two_classes
+from tests.reference import metrics as reference
+
+
+@settings(max_examples=60, deadline=None)
+@given(two_classes(min_size=6))
+def test_covariance_is_the_quadratic_form(rows):
+    positive, scores, weights = rows
+    positive[:4] = [True, False, True, False]
+    weights[:4] = [1.0, 0.5, 2.0, 1.0]
+    columns = np.column_stack([scores, np.roll(scores, 1), -scores])
+    for sample_weight in (None, weights):
+        auc, covariance = delong_covariance(positive, columns, sample_weight)
+        expected_auc, expected = reference.delong(positive, columns.T, sample_weight)
+        np.testing.assert_allclose(auc, expected_auc, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(covariance, expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_auc_of_covariance_is_the_auc(dtype):
+    positive, scores, weights = random_rows(3000, levels=30, dtype=dtype)
+    auc, _ = delong_covariance(positive, scores, weights)
+    assert auc[0] == pytest.approx(roc_auc_score(positive, scores, sample_weight=weights), rel=1e-12)
+
+
+def test_equal_weights_change_nothing():
+    positive, scores, _ = random_rows(50)
+    plain = delong_covariance(positive, scores)[1]
+    np.testing.assert_allclose(delong_covariance(positive, scores, np.full(50, 7.0))[1], plain, rtol=1e-12)
+
+
+def test_interval_methods():
+    positive, scores, _ = random_rows(200)
+    auc, low, high = auc_confidence_interval(positive, scores)
+    assert 0.0 < low < auc < high < 1.0
+    odds = np.array([low, auc, high]) / (1.0 - np.array([low, auc, high]))
+    assert odds[1] / odds[0] == pytest.approx(odds[2] / odds[1], rel=1e-9)  # symmetric on the logit scale
+    _, wald_low, wald_high = auc_confidence_interval(positive, scores, method="wald")
+    variance = delong_covariance(positive, scores)[1][0, 0]
+    assert wald_low == pytest.approx(auc - 1.959964 * np.sqrt(variance), rel=1e-6)
+    assert wald_high == pytest.approx(auc + 1.959964 * np.sqrt(variance), rel=1e-6)
+    _, narrow_low, narrow_high = auc_confidence_interval(positive, scores, level=0.5)
+    assert low < narrow_low < narrow_high < high
+
+
+def test_wald_is_cut_off_at_one():
+    _, low, high = auc_confidence_interval([0, 0, 0, 1, 1, 1], [1, 2, 4, 3, 5, 6], method="wald")
+    assert high == 1.0
+    assert low > 0.0
+
+
+@pytest.mark.parametrize(("scores", "auc"), [([1, 2, 3, 4, 5], 1.0), ([5, 4, 3, 2, 1], 0.0), ([1] * 5, 0.5)])
+@pytest.mark.parametrize("weights", [None, [0.1, 0.2, 0.3, 0.7, 0.4]])
+@pytest.mark.parametrize("method", ["logit", "wald"])
+def test_no_variance_is_a_point_with_a_warning(scores, auc, weights, method):
+    with pytest.warns(UndefinedMetricWarning, match=f"AUC of {auc:g} is a point") as caught:
+        result = auc_confidence_interval([0, 0, 0, 1, 1], scores, sample_weight=weights, method=method)
+    assert result == (auc, auc, auc)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("y_true", "weights", "defined"),
+    [([0, 0, 1], None, True), ([0, 0, 0], None, False), ([0, 0, 1, 1], [1, 1, 1, 0], True)],
+)
+def test_too_few_rows_are_undefined(y_true, weights, defined):
+    scores = [0.3, 0.1, 0.2, 0.25][: len(y_true)]
+    with pytest.warns(UndefinedMetricWarning, match="fewer than two rows"):
+        auc, covariance = delong_covariance(y_true, scores, weights)
+    assert np.isnan(auc[0]) == (not defined)
+    assert np.isnan(covariance).all()
+    with pytest.warns(UndefinedMetricWarning, match="fewer than two rows"):
+        result = auc_confidence_interval(y_true, scores, sample_weight=weights)
+    assert np.isnan(result[1:]).all()
+    with pytest.warns(UndefinedMetricWarning, match="no estimated variance"):
+        assert np.isnan(compare_auc(y_true, scores, scores, sample_weight=weights).pvalue)
+
+
+def test_paired_test_by_hand():
+    rng = np.random.default_rng(3)
+    positive, first, weights = random_rows(300)
+    second = first + rng.normal(size=300)
+    result = compare_auc(positive, first, second, sample_weight=weights)
+    auc, covariance = reference.delong(positive, [first, second], weights)
+    error = np.sqrt(covariance[0][0] + covariance[1][1] - 2 * covariance[0][1])
+    assert result.difference == pytest.approx(auc[0] - auc[1], rel=1e-10)
+    assert result.z == pytest.approx((auc[0] - auc[1]) / error, rel=1e-10)
+    assert result.interval[1] - result.interval[0] == pytest.approx(2 * 1.959964 * error, rel=1e-6)
+    assert (result.auc_a, result.auc_b) == pytest.approx(auc, rel=1e-12)
+    swapped = compare_auc(positive, second, first, sample_weight=weights)
+    assert swapped.z == pytest.approx(-result.z, rel=1e-9)
+    assert swapped.pvalue == pytest.approx(result.pvalue, rel=1e-9)
+    assert result.pvalue == pytest.approx(math.erfc(abs(result.z) / math.sqrt(2.0)), rel=1e-10)
+
+
+def test_equal_order_is_no_difference():
+    positive, scores, weights = random_rows(100)
+    result = compare_auc(positive, scores, np.exp(scores), sample_weight=weights)
+    assert (result.difference, result.z, result.pvalue, result.interval) == (0.0, 0.0, 1.0, (0.0, 0.0))
+
+
+def test_a_difference_without_variance_is_undefined():
+    with pytest.warns(UndefinedMetricWarning, match="no estimated variance"):
+        result = compare_auc([0, 0, 1, 1], [1, 2, 3, 4], [1, 1, 1, 1])
+    assert result.difference == 0.5
+    assert np.isnan([result.z, result.pvalue, *result.interval]).all()
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 1.5, np.nan])
+def test_bad_level(level):
+    with pytest.raises(ValueError, match="level must be in"):
+        auc_confidence_interval([0, 1], [1, 2], level=level)
+    with pytest.raises(ValueError, match="level must be in"):
+        compare_auc([0, 1], [1, 2], [1, 2], level=level)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="method must be"):
+        auc_confidence_interval([0, 1], [1, 2], method="exact")
+    with pytest.raises(ValueError, match="score_a has 3 rows, but score_b has 2"):
+        compare_auc([0, 1, 1], [1, 2, 3], [1, 2])
+    with pytest.raises(ValueError, match="y_scores must have 1 dimension"):
+        delong_covariance([0, 1], [[[1], [2]]])
+
+
+def simulate_coverage(method, shift, n_runs=2000):
+    """Return how often the 95 % interval of 30 + 30 normal rows covers the true AUC."""
+    from scipy.special import ndtr
+
+    rng = np.random.default_rng(4)
+    truth = ndtr(shift / np.sqrt(2.0))
+    positive = np.repeat([True, False], 30)
+    covered = 0
+    for _ in range(n_runs):
+        _, low, high = auc_confidence_interval(
+            positive, rng.normal(size=60) + shift * positive, method=method
+        )
+        covered += low <= truth <= high
+    return covered / n_runs
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the interval around")  # an AUC of 1 turns up now and then
+@pytest.mark.parametrize("shift", [0.5, 1.5, 2.3])
+def test_logit_interval_covers(shift):
+    # binomial error of 2000 runs: 0.005; the nominal 0.95 is asymptotic, 30 + 30 rows lose a little
+    assert 0.925 <= simulate_coverage("logit", shift) <= 0.985
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the interval around")
+def test_wald_covers_less_near_one():
+    assert simulate_coverage("wald", 2.3) < simulate_coverage("logit", 2.3) - 0.02
+
+
+@pytest.mark.slow
+def test_paired_test_keeps_its_level():
+    # two equally good noisy readings of one signal: p < 0.05 in about 5 % of 2000 runs (3 errors of 0.005)
+    rng = np.random.default_rng(5)
+    positive = np.repeat([True, False], 40)
+    rejected = 0
+    for _ in range(2000):
+        signal = rng.normal(size=80) + positive
+        first, second = signal + rng.normal(size=(2, 80))
+        rejected += compare_auc(positive, first, second).pvalue < 0.05
+    assert 0.03 <= rejected / 2000 <= 0.07

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aucforest.metrics._ranking import HALF, WORD, rank_rows
+from tests.metrics.strategies import scores
+
+
+def assert_ranked(values):
+    """Check ranks against numpy's sorted distinct values, and that equal scores keep the order of their rows."""
+    ranked = rank_rows(values)
+    ranks, rows = ranked >> HALF, (ranked & WORD).astype(int)
+    np.testing.assert_array_equal(ranks, np.unique(values, return_inverse=True)[1][rows])
+    np.testing.assert_array_equal(rows, np.argsort(values, kind="stable"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(scores, min_size=1, max_size=200))
+def test_ranks_of_float64(values):
+    assert_ranked(np.array(values))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1, max_size=200))
+def test_ranks_of_float32(values):
+    assert_ranked(np.array(values, dtype=np.float32))
+
+
+@pytest.mark.parametrize("centre", [0.0, 1.0, -1.0, 1e-300, -5e100])
+@pytest.mark.parametrize("n_rows", [2, 48, 49, 5000])
+def test_scores_that_share_their_high_word(centre, n_rows):
+    steps = np.random.default_rng(0).integers(0, 4 * n_rows, n_rows)
+    values = np.array([centre]).view(np.int64) + steps
+    assert_ranked(values.view(np.float64))
+    assert_ranked(np.repeat(values.view(np.float64), 3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_rows(dtype):
+    rng = np.random.default_rng(1)
+    assert_ranked(rng.normal(size=20_000).astype(dtype))
+    assert_ranked((rng.normal(size=20_000) * 10.0 ** rng.integers(-30, 30, 20_000)).astype(dtype))
+    assert_ranked(rng.integers(-5, 5, 20_000).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
+def test_scores_must_be_finite(dtype, bad):
+    values = np.array([0.5, -1.0, bad, 2.0], dtype=dtype)
+    with pytest.raises(ValueError, match="y_score must be finite, but value 2 is"):
+        rank_rows(values)
+    assert_ranked(np.array([np.finfo(dtype).max, np.finfo(dtype).min, 0.0], dtype=dtype))

@@ -1,0 +1,149 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucforest.metrics._validation import check_scores, check_weights, class_codes, is_positive
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [False, True, True],
+        [0, 1, 1],
+        [-1, 1, 1],
+        [3, 9, 9],
+        [0.5, 1.5, 1.5],
+        ["a", "b", "b"],
+        np.array(["a", "b", "b"], dtype=object),
+        np.array([0, 1, 1], dtype=np.uint8),
+        np.array(["2020-01-01", "2021-01-01", "2021-01-01"], dtype="datetime64[D]"),
+        pd.Series(["a", "b", "b"], index=[5, 6, 7]),
+        pd.Series(["a", "b", "b"], dtype="category"),
+        pd.Series([0, 1, 1], dtype="Int64"),
+    ],
+)
+def test_the_greater_of_two_labels_is_positive(labels):
+    assert is_positive(labels, 3).tolist() == [False, True, True]
+    assert is_positive(np.asarray(labels)[::-1], 3).tolist() == [True, True, False]
+    assert is_positive(labels, 3, pos_label=np.asarray(labels)[0]).tolist() == [True, False, False]
+    codes, classes = class_codes(labels, 3)
+    assert codes.tolist() == [0, 1, 1]
+    assert classes.tolist() == sorted(set(np.asarray(labels).tolist()))
+
+
+@pytest.mark.parametrize(
+    ("label", "pos_label", "expected"),
+    [
+        (1, None, True),
+        (True, None, True),
+        (0, None, False),
+        (2, None, False),
+        ("a", None, False),
+        ("a", "a", True),
+    ],
+)
+def test_a_sole_label(label, pos_label, expected):
+    assert is_positive([label] * 3, 3, pos_label=pos_label).tolist() == [expected] * 3
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1, 2], ["a", "b", "c"], [0.0, 1.0, np.nan], [np.nan, np.nan, 1.0], [0, 1, None], [np.nan] * 3],
+)
+def test_more_than_two_labels(labels):
+    with pytest.raises(ValueError, match="must have two labels"):
+        is_positive(labels, 3)
+
+
+@pytest.mark.parametrize("labels", [[0.0, np.nan, 1.0], np.array(["a", None, "b"], dtype=object)])
+def test_a_missing_label_is_no_class(labels):
+    with pytest.raises(ValueError, match="missing value"):
+        class_codes(labels, 3)
+
+
+def test_labels_without_an_order():
+    mixed = np.array([1, "a", 1], dtype=object)
+    with pytest.raises(TypeError, match="without an order"):
+        is_positive(mixed, 3)
+    with pytest.raises(TypeError, match="without an order"):
+        class_codes(mixed, 3)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3, -2, 3, 7],
+        np.array([-128, 127, 0, 127], dtype=np.int8),
+        np.array([2**63, 2**64 - 1, 0, 5], dtype=np.uint64),
+        [0, 10**12, 5, 5],
+        [2.0, -1.0, 0.0, 2.0],
+        [2.5, -1.0, 0.0, 2.5],
+        [1e300, -1e300, 0.0, 2.5],
+        [True, False, True, True],
+        ["z", "y", "", "z"],
+        np.array([-(2**63), 2**63 - 1, 2**63 - 2, 0]),
+    ],
+)
+def test_codes_are_positions_among_the_sorted_labels(values):
+    codes, classes = class_codes(values, 4)
+    expected_classes, expected = np.unique(values, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected_classes)
+    assert classes.dtype == expected_classes.dtype
+    np.testing.assert_array_equal(codes, expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([1, 2], np.float64),
+        ([True, False], np.float64),
+        (np.array([1, 2], np.float16), np.float32),
+        (np.array([1, 2], np.float32), np.float32),
+        (np.array([1, 2], np.longdouble), np.float64),
+        (np.array([1, 2.5], object), np.float64),
+        (np.arange(6.0)[::3], np.float64),
+        (pd.Series([1.0, 2.0]), np.float64),
+    ],
+)
+def test_dtype_of_scores(values, dtype):
+    checked = check_scores(values)
+    assert checked.dtype == dtype
+    assert checked.flags.c_contiguous
+    np.testing.assert_array_equal(checked, np.asarray(values, dtype=float))
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ([], ValueError, "y_score is empty"),
+        ([[1, 2]], ValueError, "y_score must have 1 dimension"),
+        (0.5, ValueError, "y_score must have 1 dimension"),
+        ([1j, 2], TypeError, "must hold real numbers"),
+        (["1", "2"], TypeError, "must hold real numbers"),
+    ],
+)
+def test_bad_scores(values, error, message):
+    with pytest.raises(error, match=message):
+        check_scores(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, -0.5, 1], "sample_weight must not be negative, but value 1 is -0.5"),
+        ([1, 1, np.nan], "sample_weight must be finite, but value 2 is nan"),
+        ([1, np.inf, 1], "sample_weight must be finite, but value 1 is inf"),
+        ([1, 1], "sample_weight has 2 rows, but y_score has 3"),
+        ([[1, 1, 1]], "sample_weight must have one dimension"),
+    ],
+)
+def test_bad_weights(values, message):
+    with pytest.raises(ValueError, match=message):
+        check_weights(values, 3)
+
+
+def test_labels_of_another_length():
+    with pytest.raises(ValueError, match="y_true has 2 rows, but y_score has 3"):
+        is_positive([0, 1], 3)
+    with pytest.raises(ValueError, match="y_true must have one dimension"):
+        class_codes([[0], [1]], 2)
