@@ -43,6 +43,7 @@ def test_frames_hold_the_same_values(load):
 def test_abalone_is_the_file():
     lines = (files("aucforest.datasets") / "data" / "abalone.csv").read_text().splitlines()
     rows = list(csv.DictReader(lines))
+    assert load_abalone().data[:, 0].tolist() == [{"I": 0, "F": 1, "M": 2}[row["sex"]] for row in rows]
     frame = load_abalone(as_frame=True).frame
     assert frame["sex"].tolist() == [row["sex"] for row in rows]
     assert frame["rings"].tolist() == [int(row["rings"]) for row in rows]

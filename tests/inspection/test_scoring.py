@@ -37,8 +37,9 @@ def test_quality_is_scikit_learns(n_classes, weighted):
             "average_precision": metrics.average_precision_score(onehot, proba, sample_weight=weight),
             "brier": np.average(((onehot - proba) ** 2).sum(axis=1), weights=weight),
         }
-        if not weighted:  # scikit-learn has no weights for pairs of classes
-            expected["roc_auc"] = metrics.roc_auc_score(y, proba, multi_class="ovo")
+        # scikit-learn has no weights for pairs of classes: an integer weight is that many rows
+        rows = np.repeat(np.arange(len(y)), 1 if weight is None else weight.astype(int))
+        expected["roc_auc"] = metrics.roc_auc_score(y[rows], proba[rows], multi_class="ovo")
     expected["log_loss"] = metrics.log_loss(y, proba, sample_weight=weight)
     predicted = fitted.forest.classes_[proba.argmax(axis=1)]
     recalls = [
