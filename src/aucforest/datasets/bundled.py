@@ -5,7 +5,6 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from aucforest._optional import import_optional
@@ -57,18 +56,9 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     >>> X.shape, int((rings >= 18).sum())
     ((4177, 8), 136)
     """
-    names, table = _read("abalone.csv", converters={0: _SEXES.index})
-    bunch = Bunch(
-        data=table[:, :-1],
-        target=table[:, -1].astype(np.int64),
-        frame=None,
-        feature_names=names[:-1],
-        target_names=names[-1:],
-        DESCR=_description("abalone"),
-        filename="abalone.csv",
-    )
+    bunch = _read("abalone", converters={0: _SEXES.index})
     if as_frame:
-        _use_frames(bunch, target_name="rings")
+        _use_frames(bunch, "rings")
         sex = bunch.frame["sex"].astype(int)
         bunch.frame["sex"] = _pandas().Categorical.from_codes(sex, categories=list(_SEXES))
         bunch.data = bunch.frame[bunch.feature_names]
@@ -114,34 +104,29 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     >>> dict(zip(blocks.target_names, np.bincount(blocks.target).tolist()))
     {'text': 4913, 'horizontal line': 329, 'picture': 28, 'vertical line': 87, 'graphic': 115}
     """
-    names, table = _read("page_blocks.csv")
-    bunch = Bunch(
-        data=table[:, :-1],
-        target=table[:, -1].astype(np.int64) - 1,
-        frame=None,
-        feature_names=names[:-1],
-        target_names=list(_BLOCKS),
-        DESCR=_description("page_blocks"),
-        filename="page_blocks.csv",
-    )
+    bunch = _read("page_blocks")
+    bunch.target -= 1
+    bunch.target_names = list(_BLOCKS)
     if as_frame:
-        _use_frames(bunch, target_name="class")
+        _use_frames(bunch, "class")
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
-def _read(
-    name: str, converters: Mapping[int | str, Any] | None = None
-) -> tuple[list[str], NDArray[np.float64]]:
-    """Return the column names and the values of a CSV file."""
-    with (_DATA / name).open(encoding="utf-8") as lines:
+def _read(name: str, converters: Mapping[int | str, Any] | None = None) -> Bunch:
+    """Read a CSV file whose last column is an integer target."""
+    with (_DATA / f"{name}.csv").open(encoding="utf-8") as lines:
         names = lines.readline().strip().split(",")
-        return names, np.loadtxt(lines, delimiter=",", converters=converters)
-
-
-def _description(name: str) -> str:
-    """Return the section of data/README.md about one data set."""
+        table = np.loadtxt(lines, delimiter=",", converters=converters)
     sections = (_DATA / "README.md").read_text(encoding="utf-8").split("\n## ")
-    return next(section for section in sections if section.startswith(f"{name}\n"))
+    return Bunch(
+        data=np.ascontiguousarray(table[:, :-1]),
+        target=table[:, -1].astype(np.int64),
+        frame=None,
+        feature_names=names[:-1],
+        target_names=names[-1:],
+        DESCR=next(section for section in sections if section.startswith(f"{name}\n")),
+        filename=f"{name}.csv",
+    )
 
 
 def _use_frames(bunch: Bunch, target_name: str) -> None:
