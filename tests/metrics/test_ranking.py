@@ -8,7 +8,7 @@ from tests.metrics.strategies import scores
 
 
 def assert_ranked(values):
-    """Check ranks against numpy's sorted distinct values, and that equal scores keep the order of their rows."""
+    """Check ranks against numpy's distinct values, and that equal scores keep the order of rows."""
     ranked = rank_rows(values)
     ranks, rows = ranked >> HALF, (ranked & WORD).astype(int)
     np.testing.assert_array_equal(ranks, np.unique(values, return_inverse=True)[1][rows])

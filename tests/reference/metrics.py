@@ -75,7 +75,7 @@ def hand_till(codes, scores, n_classes, weights=None, prevalence_weighted=False)
 
 
 def delong(is_positive, score_columns, weights=None):
-    """Return (aucs, covariance) in O(n^2): V10 and V01 from the definition, then sums over the rows of a class."""
+    """Return (aucs, covariance) in O(n^2): V10 and V01 by definition, then sums over the rows of a class."""
     n = len(is_positive)
     weights = [1.0] * n if weights is None else weights
     positives = [r for r in range(n) if is_positive[r]]

@@ -7,11 +7,15 @@ from aucforest.metrics.confidence import (
     delong_covariance,
 )
 from aucforest.metrics.multiclass import hand_till_score
+from aucforest.metrics.reservoir import AUCReservoir
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
+from aucforest.metrics.streaming import AUCSketch
 from aucforest.metrics.thresholds import optimal_threshold
 
 __all__ = [
     "AUCComparison",
+    "AUCReservoir",
+    "AUCSketch",
     "auc_confidence_interval",
     "average_precision_score",
     "compare_auc",

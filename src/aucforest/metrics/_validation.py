@@ -94,6 +94,22 @@ def two_classes(
     return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
 
 
+def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_], Scores]:
+    """Return checked rows of a batch; it may hold one class, so labels are 1 against 0 or -1 (or bool)."""
+    scores = check_scores(y_score)
+    if not np.isfinite(scores).all():
+        raise_not_finite(scores, "y_score")
+    labels = np.asarray(y_true)
+    check_length(labels, "y_true", scores.size)
+    positive = np.asarray(labels == 1)
+    n_rest = scores.size - np.count_nonzero(positive)
+    if n_rest and n_rest not in (np.count_nonzero(labels == 0), np.count_nonzero(labels == -1)):
+        raise ValueError(
+            "y_true of a stream must hold bool, 0 and 1, or -1 and 1: pass y_true == positive_label"
+        )
+    return positive, scores
+
+
 def class_codes(
     y_true: ArrayLike, n_rows: int, *, labels: ArrayLike | None = None
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:

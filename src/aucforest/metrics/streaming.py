@@ -1,0 +1,271 @@
+"""AUC of data that is never in memory at once: counts on a grid of scores, which merge."""
+
+import struct
+import zlib
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest._compile import kernel
+from aucforest.metrics._ranking import HALF, SIGN, WORD, ordered_key
+from aucforest.metrics._validation import check_weights, stream_rows, warn_undefined
+
+UNIT_BITS = 20
+MOST_WEIGHT = 2 ** (62 - UNIT_BITS)
+HEADER = struct.Struct("<8sB?dd2q")
+MAGIC = b"AUCSKT01"
+
+
+@kernel
+def _float_bins(words, shift, bins):  # type: ignore[no-untyped-def]
+    """Fill `bins` with the top bits of the ordered keys of float32 scores."""
+    for i in range(words.size):
+        word = np.uint64(words[i])
+        bins[i] = ordered_key(word if word != SIGN else np.uint64(0)) >> shift
+
+
+@kernel
+def _uniform_bins(scores, low, per_unit, last, bins):  # type: ignore[no-untyped-def]
+    """Fill `bins` with places on a uniform grid; float32 is widened, so that equal scores share a bin."""
+    for i in range(scores.size):
+        place = (np.float64(scores[i]) - low) * per_unit
+        bins[i] = np.uint32(min(max(place, 0.0), np.float64(last)))
+
+
+@kernel
+def _add(bins, positive, units, counts):  # type: ignore[no-untyped-def]
+    """Add the units of every row to the counts (2, n_bins) of its class and bin."""
+    for i in range(bins.size):
+        counts[np.uint64(positive[i]), bins[i]] += (1 << UNIT_BITS) if units is None else units[i]
+
+
+class AUCSketch:
+    """AUC of a stream from counts on a fixed grid of scores, with a bound on its error.
+
+    Each class counts its weight in the bins of a grid; inside a bin the order of scores is lost. With p_b and
+    q_b the shares of the positives and negatives in bin b, the score is sum p_b (q_{<b} + q_b / 2), and it is
+    off by at most 1/2 * sum p_b q_b, all that was lost. Counts are integers, so merging is exact, associative
+    and commutative: a sketch is a distributed reduction whose result does not depend on how the rows were
+    split.
+
+    Parameters
+    ----------
+    bits : int from 4 to 24, default=18
+        The grid has 2**bits bins: 18 bits make 4 MB.
+    range : (float, float), optional
+        Bounds of a uniform grid; scores outside count in the outermost bins. By default the bins are the top
+        bits of the ordered bit pattern of float32 scores: relative precision at every magnitude, no bounds to
+        know.
+
+    Raises
+    ------
+    ValueError
+        For `bits` or `range` that make no grid.
+
+    Notes ----- Weights are held in multiples of 2**-20; the error of rounding them is part of `error_bound`.
+    The weights of one sketch must sum to less than 2**42.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import AUCSketch
+    >>> first, second = AUCSketch(), AUCSketch()
+    >>> first.update([0, 1, 1], [0.1, 0.35, 0.8])
+    >>> second.update([0], [0.4])
+    >>> both = first.merge(second)
+    >>> both.score(), both.error_bound()
+    (0.75, 0.0)
+    >>> AUCSketch.from_bytes(both.to_bytes()).score()
+    0.75
+    """
+
+    def __init__(self, bits: int = 18, range: tuple[float, float] | None = None) -> None:
+        if not 4 <= bits <= 24:
+            raise ValueError(f"bits must be from 4 to 24, but is {bits}")
+        if range is not None and not (len(range) == 2 and -np.inf < range[0] < range[1] < np.inf):
+            raise ValueError(f"range must be two finite bounds, the lower one first, but is {range}")
+        self.bits = int(bits)
+        self.range = None if range is None else (float(range[0]), float(range[1]))
+        self._counts = np.zeros((2, 1 << bits), np.int64)  # negatives, positives; in units of 2**-20
+        self._rounded = np.zeros(2, np.int64)  # rows of each class whose weight is no multiple of the unit
+        self._total = 0.0
+
+    def update(self, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Count a batch of rows.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels: bool, 0 and 1, or -1 and 1; one class may be absent from a batch.
+        y_score : array-like of shape (n_samples,)
+            Scores, finite.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, not negative.
+
+        Raises
+        ------
+        ValueError
+            For other labels, scores that are not finite, an empty batch, lengths that differ, negative
+            weights, or when the sketch would hold a weight of 2**42 or more; the sketch is then as before.
+        TypeError
+            For scores that are not real numbers.
+        """
+        positive, scores = stream_rows(y_true, y_score)
+        weights = check_weights(sample_weight, scores.size)
+        total = self._grown(scores.size if weights is None else float(weights.sum()))
+        units = None
+        if weights is not None:
+            exact = np.ldexp(weights, UNIT_BITS)
+            units = np.rint(exact).astype(np.int64)
+            self._rounded += np.bincount(positive[units != exact], minlength=2)
+        _add(self._bins(scores), positive, units, self._counts)
+        self._total = total
+
+    def _grown(self, more: float) -> float:
+        """Return the total weight with `more` added; ValueError where counts would come near overflow."""
+        total = self._total + more
+        if total >= MOST_WEIGHT:
+            raise ValueError(f"the weights of a sketch must sum to less than 2**42, but would be {total:g}")
+        return total
+
+    def _bins(self, scores: NDArray[np.floating[Any]]) -> NDArray[np.uint32]:
+        """Return the bin of each score: never decreasing in the score."""
+        bins = np.empty(scores.size, np.uint32)
+        if self.range is not None:
+            low, high = self.range
+            _uniform_bins(scores, low, (1 << self.bits) / (high - low), (1 << self.bits) - 1, bins)
+            return bins
+        with np.errstate(over="ignore"):  # beyond float32 is infinity, which has its own place in the order
+            singles = scores.astype(np.float32, copy=False)
+        _float_bins(singles.view(np.uint32), HALF - np.uint64(self.bits), bins)
+        return bins
+
+    def _edges(self, bins: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the least score of each bin."""
+        if self.range is not None:
+            low, high = self.range
+            return low + bins * ((high - low) / (1 << self.bits))
+        keys = bins.astype(np.uint64) << (HALF - np.uint64(self.bits))
+        words = np.where(keys & SIGN, keys ^ SIGN, keys ^ WORD).astype(np.uint32)
+        edges = words.view(np.float32)
+        edges[np.isnan(edges)] = -np.inf  # the least keys of all belong to no number
+        return edges.astype(np.float64)
+
+    def merge(self, other: "AUCSketch") -> "AUCSketch":
+        """Return the sketch of the rows of both; neither of them changes.
+
+        Parameters
+        ----------
+        other : AUCSketch
+            A sketch on the same grid.
+
+        Returns
+        -------
+        AUCSketch
+            The sum.
+
+        Raises
+        ------
+        ValueError
+            When the grids differ, or the weights sum to 2**42 or more.
+        """
+        if (self.bits, self.range) != (other.bits, other.range):
+            raise ValueError(
+                f"grids differ: bits={self.bits}, range={self.range}; bits={other.bits}, range={other.range}"
+            )
+        merged = AUCSketch(self.bits, self.range)
+        merged._total = self._grown(other._total)
+        merged._counts = self._counts + other._counts
+        merged._rounded = self._rounded + other._rounded
+        return merged
+
+    def score(self) -> float:
+        """Return the AUC of the rows counted so far; without both classes NaN, with a warning."""
+        if not self._has_both_classes():
+            warn_undefined("ROC AUC is not defined: a class has no weight in the sketch")
+            return float("nan")
+        negatives, positives = self._counts
+        below = np.cumsum(negatives) - negatives
+        return self._share_of_pairs(positives, 2 * below + negatives)
+
+    def error_bound(self) -> float:
+        """Return the most by which `score` can be off the exact AUC of the rows; NaN without both classes."""
+        if not self._has_both_classes():
+            return float("nan")
+        negatives, positives = self._counts
+        # each rounded weight is off by half a unit at most: that part of its class may be misplaced
+        rounding = [
+            lost / max(2 * int(held) - lost, 1)
+            for lost, held in zip(self._rounded.tolist(), self._counts.sum(1))
+        ]
+        return self._share_of_pairs(positives, negatives) + sum(rounding)
+
+    def _has_both_classes(self) -> bool:
+        """Return whether both classes have weight."""
+        return bool(self._counts.any(axis=1).all())
+
+    def _share_of_pairs(self, positives: NDArray[np.int64], twice_others: NDArray[np.int64]) -> float:
+        """Return sum(positives * twice_others) / (2 W1 W0), the sum in integers of any size."""
+        occupied = np.flatnonzero(positives)
+        total = sum(p * q for p, q in zip(positives[occupied].tolist(), twice_others[occupied].tolist()))
+        n_negative, n_positive = self._counts.sum(axis=1).tolist()
+        return float(total / (2 * n_positive * n_negative))
+
+    def roc_curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ROC curve of the counts.
+
+        Returns
+        -------
+        fpr, tpr : ndarray of shape (n_thresholds,)
+            Rates at the edges of the occupied bins; NaN with an UndefinedMetricWarning for a class without
+            weight.
+        thresholds : ndarray of shape (n_thresholds,)
+            Lower edges of the bins, descending, infinity first. On the default grid they apply to scores
+            rounded to float32.
+        """
+        if not self._has_both_classes():
+            warn_undefined("the ROC curve is not defined: a class has no weight in the sketch")
+        occupied = np.flatnonzero(self._counts.any(axis=0))[::-1]
+        counts = np.cumsum(self._counts[:, occupied], axis=1, dtype=np.float64)
+        totals = self._counts.sum(axis=1, keepdims=True)
+        counts = np.insert(counts, 0, 0.0, axis=1)
+        fpr, tpr = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
+        return fpr, tpr, np.append(np.inf, self._edges(occupied))
+
+    def to_bytes(self) -> bytes:
+        """Return the sketch as bytes: grid, then compressed counts, little-endian on every machine."""
+        low, high = self.range or (0.0, 0.0)
+        header = HEADER.pack(MAGIC, self.bits, self.range is not None, low, high, *self._rounded.tolist())
+        return header + zlib.compress(self._counts.astype("<i8").tobytes(), level=1)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the sketch that `to_bytes` wrote.
+
+        Parameters
+        ----------
+        data : bytes
+            All of them.
+
+        Returns
+        -------
+        AUCSketch
+            An equal sketch.
+
+        Raises
+        ------
+        ValueError
+            When the bytes are no sketch, or not all of one.
+        """
+        try:
+            magic, bits, has_range, low, high, *rounded = HEADER.unpack_from(data)
+            counts = np.frombuffer(zlib.decompress(data[HEADER.size :]), "<i8").astype(np.int64)
+        except (struct.error, zlib.error, ValueError) as error:
+            raise ValueError(f"these {len(data)} bytes are no AUCSketch: {error}") from None
+        if magic != MAGIC or counts.size != 2 << bits or counts.min() < 0 or min(rounded) < 0:
+            raise ValueError(f"these {len(data)} bytes are no AUCSketch: header and counts do not fit")
+        sketch = cls(bits, (low, high) if has_range else None)
+        sketch._counts = counts.reshape(2, -1)
+        sketch._total = float(np.ldexp(float(counts.sum()), -UNIT_BITS))
+        sketch._rounded = np.array(rounded, np.int64)
+        return sketch

@@ -1,0 +1,226 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import UndefinedMetricWarning
+
+from aucforest.metrics import AUCSketch, roc_auc_score, roc_curve
+from tests.metrics.strategies import random_rows, two_classes
+from tests.reference import metrics as reference
+
+GRIDS = [{}, {"bits": 8}, {"bits": 10, "range": (-2.0, 2.0)}, {"bits": 20}, {"bits": 4}]
+# the quotients of the exact integer sums are rounded once each
+ROUNDING = 1e-15
+
+grids = st.sampled_from(GRIDS[:3])
+
+
+def sketch_of(rows, weighted=True, **grid):
+    """Return a sketch of (is_positive, scores, weights)."""
+    positive, scores, weights = rows
+    sketch = AUCSketch(**grid)
+    if len(scores):
+        sketch.update(positive, scores, weights if weighted else None)
+    return sketch
+
+
+@settings(max_examples=100, deadline=None)
+@given(two_classes(), grids)
+def test_the_error_is_never_above_the_bound(rows, grid):
+    positive, scores, weights = rows
+    for weighted, sample_weight in ((False, None), (True, weights)):
+        sketch = sketch_of(rows, weighted, **grid)
+        error = abs(sketch.score() - reference.auc(positive, scores, sample_weight))
+        assert error <= sketch.error_bound() + ROUNDING
+
+
+@settings(max_examples=60, deadline=None)
+@given(two_classes(), st.integers(0, 2**32))
+def test_rounded_weights_are_in_the_bound(rows, seed):
+    positive, scores, _ = rows
+    weights = np.random.default_rng(seed).exponential(size=len(scores)) * 1e-5
+    sketch = sketch_of((positive, np.sign(scores), weights))
+    bound = sketch.error_bound()
+    assert abs(sketch.score() - reference.auc(positive, np.sign(scores), weights)) <= bound + ROUNDING
+
+
+def test_weights_that_vanish_make_the_bound_useless_rather_than_wrong():
+    sketch = AUCSketch()
+    sketch.update([0, 0, 0, 1], [1, 2, 3, 2.5], [1e-9, 1e-9, 1e-6, 1.0])
+    assert sketch.error_bound() >= 1.0
+
+
+@settings(max_examples=50, deadline=None)
+@given(two_classes(), two_classes(), two_classes(), grids)
+def test_merging_is_associative_and_commutative(first, second, third, grid):
+    a, b, c = (sketch_of(rows, **grid) for rows in (first, second, third))
+    whole = sketch_of([np.concatenate(parts) for parts in zip(first, second, third)], **grid).to_bytes()
+    assert a.merge(b).merge(c).to_bytes() == whole
+    assert a.merge(b.merge(c)).to_bytes() == whole
+    assert c.merge(a).merge(b).to_bytes() == whole
+    assert a.merge(AUCSketch(**grid)).to_bytes() == a.to_bytes() == sketch_of(first, **grid).to_bytes()
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_rows(grid, dtype):
+    positive, scores, weights = random_rows(50_000, dtype=dtype)
+    for sample_weight in (None, weights):
+        sketch = AUCSketch(**grid)
+        for rows in np.array_split(np.arange(50_000), 7):
+            sketch.update(
+                positive[rows], scores[rows], None if sample_weight is None else sample_weight[rows]
+            )
+        exact = roc_auc_score(positive, scores, sample_weight=sample_weight)
+        assert abs(sketch.score() - exact) <= sketch.error_bound() + ROUNDING
+        fpr, tpr, _ = sketch.roc_curve()
+        assert np.trapezoid(tpr, fpr) == pytest.approx(sketch.score(), abs=1e-12)
+    assert AUCSketch(**grid).merge(sketch).to_bytes() == sketch.to_bytes()
+
+
+def test_bound_of_the_default_grid():
+    positive, scores, _ = random_rows(100_000)
+    assert sketch_of((positive, scores, None), weighted=False).error_bound() < 1.5e-4
+
+
+@pytest.mark.parametrize("bits", [24, 18])
+def test_curve_is_exact_where_bins_tell_scores_apart(bits):
+    positive, scores, _ = random_rows(500, levels=8)
+    scores += 8.0  # eighths above zero are lower edges of bins
+    sketch = sketch_of((positive, scores, None), weighted=False, bits=bits)
+    expected = roc_curve(positive, scores, drop_intermediate=False)
+    for ours, theirs in zip(sketch.roc_curve(), expected):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-15)
+    assert sketch.error_bound() > 0.0  # of ties, which is what the bound cannot tell from lost order
+    assert sketch.score() == roc_auc_score(positive, scores)
+
+
+def test_thresholds_of_a_uniform_grid():
+    sketch = AUCSketch(bits=4, range=(0, 16))
+    sketch.update([0, 1, 0, 1], [-3.0, 2.5, 15.9, 99.0])
+    fpr, tpr, thresholds = sketch.roc_curve()
+    assert thresholds.tolist() == [np.inf, 15.0, 2.0, 0.0]
+    assert (fpr.tolist(), tpr.tolist()) == ([0, 0.5, 0.5, 1], [0, 0.5, 1, 1])
+
+
+def test_scores_beyond_float32_keep_their_order():
+    sketch = AUCSketch()
+    sketch.update([0, 0, 1, 1], [-1e300, 1e-300, 1e30, 1e300])
+    assert (sketch.score(), sketch.error_bound()) == (1.0, 0.0)
+    assert sketch.roc_curve()[2].tolist()[:2] == [np.inf, np.inf]
+    assert sketch.roc_curve()[2][-1] == -np.inf
+
+
+def test_zero_has_one_sign():
+    sketch = AUCSketch()
+    sketch.update([0, 1], [0.0, -0.0])
+    assert sketch.score() == 0.5
+
+
+@pytest.mark.parametrize("labels", [[True, False], [1, 0], [1, -1], [1.0, 0.0]])
+def test_labels_of_a_stream(labels):
+    sketch = AUCSketch()
+    sketch.update(labels, [2, 1])
+    for label, score in zip(labels, (4, 3)):
+        sketch.update([label], [score])
+    assert sketch.score() == 0.75
+
+
+@pytest.mark.parametrize("labels", [[1, 2], [0, -1], ["a", "b"], [2, 2], [0.0, np.nan], [1, None]])
+def test_other_labels_are_refused(labels):
+    sketch = AUCSketch()
+    with pytest.raises(ValueError, match="y_true of a stream must hold"):
+        sketch.update(labels, [1, 2])
+    assert sketch.to_bytes() == AUCSketch().to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, 1], [1, np.nan]), "y_score must be finite, but value 1 is nan"),
+        (([0, 1], [-np.inf, 1]), "y_score must be finite"),
+        (([0, 1], [1, 2], [1, -1]), "must not be negative"),
+        (([0, 1], [1, 2], [1, 2.0**42]), "must sum to less than"),
+        (([], []), "y_score is empty"),
+        (([0, 1, 1], [1, 2]), "y_true has 3 rows"),
+    ],
+)
+def test_a_refused_batch_changes_nothing(arguments, message):
+    sketch = AUCSketch()
+    sketch.update([0, 1], [1, 2], [0.1, 0.2])
+    before = sketch.to_bytes()
+    with pytest.raises(ValueError, match=message):
+        sketch.update(*arguments)
+    assert sketch.to_bytes() == before
+
+
+def test_weights_must_not_overflow_over_time():
+    sketch = AUCSketch()
+    sketch.update([0, 1], [1, 2], [2.0**41, 1.0])
+    with pytest.raises(ValueError, match="must sum to less than"):
+        sketch.merge(sketch)
+    with pytest.raises(ValueError, match="must sum to less than"):
+        AUCSketch.from_bytes(sketch.to_bytes()).update([0], [1], [2.0**41])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bits": 3}, "bits must be from 4 to 24, but is 3"),
+        ({"bits": 25}, "bits must be"),
+        ({"range": (1, 1)}, "range must be two finite bounds"),
+        ({"range": (0, np.inf)}, "range must be"),
+        ({"range": (0, 1, 2)}, "range must be"),
+        ({"range": (np.nan, 1)}, "range must be"),
+    ],
+)
+def test_bad_grid(options, message):
+    with pytest.raises(ValueError, match=message):
+        AUCSketch(**options)
+
+
+@pytest.mark.parametrize("other", [{"bits": 17}, {"range": (0, 1)}, {"bits": 18, "range": (0, 2)}])
+def test_different_grids_do_not_merge(other):
+    with pytest.raises(ValueError, match="grids differ"):
+        AUCSketch().merge(AUCSketch(**other))
+
+
+@pytest.mark.parametrize("y_true", [[], [1], [0]])
+def test_one_class_is_undefined(y_true):
+    sketch = AUCSketch()
+    if y_true:
+        sketch.update(y_true, [0.5])
+    with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
+        assert np.isnan(sketch.score())
+    assert caught[0].filename == __file__
+    with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
+        fpr, tpr, _ = sketch.roc_curve()
+    assert caught[0].filename == __file__
+    assert (np.isnan(fpr).all(), np.isnan(tpr).all()) == (0 not in y_true, 1 not in y_true)
+    assert np.isnan(sketch.error_bound())
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_bytes_and_pickle_bring_it_back(grid):
+    sketch = sketch_of(random_rows(1000), **grid)
+    for copy in (AUCSketch.from_bytes(sketch.to_bytes()), pickle.loads(pickle.dumps(sketch))):
+        assert copy.to_bytes() == sketch.to_bytes()
+        assert copy.merge(sketch).score() == sketch.score()
+        assert copy.error_bound() == sketch.error_bound()
+
+
+@pytest.mark.parametrize("damage", ["short", "magic", "bits", "body", "empty", "many_bits"])
+def test_damaged_bytes(damage):
+    data = bytearray(sketch_of(random_rows(10)).to_bytes())
+    if damage == "magic":
+        data[0] ^= 1
+    elif damage == "bits":
+        data[8] ^= 1
+    elif damage == "many_bits":
+        data[8] = 200
+    elif damage == "body":
+        data[-1] ^= 1
+    with pytest.raises(ValueError, match="are no AUCSketch"):
+        AUCSketch.from_bytes({"short": bytes(data[:60]), "empty": b""}.get(damage, bytes(data)))
