@@ -43,10 +43,10 @@ def test_every_row_stays_with_the_same_chance():
 
 
 def drifting_stream(rng, n_batches=20, n_rows=100):
-    """Yield batches in which positives grow rare and their scores move up: the order of arrival matters."""
+    """Yield batches of rare positives that the scores tell apart less and less."""
     for batch in range(n_batches):
-        positive = rng.random(n_rows) < 0.9 - 0.8 * batch / (n_batches - 1)
-        yield positive, rng.normal(size=n_rows) + positive * 2.0 * batch / (n_batches - 1)
+        positive = rng.random(n_rows) < 0.2
+        yield positive, rng.normal(size=n_rows) + positive * 3.0 * (1 - batch / n_batches)
 
 
 def shared_count_auc(stream, size, rng):
@@ -76,7 +76,7 @@ def test_unbiased_under_drift():
             classic_errors.append(shared_count_auc(stream, 100, np.random.default_rng(seed)) - exact)
     standard_error = np.std(errors) / np.sqrt(60)
     assert abs(np.mean(errors)) < 3.5 * standard_error < 0.02
-    assert abs(np.mean(classic_errors)) > 0.03  # the stream does tell the two apart
+    assert np.mean(classic_errors) > 0.06  # the stream does tell the two apart
 
 
 def test_standard_error_is_the_spread_of_the_score():

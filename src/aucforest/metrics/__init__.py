@@ -1,11 +1,13 @@
 """AUC metrics: exact, fast, weighted, multiclass, streaming, with confidence."""
 
+from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import (
     AUCComparison,
     auc_confidence_interval,
     compare_auc,
     delong_covariance,
 )
+from aucforest.metrics.display import RocCurveDisplay, RocEntry
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.reservoir import AUCReservoir
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
@@ -16,6 +18,9 @@ __all__ = [
     "AUCComparison",
     "AUCReservoir",
     "AUCSketch",
+    "RocBand",
+    "RocCurveDisplay",
+    "RocEntry",
     "auc_confidence_interval",
     "average_precision_score",
     "compare_auc",
@@ -23,5 +28,6 @@ __all__ = [
     "hand_till_score",
     "optimal_threshold",
     "roc_auc_score",
+    "roc_confidence_band",
     "roc_curve",
 ]

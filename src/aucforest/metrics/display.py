@@ -1,0 +1,237 @@
+"""ROC curves as a picture: several models, their bands, and the paired tests between them."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest._optional import import_optional
+from aucforest.metrics.bands import RocBand, roc_confidence_band
+from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc
+from aucforest.metrics.roc import roc_curve
+
+
+class RocEntry(NamedTuple):
+    """One curve of a `RocCurveDisplay`.
+
+    Attributes
+    ----------
+    fpr, tpr : ndarray of shape (n_thresholds,)
+        The curve.
+    interval : tuple of float
+        AUC and the bounds of its confidence interval.
+    band : RocBand or None
+        The band around the curve.
+    comparison : AUCComparison or None
+        This AUC minus that of the first curve, with the paired test; None for the first curve.
+    """
+
+    fpr: NDArray[np.float64]
+    tpr: NDArray[np.float64]
+    interval: tuple[float, float, float]
+    band: RocBand | None
+    comparison: AUCComparison | None
+
+    def label(self, name: str) -> str:
+        """Return the line of the legend."""
+        auc, low, high = self.interval
+        text = f"{name}: AUC {auc:.3f} [{low:.3f}, {high:.3f}]"
+        if self.comparison is None:
+            return text
+        return f"{text}, {self.comparison.difference:+.3f} (p = {self.comparison.pvalue:.2g})"
+
+
+class RocCurveDisplay:
+    """ROC curves of one or more models on the same rows.
+
+    Make one with `from_predictions` or `from_estimator`; both also draw it.
+
+    Parameters
+    ----------
+    entries : mapping of str to RocEntry
+        The curves by name, in the order of drawing.
+
+    Attributes
+    ----------
+    entries : dict of str to RocEntry
+        What is drawn.
+    ax_ : matplotlib Axes
+        Where `plot` drew.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    lines_ : list of matplotlib lines
+        One a curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.metrics import RocCurveDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> y_true = rng.integers(0, 2, 500)
+    >>> scores = {"good": rng.normal(size=500) + 2 * y_true, "poor": rng.normal(size=500) + y_true}
+    >>> display = RocCurveDisplay.from_predictions(y_true, scores)
+    >>> print(display.lines_[1].get_label())
+    poor: AUC 0.772 [0.728, 0.811], -0.137 (p = 5.4e-08)
+    """
+
+    def __init__(self, entries: Mapping[str, RocEntry]) -> None:
+        self.entries = dict(entries)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        name: str = "model",
+        band: Literal["simultaneous", "bootstrap"] | None = "simultaneous",
+        level: float = 0.95,
+        n_bootstrap: int = 1000,
+        random_state: int | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Compute and draw the curves of scores.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Two labels: bool, integer, float or string; the greater one is positive.
+        y_score : array-like of shape (n_samples,), or mapping of names to such
+            Scores of one model, or of several. The legend compares each with the first by DeLong's paired
+            test.
+        name : str, default="model"
+            Name of a single model.
+        band : {"simultaneous", "bootstrap"} or None, default="simultaneous"
+            The band around each curve; see `roc_confidence_band`.
+        level : float in (0, 1), default=0.95
+            Level of band and intervals.
+        n_bootstrap : int, default=1000
+            Number of curves drawn for the band "bootstrap".
+        random_state : int or None
+            Seed of the band "bootstrap".
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        RocCurveDisplay
+            Drawn.
+
+        Raises
+        ------
+        ValueError
+            For an empty mapping, and as `roc_confidence_band`.
+        ImportError
+            Without matplotlib.
+        """
+        scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
+        if not scores:
+            raise ValueError("y_score is an empty mapping")
+        entries: dict[str, RocEntry] = {}
+        first = next(iter(scores.values()))
+        for label, values in scores.items():
+            fpr, tpr, _ = roc_curve(y_true, values)
+            entries[label] = RocEntry(
+                fpr,
+                tpr,
+                auc_confidence_interval(y_true, values, level=level),
+                None
+                if band is None
+                else roc_confidence_band(
+                    y_true,
+                    values,
+                    method=band,
+                    level=level,
+                    n_bootstrap=n_bootstrap,
+                    random_state=random_state,
+                ),
+                compare_auc(y_true, values, first, level=level) if entries else None,
+            )
+        return cls(entries).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y_true: ArrayLike, *, name: str | None = None, **options: Any
+    ) -> Self:
+        """Compute and draw the curves of fitted classifiers of two classes.
+
+        Parameters
+        ----------
+        estimator : classifier, or mapping of names to classifiers
+            Fitted, with `predict_proba` or else `decision_function`, and `classes_`.
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows to score.
+        y_true : array-like of shape (n_samples,)
+            Their labels; the second of ``classes_`` is positive.
+        name : str, optional
+            Name of a single classifier; by default its class.
+        **options
+            As for `from_predictions`.
+
+        Returns
+        -------
+        RocCurveDisplay
+            Drawn.
+
+        Raises
+        ------
+        ValueError
+            For a classifier of more than two classes, and as `from_predictions`.
+        ImportError
+            Without matplotlib.
+        """
+        if not isinstance(estimator, Mapping):
+            estimator = {name or type(estimator).__name__: estimator}
+        scores = {label: _positive_scores(model, X) for label, model in estimator.items()}
+        positives = {model.classes_[1] for model in estimator.values()}
+        if len(positives) > 1:
+            raise ValueError(f"the classifiers differ in their second class: {positives}")
+        return cls.from_predictions(np.isin(np.asarray(y_true), list(positives)), scores, **options)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        RocCurveDisplay
+            Itself, with ``ax_``, ``figure_`` and ``lines_``.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib.
+        """
+        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
+        self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self.lines_ = []
+        for name, entry in self.entries.items():
+            (line,) = self.ax_.plot(entry.fpr, entry.tpr, label=entry.label(name))
+            self.lines_.append(line)
+            if entry.band is not None:
+                self.ax_.fill_between(*entry.band, color=line.get_color(), alpha=0.15, linewidth=0.0)
+        self.ax_.plot([0.0, 1.0], [0.0, 1.0], color="grey", linestyle=":", linewidth=1.0)
+        self.ax_.set(
+            xlabel="False positive rate",
+            ylabel="True positive rate",
+            aspect="equal",
+            xlim=(0, 1),
+            ylim=(0, 1.01),
+        )
+        self.ax_.legend(loc="lower right", fontsize="small")
+        return self
+
+
+def _positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
+    """Return a fitted classifier's scores of its second class."""
+    if len(estimator.classes_) != 2:
+        raise ValueError(f"ROC curves need a classifier of 2 classes, but it has {len(estimator.classes_)}")
+    if hasattr(estimator, "predict_proba"):
+        return np.asarray(estimator.predict_proba(X))[:, 1]
+    return np.asarray(estimator.decision_function(X))

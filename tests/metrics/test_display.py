@@ -1,0 +1,99 @@
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+
+from aucforest.metrics import (
+    RocCurveDisplay,
+    auc_confidence_interval,
+    compare_auc,
+    roc_confidence_band,
+    roc_curve,
+)
+
+matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    return X, np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
+
+
+def test_one_model(rows):
+    X, y = rows
+    display = RocCurveDisplay.from_predictions(y, X[:, 0], name="first")
+    entry = display.entries["first"]
+    np.testing.assert_array_equal(display.lines_[0].get_xydata(), np.column_stack(roc_curve(y, X[:, 0])[:2]))
+    auc, low, high = auc_confidence_interval(y, X[:, 0])
+    assert entry.interval == (auc, low, high)
+    assert display.lines_[0].get_label() == f"first: AUC {auc:.3f} [{low:.3f}, {high:.3f}]"
+    np.testing.assert_array_equal(entry.band.low, roc_confidence_band(y, X[:, 0]).low)
+    assert len(display.ax_.collections) == 1
+    assert display.figure_ is display.ax_.figure
+
+
+def test_several_models_and_their_test(rows):
+    X, y = rows
+    _, ax = pyplot.subplots()
+    display = RocCurveDisplay.from_predictions(
+        y,
+        {"a": X[:, 0], "b": X[:, 0] + X[:, 1]},
+        band="bootstrap",
+        n_bootstrap=20,
+        random_state=1,
+        level=0.8,
+        ax=ax,
+    )
+    assert display.ax_ is ax
+    assert display.entries["a"].comparison is None
+    expected = compare_auc(y, X[:, 0] + X[:, 1], X[:, 0], level=0.8)
+    assert display.entries["b"].comparison == expected
+    assert f"{expected.difference:+.3f} (p = {expected.pvalue:.2g})" in display.lines_[1].get_label()
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == [line.get_label() for line in display.lines_]
+    band = roc_confidence_band(y, X[:, 0], method="bootstrap", n_bootstrap=20, random_state=1, level=0.8)
+    np.testing.assert_array_equal(display.entries["a"].band.high, band.high)
+
+
+def test_estimators(rows):
+    X, y = rows
+    models = {"logistic": LogisticRegression().fit(X, y), "ridge": RidgeClassifier().fit(X, y)}
+    display = RocCurveDisplay.from_estimator(models, X, y, band=None)
+    assert list(display.entries) == ["logistic", "ridge"]
+    fpr, tpr, _ = roc_curve(y, models["ridge"].decision_function(X), pos_label="yes")
+    np.testing.assert_array_equal(display.entries["ridge"].fpr, fpr)
+    np.testing.assert_array_equal(display.entries["ridge"].tpr, tpr)
+    assert len(display.ax_.collections) == 0
+    single = RocCurveDisplay.from_estimator(models["logistic"], X, y, band=None)
+    assert list(single.entries) == ["LogisticRegression"]
+    assert single.entries["LogisticRegression"].interval == display.entries["logistic"].interval
+
+
+def test_bad_input(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="empty mapping"):
+        RocCurveDisplay.from_predictions(y, {})
+    three = LogisticRegression().fit(X, np.arange(300) % 3)
+    with pytest.raises(ValueError, match="2 classes, but it has 3"):
+        RocCurveDisplay.from_estimator(three, X, y)
+    other = LogisticRegression().fit(X, y == "no")
+    with pytest.raises(ValueError, match="differ in their second class"):
+        RocCurveDisplay.from_estimator({"a": LogisticRegression().fit(X, y), "b": other}, X, y)
+
+
+def test_without_matplotlib(rows, monkeypatch):
+    X, y = rows
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
+        RocCurveDisplay.from_predictions(y, X[:, 0])
