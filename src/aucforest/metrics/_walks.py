@@ -46,25 +46,24 @@ def mann_whitney(positive: NDArray[np.bool_], y_score: Scores, weights: Weights 
 
 
 @kernel
-def _cumulate(ranked, positive, weights, tps, fps, rows):  # type: ignore[no-untyped-def]
-    """Fill, for every distinct score from the greatest, the weights at or above it and a row that has it."""
+def _cumulate(ranked, positive, weights, scores, tps, fps, thresholds):  # type: ignore[no-untyped-def]
+    """Fill, from place 1 for the greatest score on, the weights at or above each distinct score."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
         row = ranked[i] & WORD
         weight = 1.0 if weights is None else weights[row]
-        if positive[row]:
-            tp += weight
-        else:
-            fp += weight
+        # no branch: labels in the order of scores cannot be foretold
+        tp += weight if positive[row] else 0.0
+        fp += 0.0 if positive[row] else weight
         step = last - (ranked[i] >> HALF)
         tps[step] = tp
         fps[step] = fp
-        rows[step] = row
+        thresholds[step] = scores[row]
 
 
 class Cumulated(NamedTuple):
-    """Weights of positives and negatives at or above each threshold, descending, all (n_thresholds,)."""
+    """Weights of positives and negatives at or above each threshold: descending, from infinity."""
 
     tps: NDArray[np.float64]
     fps: NDArray[np.float64]
@@ -72,17 +71,20 @@ class Cumulated(NamedTuple):
 
 
 def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> Cumulated:
-    """Return the cumulated weights at every distinct score of a row that has weight."""
+    """Return the cumulated weights at infinity and at every distinct score of a row that has weight."""
     if weights is not None and not weights.all() and weights.any():
         if not np.isfinite(y_score).all():
             raise_not_finite(y_score, "y_score")
         kept = weights > 0.0
         positive, y_score, weights = positive[kept], y_score[kept], weights[kept]
     ranked = rank_rows(y_score)
-    n_steps = int(ranked[-1] >> HALF) + 1
-    tps, fps, rows = np.empty(n_steps), np.empty(n_steps), np.empty(n_steps, np.uint32)
-    _cumulate(ranked, positive, weights, tps, fps, rows)
-    return Cumulated(tps, fps, y_score[rows])
+    n_thresholds = int(ranked[-1] >> HALF) + 2
+    cumulated = Cumulated(
+        np.empty(n_thresholds), np.empty(n_thresholds), np.empty(n_thresholds, y_score.dtype)
+    )
+    cumulated.tps[0], cumulated.fps[0], cumulated.thresholds[0] = 0.0, 0.0, np.inf
+    _cumulate(ranked, positive, weights, y_score, *cumulated)
+    return cumulated
 
 
 @kernel

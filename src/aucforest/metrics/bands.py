@@ -102,7 +102,7 @@ def roc_confidence_band(
         raise ValueError("y_true must have rows of two classes, but has one")
     grid = np.linspace(0.0, 1.0, n_points)
     if method == "simultaneous":
-        return _simultaneous(np.append(0.0, tps), np.append(0.0, fps), grid, level)
+        return _simultaneous(tps, fps, grid, level)
     return _bootstrap(tps, fps, grid, level, n_bootstrap, np.random.default_rng(random_state))
 
 
@@ -126,7 +126,7 @@ def _bootstrap(
 ) -> RocBand:
     """Return pointwise percentiles: drawing rows again means multinomial counts at each distinct score."""
     n_positive, n_negative = int(tps[-1]), int(fps[-1])
-    positives, negatives = np.diff(tps, prepend=0.0) / n_positive, np.diff(fps, prepend=0.0) / n_negative
+    positives, negatives = np.diff(tps) / n_positive, np.diff(fps) / n_negative
     curves = np.empty((n_bootstrap, grid.size))
     for curve in curves:
         tpr = np.cumsum(generator.multinomial(n_positive, positives)) / n_positive

@@ -64,29 +64,25 @@ def roc_curve(
     >>> fpr.round(2).tolist(), tpr.tolist(), thresholds.tolist()
     ([0.0, 0.0, 0.33, 1.0], [0.0, 0.5, 1.0, 1.0], [inf, 0.8, 0.4, 0.1])
     """
-    positive, scores, weights = two_classes(y_true, y_score, sample_weight, pos_label)
-    return _curve(cumulate(positive, scores, weights), drop_intermediate)
+    cumulated = cumulate(*two_classes(y_true, y_score, sample_weight, pos_label))
+    if drop_intermediate and cumulated.tps.size > 3:
+        cumulated = _bends(cumulated)
+    return _rate(cumulated.fps, "negative"), _rate(cumulated.tps, "positive"), cumulated.thresholds
 
 
-def _curve(
-    cumulated: Cumulated, drop_intermediate: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.floating[Any]]]:
-    """Return the rates and thresholds of cumulated weights, the origin in front."""
-    tps, fps, thresholds = cumulated
-    if drop_intermediate and tps.size > 2:
-        bends = np.flatnonzero((np.diff(tps, 2) != 0) | (np.diff(fps, 2) != 0)) + 1
-        kept = np.concatenate([[0], bends, [tps.size - 1]])
-        tps, fps, thresholds = tps[kept], fps[kept], thresholds[kept]
-    tps, fps = np.append(0.0, tps), np.append(0.0, fps)
-    thresholds = np.append(thresholds.dtype.type(np.inf), thresholds)
-    return _rate(fps, "negative"), _rate(tps, "positive"), thresholds
+def _bends(cumulated: Cumulated) -> Cumulated:
+    """Return the points where the curve bends; the origin, the first and the last threshold always stay."""
+    tps, fps, _ = cumulated
+    bends = (np.diff(tps[1:], 2) != 0.0) | (np.diff(fps[1:], 2) != 0.0)
+    kept = np.concatenate([[True, True], bends, [True]])
+    return Cumulated(*(values[kept] for values in cumulated))
 
 
 def _rate(cumulated: NDArray[np.float64], side: str) -> NDArray[np.float64]:
     """Return cumulated weights as a fraction of the last; NaN and a warning when that is zero."""
     if cumulated[-1] > 0.0:
         return cumulated / cumulated[-1]
-    warn_undefined(f"the {side} rate is not defined: no {side} row has weight", stacklevel=5)
+    warn_undefined(f"the {side} rate is not defined: no {side} row has weight", stacklevel=4)
     return np.full(cumulated.size, np.nan)
 
 
@@ -223,8 +219,7 @@ def _area(
         if min(tps[-1], fps[-1]) <= 0.0:
             area = float("nan")
         else:
-            fpr, tpr = np.append(0.0, fps) / fps[-1], np.append(0.0, tps) / tps[-1]
-            area = _area_up_to(fpr, tpr, max_fpr or 1.0)
+            area = _area_up_to(fps / fps[-1], tps / tps[-1], max_fpr or 1.0)
     if np.isnan(area):
         warn_undefined("ROC AUC is not defined: a class has no weight in y_true", stacklevel=4)
     return area
@@ -285,4 +280,5 @@ def average_precision_score(
     if tps[-1] <= 0.0:
         warn_undefined("average precision is not defined: no positive row has weight")
         return float("nan")
-    return float(np.sum(np.diff(tps, prepend=0.0) * (tps / (tps + fps))) / tps[-1])
+    precision = tps[1:] / (tps[1:] + fps[1:])
+    return float(np.diff(tps) @ precision / tps[-1])

@@ -76,8 +76,7 @@ def optimal_threshold(
     if tps[-1] <= 0.0 or fps[-1] <= 0.0:
         warn_undefined("the threshold is not defined: a class has no weight in y_true")
         return float("nan")
-    gain = _gain(np.append(0.0, tps), np.append(0.0, fps), criterion, cost or (0.0, 0.0))
-    return float(np.append(np.inf, thresholds)[np.argmax(gain)])
+    return float(thresholds[np.argmax(_gain(tps, fps, criterion, cost or (0.0, 0.0)))])
 
 
 def _gain(

@@ -1,0 +1,47 @@
+"""What every benchmark shares: interleaved repeats, fresh processes, the numba cache of these sources."""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+import conftest  # noqa: E402, F401  sets NUMBA_CACHE_DIR, so this comes before numba
+
+
+def interleaved(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Return the median seconds of each function; all take turns, so that a slow spell hits all of them.
+
+    The caller warms up what it wants warm.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            start = perf_counter()
+            function()
+            seconds[name].append(perf_counter() - start)
+    return {name: median(times) for name, times in seconds.items()}
+
+
+def in_fresh_process(program: str, *, cold: bool = False) -> float:
+    """Run a program in a new Python; return the number it prints. `cold` hides what numba compiled before."""
+    with tempfile.TemporaryDirectory() as empty:
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), environment.get("PYTHONPATH", "")])
+        if cold:
+            environment["NUMBA_CACHE_DIR"] = empty
+        command = [sys.executable, "-c", program]
+        finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return float(finished.stdout)
+
+
+def peak_rss_mib() -> float:
+    """Return the greatest memory that this process has held so far, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
