@@ -107,6 +107,8 @@ def compare_criteria(
     folds = _folds(X, y, cv, n_repeats, random)
     seeds = random.randint(np.iinfo(np.int32).max, size=len(folds))
     forests = [AUCForestClassifier(criterion=name, n_jobs=n_jobs, **forest_params) for name in criteria]
+    for forest in forests:
+        forest._validate_params()  # fit would do it too, but after other criteria were compiled
     for forest in tqdm(forests, desc="compile", leave=False, disable=not verbose):
         _fit(clone(forest).set_params(n_estimators=1), *part(folds[0][0]))
 
