@@ -1,4 +1,4 @@
-"""Give every state of the sources its own numba cache: numba itself only looks at the file of the called kernel."""
+"""Give every state of the sources its own numba cache: numba itself looks at the called kernel's file only."""
 
 import hashlib
 import os
@@ -10,4 +10,5 @@ if "numba" not in sys.modules and "NUMBA_CACHE_DIR" not in os.environ:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.joinpath("src").rglob("*.py")):
         digest.update(path.read_bytes())
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"aucforest-numba-{digest.hexdigest()[:16]}")
+    folder = Path(tempfile.gettempdir()) / f"aucforest-numba-{digest.hexdigest()[:16]}"
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
