@@ -1,4 +1,4 @@
-"""Give every state of the sources its own numba cache: numba itself looks at the called kernel's file only."""
+"""Give every state of the sources a numba cache of its own: numba looks at the called kernel's file only."""
 
 import hashlib
 import os
