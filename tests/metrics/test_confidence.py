@@ -43,8 +43,10 @@ def test_interval_methods():
     assert 0.0 < low < auc < high < 1.0
     odds = np.array([low, auc, high]) / (1.0 - np.array([low, auc, high]))
     assert odds[1] / odds[0] == pytest.approx(odds[2] / odds[1], rel=1e-9)  # symmetric on the logit scale
-    _, wald_low, wald_high = auc_confidence_interval(positive, scores, method="wald")
     variance = delong_covariance(positive, scores)[1][0, 0]
+    slope = 1.0 / (auc * (1.0 - auc))
+    assert np.log(odds[2] / odds[1]) == pytest.approx(1.959964 * np.sqrt(variance) * slope, rel=1e-6)
+    _, wald_low, wald_high = auc_confidence_interval(positive, scores, method="wald")
     assert wald_low == pytest.approx(auc - 1.959964 * np.sqrt(variance), rel=1e-6)
     assert wald_high == pytest.approx(auc + 1.959964 * np.sqrt(variance), rel=1e-6)
     _, narrow_low, narrow_high = auc_confidence_interval(positive, scores, level=0.5)

@@ -74,6 +74,8 @@ def test_estimators(rows):
     fpr, tpr, _ = roc_curve(y, models["ridge"].decision_function(X), pos_label="yes")
     np.testing.assert_array_equal(display.entries["ridge"].fpr, fpr)
     np.testing.assert_array_equal(display.entries["ridge"].tpr, tpr)
+    fpr, _, _ = roc_curve(y, models["logistic"].predict_proba(X)[:, 1], pos_label="yes")
+    np.testing.assert_array_equal(display.entries["logistic"].fpr, fpr)
     assert len(display.ax_.collections) == 0
     single = RocCurveDisplay.from_estimator(models["logistic"], X, y, band=None)
     assert list(single.entries) == ["LogisticRegression"]

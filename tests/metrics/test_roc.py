@@ -182,6 +182,23 @@ def test_one_class_is_undefined(weights):
     assert caught[0].filename == __file__
 
 
+def test_patients_after_a_haemorrhage():
+    """Outcome by WFNS grade of Turck et al. 2010, and what the R package pROC says of it."""
+    good, poor = [37, 20, 3, 8, 4], [2, 12, 1, 8, 18]
+    grade = np.repeat([1, 2, 3, 4, 5] * 2, good + poor)
+    outcome = np.repeat(["good", "poor"], [sum(good), sum(poor)])
+    assert roc_auc_score(outcome, grade) == pytest.approx(0.823678861788618, abs=1e-15)
+    area_to_a_tenth = 0.0334417344173442
+    standardised = 0.5 * (1.0 + (area_to_a_tenth - 0.005) / (0.1 - 0.005))
+    assert roc_auc_score(outcome, grade, max_fpr=0.1) == pytest.approx(standardised, abs=1e-14)
+
+
+def test_scores_must_be_finite_even_without_weight():
+    for metric in (roc_auc_score, roc_curve, average_precision_score):
+        with pytest.raises(ValueError, match="y_score must be finite, but value 1 is nan"):
+            metric([0, 1, 1], [1, np.nan, 2], sample_weight=[1, 0, 1])
+
+
 def test_no_warning_without_a_reason():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -46,6 +46,12 @@ def test_rounded_weights_are_in_the_bound(rows, seed):
     assert abs(sketch.score() - reference.auc(positive, np.sign(scores), weights)) <= bound + ROUNDING
 
 
+def test_weights_go_to_the_nearest_multiple():
+    sketch = AUCSketch()
+    sketch.update([0, 0, 0, 1], [1, 3, 3, 2], np.array([0.75, 1.25, 2.75, 5.0]) * 2.0**-20)
+    assert sketch.score() == 1 / (1 + 1 + 3)
+
+
 def test_weights_that_vanish_make_the_bound_useless_rather_than_wrong():
     sketch = AUCSketch()
     sketch.update([0, 0, 0, 1], [1, 2, 3, 2.5], [1e-9, 1e-9, 1e-6, 1.0])

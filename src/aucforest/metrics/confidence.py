@@ -74,13 +74,23 @@ def delong_covariance(
 
 
 def _delong(
-    positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: Weights | None
+    positive: NDArray[np.bool_],
+    scores: NDArray[np.floating],
+    weights: Weights | None,
+    *,
+    contrast: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return AUCs and covariance of checked columns of scores; NaN where they are not defined."""
+    """Return AUCs and covariance of checked columns of scores; NaN where they are not defined.
+
+    `contrast` adds the first AUC minus the second: its variance is then a sum of squares, nothing cancels.
+    """
     weights = np.ones(len(scores)) if weights is None else weights
     columns = [placements(positive, column, weights) for column in np.ascontiguousarray(scores.T)]
-    auc, of_positives = _mean_and_covariance(np.array([v10 for v10, _ in columns]), weights[positive])
-    _, of_negatives = _mean_and_covariance(np.array([v01 for _, v01 in columns]), weights[~positive])
+    v10, v01 = (np.array(shares) for shares in zip(*columns))
+    if contrast:
+        v10, v01 = np.vstack([v10, v10[0] - v10[1]]), np.vstack([v01, v01[0] - v01[1]])
+    auc, of_positives = _mean_and_covariance(v10, weights[positive])
+    _, of_negatives = _mean_and_covariance(v01, weights[~positive])
     return auc, of_positives + of_negatives
 
 
@@ -247,18 +257,20 @@ def compare_auc(
     if first.size != second.size:
         raise ValueError(f"score_a has {first.size} rows, but score_b has {second.size}")
     weights = check_weights(sample_weight, first.size)
-    auc, covariance = _delong(is_positive(y_true, first.size), np.column_stack([first, second]), weights)
-    difference = float(auc[0] - auc[1])
-    # rounding may leave the variance of a difference that has none slightly off 0, on either side
-    spread = covariance[0, 0] + covariance[1, 1]
-    variance = spread - 2.0 * covariance[0, 1]
-    if variance <= 4.0 * np.finfo(float).eps * spread:
-        variance = 0.0
-    if np.isnan(variance) or (variance == 0.0 and difference != 0.0):
+    scores = np.column_stack([first, second])
+    (auc_a, auc_b, difference), covariance = _delong(
+        is_positive(y_true, first.size), scores, weights, contrast=True
+    )
+    error = float(np.sqrt(covariance[2, 2]))
+    if np.isnan(error) or (error == 0.0 and difference != 0.0):
         warn_undefined("the test of two AUCs is not defined: their difference has no estimated variance")
-        nan = float("nan")
-        return AUCComparison(float(auc[0]), float(auc[1]), difference, nan, nan, (nan, nan))
-    error = float(np.sqrt(variance))
-    z = difference / error if error > 0.0 else 0.0
-    interval = (difference - z_level * error, difference + z_level * error)
-    return AUCComparison(float(auc[0]), float(auc[1]), difference, z, float(2.0 * ndtr(-abs(z))), interval)
+        error = float("nan")
+    z = float(difference / error) if error != 0.0 else 0.0
+    return AUCComparison(
+        auc_a=float(auc_a),
+        auc_b=float(auc_b),
+        difference=float(difference),
+        z=z,
+        pvalue=float(2.0 * ndtr(-abs(z))),
+        interval=(float(difference - z_level * error), float(difference + z_level * error)),
+    )
