@@ -144,11 +144,12 @@ def _finish_runs(packed, lows, counts):  # type: ignore[no-untyped-def]
         start = end
 
 
-@device
-def rank_into(words, packed, spare, counts):  # type: ignore[no-untyped-def]
+@kernel
+def _rank_rows(words, packed, spare):  # type: ignore[no-untyped-def]
     """Fill `packed` with (rank, row) in ascending order of score; return whether every score is finite."""
     if not _pack_high_words(words, packed):
         return False
+    counts = np.empty((3, 2048), np.uint32)
     _radix_sort(packed, spare, counts)
     if words.shape[1] == 1:
         _number_groups(packed, 0, packed.size, np.uint64(0), packed)
@@ -158,21 +159,11 @@ def rank_into(words, packed, spare, counts):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
-def _rank_rows(words, packed, spare):  # type: ignore[no-untyped-def]
-    """Fill `packed` with (rank, row); return whether every score is finite."""
-    return rank_into(words, packed, spare, np.empty((3, 2048), np.uint32))
-
-
-def score_words(y_score: NDArray[np.floating[Any]]) -> NDArray[np.uint32]:
-    """View contiguous scores (..., n) of float32 or float64 as words (..., n, 1 or 2), the high word last."""
-    return y_score.view(np.uint32).reshape(*y_score.shape, -1)
-
-
 def rank_rows(y_score: NDArray[np.floating[Any]]) -> NDArray[np.uint64]:
     """Return (rank, row) packed and ascending, shape (n,); ValueError where a score is not finite."""
     # numpy's buffers, not numba's: numpy asks for huge pages
     packed = np.empty(y_score.size, np.uint64)
-    if not _rank_rows(score_words(y_score), packed, np.empty_like(packed)):
+    words = y_score.view(np.uint32).reshape(y_score.size, -1)
+    if not _rank_rows(words, packed, np.empty_like(packed)):
         raise_not_finite(y_score, "y_score")
     return packed

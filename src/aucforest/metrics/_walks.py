@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import kernel
-from aucforest.metrics._ranking import HALF, WORD, rank_into, rank_rows, score_words
+from aucforest.metrics._ranking import HALF, WORD, rank_rows
 from aucforest.metrics._validation import Scores, Weights, raise_not_finite
 
 
@@ -130,40 +130,32 @@ def placements(
 
 
 @kernel
-def _pair_losses(words, codes, weights, losses, packed, spare):  # type: ignore[no-untyped-def]
-    """Fill losses[k, j]: by column k, the sum over rows of class j of w (2 (class k below) + (tied))."""
-    counts = np.empty((3, 2048), np.uint32)
-    for k in range(words.shape[0]):
-        if not rank_into(words[k], packed, spare, counts):
-            return False
-        lost = losses[k]
-        below: Any = 0
-        start = 0
-        while start < packed.size:
-            rank = packed[start] >> HALF
-            tied: Any = 0
-            end = start
-            while end < packed.size and packed[end] >> HALF == rank:
-                row = packed[end] & WORD
-                weight = 1 if weights is None else weights[row]
-                tied += weight * np.int64(codes[row] == k)
-                end += 1
-            for i in range(start, end):
-                row = packed[i] & WORD
-                weight = 1 if weights is None else weights[row]
-                lost[codes[row]] += weight * (2 * below + tied)
-            below += tied
-            start = end
-    return True
+def _lost_pairs(ranked, k, codes, weights, lost):  # type: ignore[no-untyped-def]
+    """Add to lost[j] the sum over rows of class j of w (2 (weight of class k below it) + (tied with it))."""
+    below: Any = 0
+    start = 0
+    while start < ranked.size:
+        rank = ranked[start] >> HALF
+        tied: Any = 0
+        end = start
+        while end < ranked.size and ranked[end] >> HALF == rank:
+            row = ranked[end] & WORD
+            weight = 1 if weights is None else weights[row]
+            tied += weight * np.int64(codes[row] == k)
+            end += 1
+        for i in range(start, end):
+            row = ranked[i] & WORD
+            weight = 1 if weights is None else weights[row]
+            lost[codes[row]] += weight * (2 * below + tied)
+        below += tied
+        start = end
 
 
-def pair_losses(
+def lost_pairs(
     codes: NDArray[np.uint32], y_score: Scores, n_classes: int, weights: Weights | None
 ) -> NDArray[Any]:
-    """Return (K, K): twice the pairs of a class-k row below a class-j row; the diagonal means nothing."""
-    columns = np.ascontiguousarray(y_score.T)
-    losses: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
-    packed = np.empty(columns.shape[1], np.uint64)
-    if not _pair_losses(score_words(columns), codes, weights, losses, packed, np.empty_like(packed)):
-        raise_not_finite(y_score, "y_score")
-    return losses
+    """Return (K, K): by column k, twice the pairs of a class-k row below a class-j row; diagonal unused."""
+    lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
+    for k in range(n_classes):
+        _lost_pairs(rank_rows(np.ascontiguousarray(y_score[:, k])), k, codes, weights, lost[k])
+    return lost

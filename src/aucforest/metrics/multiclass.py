@@ -14,7 +14,7 @@ from aucforest.metrics._validation import (
     class_codes,
     warn_undefined,
 )
-from aucforest.metrics._walks import pair_losses
+from aucforest.metrics._walks import lost_pairs
 
 
 def hand_till_score(
@@ -112,11 +112,11 @@ def _pair_matrix(
     codes: NDArray[np.uint32], scores: Scores, totals: NDArray[Any], weights: Weights | None
 ) -> NDArray[np.float64]:
     """Return the matrix of A(i, j), NaN on the diagonal and where a class has no weight."""
-    losses = pair_losses(codes, scores, len(totals), weights)
+    lost = lost_pairs(codes, scores, len(totals), weights)
     twice_pairs = 2 * totals[:, None] * totals
     np.fill_diagonal(twice_pairs, 0)
     matrix = np.full(twice_pairs.shape, np.nan)
-    np.divide(twice_pairs - losses, twice_pairs, out=matrix, where=twice_pairs > 0)
+    np.divide(twice_pairs - lost, twice_pairs, out=matrix, where=twice_pairs > 0)
     return matrix
 
 
