@@ -65,8 +65,8 @@ class AUCSketch:
 
     Notes
     -----
-    Weights are held in multiples of 2**-20, and the error of rounding them is part of `error_bound`; a weight under
-    2**-21 counts as zero. The weights of one sketch must sum to less than 2**42.
+    Weights are held in multiples of 2**-20, and the error of rounding them is part of `error_bound`; a weight
+    under 2**-21 counts as zero. The weights of one sketch must sum to less than 2**42.
 
     Examples
     --------
