@@ -23,3 +23,34 @@ def device(function: F) -> F:
     """Compile a function that only other compiled functions call; it lives in their cache entry."""
     compiled: F = numba.njit(nogil=True, error_model="numpy")(function)
     return compiled
+
+
+@numba.extending.intrinsic
+def _cttz(typing_context, word):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        is_zero_undefined = context.get_constant(numba.types.boolean, True)
+        return builder.cttz(arguments[0], is_zero_undefined)
+
+    return numba.types.uint64(numba.types.uint64), generate
+
+
+@device
+def lowest_bit(word: int) -> int:
+    """Return the position of the lowest set bit of a uint64 that is not zero."""
+    return _cttz(word)  # type: ignore[no-any-return]
+
+
+def bare_kernel(function: F) -> F:
+    """Compile a kernel without reference counting: it may slice arrays but not allocate any.
+
+    An atomic count per array handed on costs more than the work on a small node, and much more when threads share
+    the array. `_nrt` is numba's own switch for its internal kernels.
+    """
+    compiled: F = numba.njit(nogil=True, error_model="numpy", cache=True, _nrt=False)(function)
+    return compiled
+
+
+def bare_device(function: F) -> F:
+    """Compile a function for bare kernels."""
+    compiled: F = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
+    return compiled

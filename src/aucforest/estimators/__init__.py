@@ -1,0 +1,6 @@
+"""scikit-learn estimators."""
+
+from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.tree import AUCTreeClassifier
+
+__all__ = ["AUCForestClassifier", "AUCTreeClassifier"]

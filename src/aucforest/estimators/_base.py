@@ -1,0 +1,257 @@
+"""What the tree and the forest share: parameters, validation of data, prediction."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from aucforest.estimators._growing import (
+    TrainingSet,
+    class_weight_factors,
+    make_training_set,
+    run_in_threads,
+)
+from aucforest.tree.binning import MAX_BINS
+from aucforest.tree.criteria import CRITERIA
+from aucforest.tree.histogram import MAX_CLASSES
+from aucforest.tree.structure import Tree
+from aucforest.tree.traverse import PackedTrees, add_probabilities, find_leaves
+
+# Rows of one task of prediction: a task takes some milliseconds.
+_TASK_ROWS = 2048
+
+TREE_CONSTRAINTS: dict[str, list[Any]] = {
+    "criterion": [StrOptions(set(CRITERIA))],
+    "max_features": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        StrOptions({"sqrt", "log2"}),
+        None,
+    ],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_split": [
+        Interval(Integral, 2, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+    ],
+    "min_samples_leaf": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
+    ],
+    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+    "min_gain": [Interval(Real, 0.0, None, closed="left")],
+    "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), None],
+    "random_state": ["random_state"],
+}
+
+
+def _non_numeric_column(X: Any) -> str | None:
+    """Return a description of the first column that has no number in some row, if there is one."""
+    names = getattr(X, "columns", None)
+    values = np.asarray(X, dtype=object)
+    if values.ndim != 2:
+        return None
+    for j in range(values.shape[1]):
+        try:
+            values[:, j].astype(np.float64)
+        except (TypeError, ValueError):
+            return f"column {j if names is None else repr(names[j])}"
+    return None
+
+
+class TrainingData(NamedTuple):
+    """The arguments of `fit`, validated, and what trees grow from."""
+
+    training: TrainingSet
+    X: NDArray[Any]
+    labels: NDArray[np.uint16]
+    sample_weight: NDArray[np.float64] | None
+    kept: NDArray[np.int64] | None  # the rows of positive weight, None for all
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that trees grow from."""
+        return len(self.training.labels)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.X.shape[1]
+
+
+class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers whose fitted state is a list of trees, `trees_`."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
+
+    trees_: list[Tree]
+    classes_: NDArray[Any]
+    n_features_in_: int
+    class_weight: Any
+    max_bins: int | None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what prediction makes anew."""
+        state = dict(super().__getstate__())
+        state.pop("_packed", None)
+        return state
+
+    def _forget(self) -> None:
+        """Become unfitted, so that a fit that fails leaves nothing half done."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
+            delattr(self, name)
+        self.__dict__.pop("_packed", None)
+
+    def _validate_X(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
+        """Validate X, and y where it is given; a column that is not numeric is named."""
+        options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": reset}
+        try:
+            return validate_data(self, X, y, **options)
+        except ValueError as error:
+            column = _non_numeric_column(X) if "could not convert" in str(error) else None
+            if column is None:
+                raise
+            raise ValueError(
+                f"X: {column} is not numeric; categorical columns are not supported, encode them as numbers"
+            ) from error
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> "TrainingData":
+        """Validate the arguments of `fit`, set classes_ and bin the rows of positive weight."""
+        X, y = self._validate_X(X, reset=True, y=y)
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) > MAX_CLASSES:
+            raise ValueError(f"y has {len(classes)} classes, more than the {MAX_CLASSES} supported")
+        kept = None
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if not np.any(sample_weight > 0):
+                raise ValueError("sample_weight is zero for all rows")
+            kept = None if np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
+        labels = labels.astype(np.uint16)
+        present = labels if kept is None else labels[kept]
+        if np.all(present == present[0]):
+            raise ValueError(f"y has only one class, {classes[present[0]]!r}; a classifier needs at least 2 classes")
+        self.classes_ = classes
+        factors = class_weight_factors(self.class_weight, y)
+        rows: Any = slice(None) if kept is None else kept
+        training = make_training_set(
+            X[rows],
+            labels[rows],
+            None if sample_weight is None else sample_weight[rows],
+            None if factors is None else factors[rows],
+            len(classes),
+            self.max_bins,
+            getattr(self, "n_jobs", 1),
+        )
+        return TrainingData(training, X, labels, sample_weight, kept)
+
+    def _feature_importances(self) -> NDArray[np.float64]:
+        """Return the gains by feature summed over trees, normalised to sum 1."""
+        check_is_fitted(self, "trees_")
+        gains: NDArray[np.float64] = np.sum([tree.feature_importances() for tree in self.trees_], axis=0)
+        return gains / gains.sum() if gains.sum() > 0 else gains
+
+    def _pack(self) -> PackedTrees:
+        """Return the trees laid out for walking, made at the first call."""
+        if "_packed" not in self.__dict__:
+            self._packed = PackedTrees(self.trees_)
+        return self._packed
+
+    def _walk_blocks(self, X: NDArray[Any], output: NDArray[Any], kernel: Any, arrays: tuple[Any, ...]) -> None:
+        """Run a walk over blocks of rows; a block sees all trees in order, so sums do not depend on n_jobs."""
+
+        def walk(start: int) -> None:
+            block = np.ascontiguousarray(X[start : start + _TASK_ROWS], dtype=np.float64)
+            active = np.empty(len(block), dtype=np.uint32)
+            kernel(*arrays, block, active, np.empty_like(active), output[start : start + _TASK_ROWS])
+
+        for _ in run_in_threads(getattr(self, "n_jobs", 1))(walk, range(0, len(X), _TASK_ROWS)):
+            pass
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict class probabilities: the mean over trees of the class frequencies in the leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            float32 and float64 are read as they are; NaN is missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), float64
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self, "trees_")
+        X = self._validate_X(X, reset=False)
+        packed = self._pack()
+        total = np.zeros((len(X), len(self.classes_)))
+        self._walk_blocks(X, total, add_probabilities, (packed.nodes, packed.first, packed.values))
+        total /= len(self.trees_)
+        return total
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the logarithm of class probabilities; -inf where a probability is 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), float64
+        """
+        with np.errstate(divide="ignore"):
+            log_proba: NDArray[np.float64] = np.log(self.predict_proba(X))
+        return log_proba
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class; the first of ``classes_`` on a tie.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+    def _find_leaves(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return the leaf of every row in every tree, (n_samples, n_trees)."""
+        check_is_fitted(self, "trees_")
+        X = self._validate_X(X, reset=False)
+        packed = self._pack()
+        leaves = np.empty((len(X), len(self.trees_)), dtype=np.int64)
+        self._walk_blocks(X, leaves, find_leaves, (packed.nodes, packed.first))
+        return leaves
+
+
+def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
+    """Return the nodes on the way to every leaf: a (n_samples, n_nodes) matrix of ones."""
+    parent = np.full(tree.n_nodes, -1)
+    cuts = np.flatnonzero(~tree.is_leaf)
+    parent[tree.left_child[cuts]] = cuts
+    parent[tree.left_child[cuts] + 1] = cuts
+    rows, nodes = np.arange(len(leaves)), leaves
+    all_rows, all_nodes = [rows], [nodes]
+    while np.any(parent[nodes] >= 0):
+        inner = parent[nodes] >= 0
+        rows, nodes = rows[inner], parent[nodes[inner]]
+        all_rows.append(rows)
+        all_nodes.append(nodes)
+    where = (np.concatenate(all_rows), np.concatenate(all_nodes))
+    return csr_matrix((np.ones(len(where[0]), dtype=np.int64), where), shape=(len(leaves), tree.n_nodes))

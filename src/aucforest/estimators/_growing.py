@@ -1,0 +1,224 @@
+"""From validated arrays to trees: binning, weights, bootstraps, and growing in parallel."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_sample_weight
+from tqdm import tqdm
+
+from aucforest.tree.binning import BinnedMatrix, bin_matrix
+from aucforest.tree.criteria import CRITERIA
+from aucforest.tree.grower import Stops, Workspace, branch_rows, grow_tree, make_workspace, take_rows
+from aucforest.tree.random import block_draws, draw_blocks, tree_key
+from aucforest.tree.splitter import Columns, Rules
+from aucforest.tree.structure import Tree
+
+_NO_NAMES = np.empty((0, 0), dtype=np.uint32)
+_NO_LIMIT = 2**31 - 1
+# Sums of fixed-point weights stay below this, products of two class totals of integer weights below its square.
+_WEIGHT_BITS = 61
+_EXACT_WEIGHT = 2**31
+# Enough batches that no thread waits long for the last, few enough that buffers are worth making.
+_BATCHES_PER_JOB = 8
+
+
+def run_in_threads(n_jobs: int | None) -> Callable[[Callable[..., Any], Iterable[Any]], Iterator[Any]]:
+    """Return a parallel `map` over shared memory."""
+
+    def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+        items = list(items)
+        if len(items) < 2 or effective_n_jobs(n_jobs) == 1:
+            return map(function, items)
+        results: Iterator[Any] = iter(
+            Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(function)(item) for item in items)
+        )
+        return results
+
+    return run
+
+
+@dataclass(frozen=True)
+class GrowthParams:
+    """The parameters of an estimator that its trees need, resolved against the data."""
+
+    criterion: int
+    max_features: int
+    max_depth: int
+    min_samples_split: int
+    min_samples_leaf: int
+    min_weight_fraction_leaf: float
+    min_gain: float
+    n_draws: int | None
+    balance_draws: bool
+
+    @classmethod
+    def resolve(cls, estimator: Any, n_rows: int, n_features: int, n_draws: int | None) -> "GrowthParams":
+        """Turn fractions and names into numbers."""
+        split, leaf = estimator.min_samples_split, estimator.min_samples_leaf
+        return cls(
+            criterion=CRITERIA[estimator.criterion],
+            max_features=resolve_max_features(estimator.max_features, n_features),
+            max_depth=_NO_LIMIT if estimator.max_depth is None else min(estimator.max_depth, _NO_LIMIT),
+            min_samples_split=split if isinstance(split, int | np.integer) else max(2, int(np.ceil(split * n_rows))),
+            min_samples_leaf=leaf if isinstance(leaf, int | np.integer) else int(np.ceil(leaf * n_rows)),
+            min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
+            min_gain=estimator.min_gain,
+            n_draws=n_draws,
+            balance_draws=estimator.class_weight == "balanced_subsample",
+        )
+
+
+def resolve_max_features(max_features: Any, n_features: int) -> int:
+    """Return how many features a node looks at."""
+    if max_features is None:
+        return n_features
+    if max_features == "sqrt":
+        return max(1, int(np.sqrt(n_features)))
+    if max_features == "log2":
+        return max(1, int(np.log2(n_features)))
+    if isinstance(max_features, int | np.integer):
+        return min(int(max_features), n_features)
+    return max(1, int(max_features * n_features))
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What all trees of a fit share.
+
+    binned : BinnedMatrix
+    labels : ndarray of shape (n_rows,), uint16
+    weights : ndarray of shape (n_rows,), float64, or None when every row counts 1
+    n_classes : int
+    """
+
+    binned: BinnedMatrix
+    labels: NDArray[np.uint16]
+    weights: NDArray[np.float64] | None
+    n_classes: int
+
+
+def make_training_set(
+    X: NDArray[Any],
+    labels: NDArray[np.uint16],
+    sample_weight: NDArray[np.float64] | None,
+    class_factors: NDArray[np.float64] | None,
+    n_classes: int,
+    max_bins: int | None,
+    n_jobs: int | None,
+) -> TrainingSet:
+    """Bin the rows (all of positive weight) and put sample and class weights together."""
+    binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run_in_threads(n_jobs))
+    weights = sample_weight
+    if class_factors is not None:
+        weights = class_factors if sample_weight is None else sample_weight * class_factors
+    return TrainingSet(binned, labels, weights, n_classes)
+
+
+def _fixed_point(weights: NDArray[np.float64], n_draws: int) -> tuple[NDArray[np.int64], float]:
+    """Return weights as integers, and what one unit is worth: sums of integers do not depend on the order of rows.
+
+    Integer weights keep to themselves, then AUC scores are exact; others get all the bits that cannot overflow.
+    """
+    largest = float(weights.max())
+    if np.all(weights == np.rint(weights)) and largest * n_draws < _EXACT_WEIGHT:
+        return weights.astype(np.int64), 1.0
+    bits = _WEIGHT_BITS - int(np.ceil(np.log2(largest) + np.log2(n_draws)))
+    return np.maximum(np.rint(np.ldexp(weights, bits)), 1.0).astype(np.int64), float(np.ldexp(1.0, -bits))
+
+
+def bootstrap_counts(key: int, n_rows: int, n_draws: int | None) -> NDArray[np.uint16]:
+    """Return how often a tree draws each row; once when there is no bootstrap."""
+    if n_draws is None:
+        return np.ones(n_rows, dtype=np.uint16)
+    counts = np.empty(n_rows, dtype=np.uint16)
+    draw_blocks(np.uint64(key), block_draws(key, n_rows, n_draws), 0, counts)
+    return counts
+
+
+def _tree_weights(
+    training: TrainingSet, counts: NDArray[np.uint16], params: GrowthParams
+) -> tuple[NDArray[np.int64], float]:
+    """Return the fixed-point weights of all rows in one tree, and their unit; none when the draws are the weights."""
+    if training.weights is None and not params.balance_draws:
+        return np.empty(0, dtype=np.int64), 1.0
+    weights = np.ones(len(counts)) if training.weights is None else training.weights
+    if params.balance_draws:
+        per_class = np.bincount(training.labels, weights=counts, minlength=training.n_classes)
+        present = per_class > 0
+        factors = np.zeros(training.n_classes)
+        factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
+        weights = weights * np.where(factors[training.labels] > 0, factors[training.labels], 1.0)
+    fixed, unit = _fixed_point(weights, params.n_draws or len(counts))
+    return fixed * counts, unit
+
+
+def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Workspace) -> Tree:
+    """Draw the rows of one tree and grow it."""
+    codes, n_bins, values = training.binned
+    counts = bootstrap_counts(key, len(training.labels), params.n_draws)
+    weights, unit = _tree_weights(training, counts, params)
+    n_taken = take_rows(training.labels, counts, len(weights) == 0, work.elements)
+    total = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
+    least = int(np.ceil(params.min_weight_fraction_leaf * total))
+    rules = Rules(params.criterion, params.max_features, params.min_samples_leaf, least)
+    # Both children must be heavy and large enough.
+    least_rows = max(params.min_samples_split, 2 * params.min_samples_leaf)
+    stops = Stops(params.max_depth, least_rows, 2 * least, params.min_gain)
+    columns = Columns(codes, n_bins, weights)
+    aside = branch_rows(len(codes), params.max_features)
+    n_nodes = grow_tree(columns, _NO_NAMES, values, rules, stops, n_taken, np.uint64(key), work, aside)
+    nodes = work.nodes
+    totals = nodes.totals[:n_nodes] * unit
+    weight = totals.sum(axis=1)
+    return Tree(
+        feature=nodes.feature[:n_nodes].copy(),
+        threshold=nodes.threshold[:n_nodes].copy(),
+        missing_left=nodes.missing_left[:n_nodes].copy(),
+        left_child=nodes.left_child[:n_nodes].copy(),
+        gain=nodes.gain[:n_nodes].copy(),
+        n_samples=nodes.n_samples[:n_nodes].copy(),
+        weight=weight,
+        value=totals / weight[:, None],
+        n_features=len(codes),
+    )
+
+
+def _grow_batch(training: TrainingSet, params: GrowthParams, keys: list[int]) -> list[Tree]:
+    """Grow some trees in one set of buffers."""
+    weighted = training.weights is not None or params.balance_draws
+    empty = np.empty(1 if weighted else 0, dtype=np.int64)
+    columns = Columns(training.binned.codes, training.binned.n_bins, empty)
+    work = make_workspace(columns, params.max_features, len(training.labels), training.n_classes)
+    return [_grow_one(training, params, key, work) for key in keys]
+
+
+def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
+    """Return the keys of trees: a tree is a function of the seed and its number."""
+    return [int(tree_key(np.uint64(seed), number)) for number in numbers]
+
+
+def grow_trees(
+    training: TrainingSet, params: GrowthParams, keys: list[int], n_jobs: int | None = 1, verbose: int = 0
+) -> list[Tree]:
+    """Grow one tree for every key, in this order, on whatever joblib backend is active (threads by default)."""
+    size = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs)))
+    batches = [keys[i : i + size] for i in range(0, len(keys), size)]
+    trees: list[Tree] = []
+    with tqdm(total=len(keys), desc="trees", disable=not verbose) as progress:
+        run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        for batch in run(delayed(_grow_batch)(training, params, some) for some in batches):
+            trees += batch
+            progress.update(len(batch))
+    return trees
+
+
+def class_weight_factors(class_weight: Any, y: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return the class weight of every row, None where it is 1 or differs from tree to tree."""
+    if class_weight is None or class_weight == "balanced_subsample":
+        return None
+    factors: NDArray[np.float64] = compute_sample_weight(class_weight, y)
+    return factors

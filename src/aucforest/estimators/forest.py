@@ -1,0 +1,346 @@
+"""A random forest as a scikit-learn classifier."""
+
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, hstack
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from aucforest.estimators._base import TREE_CONSTRAINTS, TrainingData, TreeBasedClassifier, path_indicator
+from aucforest.estimators._growing import GrowthParams, grow_trees, run_in_threads, tree_keys
+from aucforest.estimators.tree import AUCTreeClassifier
+from aucforest.metrics import hand_till_score, roc_auc_score
+from aucforest.tree.random import BLOCK_ROWS, block_draws, draw_blocks
+from aucforest.tree.structure import Tree
+from aucforest.tree.traverse import add_out_of_bag
+
+
+class AUCForestClassifier(TreeBasedClassifier):
+    """A random forest whose cuts are scored by the AUC of the two children.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"}, default="auc"
+        What makes a cut good; "log_loss" is another name of "entropy". See `AUCTreeClassifier`.
+    max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
+        How many features that are not constant in a node it looks at, or their fraction; None for all.
+    max_depth : int or None, default=None
+        Most cuts on the way to a leaf.
+    min_samples_split : int or float, default=2
+        Fewest rows, or fraction of the training rows, of a node that is cut. A row that a tree drew several times is
+        one row.
+    min_samples_leaf : int or float, default=1
+        Fewest rows, or fraction of the training rows, of a leaf.
+    min_weight_fraction_leaf : float, default=0.0
+        Least weight of a leaf, as a fraction of the tree's total weight.
+    min_gain : float, default=0.0
+        Least gain of a cut, in the units of the criterion.
+    bootstrap : bool, default=True
+        Whether each tree draws rows with replacement; otherwise each sees all rows.
+    max_samples : int, float or None, default=None
+        How many rows a tree draws, or their fraction; None draws as many as there are.
+    class_weight : dict, "balanced", "balanced_subsample" or None, default=None
+        As in scikit-learn.
+    oob_score : bool, default=False
+        Whether to score the forest on the rows that trees did not draw.
+    max_bins : int or None, default=255
+        Most distinct codes of a feature, 2 to 255; None searches all distinct values.
+    warm_start : bool, default=False
+        Whether `fit` keeps the trees there are and adds the missing ones.
+    n_jobs : int or None, default=None
+        Threads of `fit` and prediction; None is 1 unless a joblib ``parallel_config`` says otherwise, -1 all
+        processors. Results are the same, to the last bit, for every value and backend.
+    random_state : int, RandomState instance or None, default=None
+        Draws the rows of trees and the features of nodes.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    trees_ : list of Tree
+        The grown trees, as flat arrays.
+    estimators_ : list of AUCTreeClassifier
+        The same trees as classifiers.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X had string column names.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Total gain by feature times node weight, normalised to sum 1.
+    oob_score_ : float
+        ROC AUC of the out-of-bag probabilities, Hand and Till's for more than two classes; with ``oob_score=True``.
+    oob_decision_function_ : ndarray of shape (n_samples, n_classes)
+        Probabilities from the trees that did not draw a row; NaN where all did.
+
+    See Also
+    --------
+    AUCTreeClassifier : One tree; says what the criteria are.
+
+    References
+    ----------
+    Breiman, L. (2001). Random forests. Machine Learning 45, 5-32.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(oob_score=True, random_state=0).fit(X, rings >= 18)
+    >>> print(f"{forest.oob_score_:.2f}")
+    0.84
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TREE_CONSTRAINTS,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "bootstrap": ["boolean"],
+        "max_samples": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+            None,
+        ],
+        "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
+        "oob_score": ["boolean"],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: str = "auc",
+        max_features: int | float | str | None = "sqrt",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_gain: float = 0.0,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        oob_score: bool = False,
+        max_bins: int | None = 255,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_features = max_features
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_gain = min_gain
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.class_weight = class_weight
+        self.oob_score = oob_score
+        self.max_bins = max_bins
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AUCForestClassifier":
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            float32 and float64 are read as they are. NaN is missing, infinite values are allowed.
+        y : array-like of shape (n_samples,)
+            Class labels: bool, int or str; at least two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative; multiplies the draws of the bootstrap. A row of weight 0 is as if absent.
+
+        Returns
+        -------
+        self : AUCForestClassifier
+
+        Raises
+        ------
+        ValueError
+            For data that do not fit together, a single class, or a parameter out of range.
+        """
+        if self.oob_score and not self.bootstrap:
+            raise ValueError("oob_score=True needs bootstrap=True: without draws no row is out of bag")
+        if self.max_samples is not None and not self.bootstrap:
+            raise ValueError(f"max_samples={self.max_samples} needs bootstrap=True")
+        before = dict(vars(self)) if self.warm_start else {}
+        seed, trees = self._seed_and_trees()
+        self._forget()
+        try:
+            self._grow(X, y, sample_weight, seed, trees)
+        except BaseException:
+            # Nothing half fitted stays behind, and a warm start loses no tree.
+            self._forget()
+            vars(self).update(before)
+            raise
+        return self
+
+    def _seed_and_trees(self) -> tuple[int, list[Tree]]:
+        """Return the seed and the trees to go on from."""
+        if not (self.warm_start and hasattr(self, "trees_")):
+            return int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)), []
+        n_trees = len(self.trees_)
+        if self.n_estimators < n_trees:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be at least {n_trees}, the trees there are, when warm_start=True"
+            )
+        if self.n_estimators == n_trees:
+            warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
+        return self._seed, self.trees_
+
+    def _grow(self, X: Any, y: Any, sample_weight: Any, seed: int, trees: list[Tree]) -> None:
+        """Add the missing trees and score out of bag."""
+        data = self._prepare(X, y, sample_weight)
+        self._check_trees(trees, data.n_features)
+        n_draws = self._n_draws(data.n_rows)
+        params = GrowthParams.resolve(self, data.n_rows, data.n_features, n_draws)
+        keys = tree_keys(seed, range(self.n_estimators))
+        trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
+        self._seed, self.trees_ = seed, trees
+        if self.oob_score and n_draws is not None:
+            self._set_oob(data, keys, n_draws)
+
+    def _check_trees(self, trees: list[Tree], n_features: int) -> None:
+        """Refuse to add trees to others that cannot stand beside them."""
+        if not trees:
+            return
+        if trees[0].n_features != n_features or trees[0].n_classes != len(self.classes_):
+            raise ValueError(
+                f"warm_start: X has {n_features} features and y {len(self.classes_)} classes, but the trees there are"
+                f" know {trees[0].n_features} and {trees[0].n_classes}"
+            )
+
+    def _n_draws(self, n_rows: int) -> int | None:
+        """Return how many rows a tree draws; None without a bootstrap."""
+        if not self.bootstrap:
+            return None
+        if self.max_samples is None:
+            return n_rows
+        if isinstance(self.max_samples, Integral):
+            if self.max_samples > n_rows:
+                raise ValueError(f"max_samples={self.max_samples} must be at most {n_rows}, the number of rows")
+            return int(self.max_samples)
+        return max(1, round(n_rows * self.max_samples))
+
+    def _set_oob(self, data: TrainingData, keys: list[int], n_draws: int) -> None:
+        """Set the out-of-bag probabilities and their score."""
+        n_trees = np.zeros(len(data.X), dtype=np.int64)
+        total = np.zeros((len(data.X), len(self.classes_)))
+        kept = np.arange(len(data.X)) if data.kept is None else data.kept
+        draws = [block_draws(key, data.n_rows, n_draws) for key in keys]
+        packed = self._pack()
+
+        def add_block(block: int) -> None:
+            # A block of rows is drawn anew for every tree: cheaper than to remember all draws.
+            rows = kept[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
+            values = np.ascontiguousarray(data.X[rows], dtype=np.float64)
+            active, counts = np.empty(len(rows), dtype=np.uint32), np.empty(len(rows), dtype=np.uint16)
+            place, seen = np.empty_like(active), np.zeros(len(rows), dtype=np.int64)
+            block_total = np.zeros((len(rows), len(self.classes_)))
+            for tree, key in enumerate(keys):
+                draw_blocks(np.uint64(key), draws[tree][block : block + 1], block, counts)
+                part = slice(packed.first[tree], packed.first[tree + 1])
+                nodes, leaf_values = packed.nodes[part], packed.values[part]
+                add_out_of_bag(nodes, leaf_values, values, counts, active, place, block_total, seen)
+            total[rows], n_trees[rows] = block_total, seen
+
+        for _ in run_in_threads(self.n_jobs)(add_block, range(len(draws[0]))):
+            pass
+        self._score_oob(data, total, n_trees, kept)
+
+    def _score_oob(
+        self, data: TrainingData, total: NDArray[np.float64], n_trees: NDArray[np.int64], kept: NDArray[np.int64]
+    ) -> None:
+        """Score the rows that some tree did not draw."""
+        proba = np.full_like(total, np.nan)
+        scored = n_trees > 0
+        proba[scored] = total[scored] / n_trees[scored, None]
+        n_without = len(kept) - int(np.count_nonzero(scored))
+        if n_without > 0:
+            warnings.warn(
+                f"{n_without} of {len(kept)} rows were drawn by all {len(self.trees_)} trees: they have no out-of-bag"
+                " probability and are left out of oob_score_",
+                stacklevel=6,
+            )
+        labels, weight = data.labels[scored], None if data.sample_weight is None else data.sample_weight[scored]
+        self.oob_decision_function_ = proba
+        if len(self.classes_) == 2:
+            self.oob_score_ = float(roc_auc_score(labels, proba[scored, 1], sample_weight=weight))
+        else:
+            numbers = np.arange(len(self.classes_))
+            self.oob_score_ = float(hand_till_score(labels, proba[scored], labels=numbers, sample_weight=weight))
+
+    @property
+    def estimators_(self) -> list[AUCTreeClassifier]:
+        """The trees as classifiers of their own, made at each access."""
+        check_is_fitted(self, "trees_")
+        names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
+        params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        fitted = ("classes_", "n_features_in_", "feature_names_in_")
+        shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
+        members = []
+        for tree in self.trees_:
+            member = AUCTreeClassifier(**params)
+            vars(member).update(shared, trees_=[tree])
+            members.append(member)
+        return members
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Total gain by feature times node weight, normalised to sum 1; zeros for trees without a cut."""
+        return self._feature_importances()
+
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        check_is_fitted(self, "trees_")
+        return len(self.trees_)
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Find the leaf of every row in every tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators), int64
+            Node numbers in ``trees_``.
+        """
+        return self._find_leaves(X)
+
+    def decision_path(self, X: ArrayLike) -> tuple[csr_matrix, NDArray[np.int64]]:
+        """Find the nodes that every row passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        indicator : csr_matrix of shape (n_samples, n_nodes), int64
+            1 where the row passes the node, root and leaf included; the trees side by side.
+        n_nodes_ptr : ndarray of shape (n_estimators + 1,), int64
+            The columns of tree i are n_nodes_ptr[i] to n_nodes_ptr[i + 1].
+        """
+        leaves = self._find_leaves(X)
+        paths = [path_indicator(tree, leaves[:, i]) for i, tree in enumerate(self.trees_)]
+        return hstack(paths, format="csr"), self._pack().first.copy()

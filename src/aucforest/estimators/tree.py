@@ -1,0 +1,194 @@
+"""One decision tree as a scikit-learn classifier."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from aucforest.estimators._base import TREE_CONSTRAINTS, TreeBasedClassifier, path_indicator
+from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
+from aucforest.tree.structure import Tree
+
+
+class AUCTreeClassifier(TreeBasedClassifier):
+    """A decision tree whose cuts are scored by the AUC of the two children.
+
+    Parameters
+    ----------
+    criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"}, default="auc"
+        What makes a cut good; "log_loss" is another name of "entropy". See Notes.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        How many features that are not constant in a node it looks at, or their fraction; None for all.
+    max_depth : int or None, default=None
+        Most cuts on the way to a leaf.
+    min_samples_split : int or float, default=2
+        Fewest rows, or fraction of the training rows, of a node that is cut.
+    min_samples_leaf : int or float, default=1
+        Fewest rows, or fraction of the training rows, of a leaf.
+    min_weight_fraction_leaf : float, default=0.0
+        Least weight of a leaf, as a fraction of the total weight.
+    min_gain : float, default=0.0
+        Least gain of a cut, in the units of the criterion: AUC - 1/2, impurity decrease in the node, or Hellinger
+        distance.
+    class_weight : dict, "balanced" or None, default=None
+        As in scikit-learn. With two classes the weights cancel in the AUC of a cut; they still move the frequencies
+        in leaves.
+    max_bins : int or None, default=255
+        Most distinct codes of a feature, 2 to 255; a feature with fewer distinct values keeps them all. None
+        searches all distinct values.
+    random_state : int, RandomState instance or None, default=None
+        Draws the features of every node, and the order that breaks ties between features.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The grown tree, as flat arrays.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X had string column names.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Total gain by feature times node weight, normalised to sum 1.
+
+    See Also
+    --------
+    AUCForestClassifier : Many of these on bootstraps of the rows.
+
+    Notes
+    -----
+    With alpha and beta the fractions of the two classes that go right, the score of a cut is
+    max((1 - alpha + beta) / 2, (1 - beta + alpha) / 2), the ROC AUC of the classifier that it is; with more classes
+    the mean over the pairs of classes present in the node. A cut must improve on 1/2 strictly. The Gini decrease is
+    2 (q0 q1 (beta - alpha))**2 / (pL pR) with q the class shares and p the shares of the children: it prefers cuts
+    near the ends, AUC does not.
+
+    Missing values (NaN) are tried on both sides of every cut; where a node has seen none, they follow the heavier
+    child. Ties go to the feature drawn first, then to the lowest threshold, then to missing values on the right.
+
+    References
+    ----------
+    Hand, D. J., Till, R. J. (2001). A simple generalisation of the area under the ROC curve for multiple class
+    classification problems. Machine Learning 45, 171-186.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucforest import AUCTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> tree = AUCTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> tree.get_n_leaves()
+    4
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TREE_CONSTRAINTS,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "auc",
+        max_features: int | float | str | None = None,
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_gain: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
+        max_bins: int | None = 255,
+        random_state: Any = None,
+    ) -> None:
+        self.criterion = criterion
+        self.max_features = max_features
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_gain = min_gain
+        self.class_weight = class_weight
+        self.max_bins = max_bins
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AUCTreeClassifier":
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            float32 and float64 are read as they are. NaN is missing, infinite values are allowed.
+        y : array-like of shape (n_samples,)
+            Class labels: bool, int or str; at least two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight 0 is as if absent, one of integer weight w as w copies.
+
+        Returns
+        -------
+        self : AUCTreeClassifier
+
+        Raises
+        ------
+        ValueError
+            For data that do not fit together, a single class, or a parameter out of range.
+        """
+        self._forget()
+        data = self._prepare(X, y, sample_weight)
+        params = GrowthParams.resolve(self, data.n_rows, data.n_features, n_draws=None)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
+        self.trees_ = grow_trees(data.training, params, tree_keys(seed, [0]))
+        return self
+
+    @property
+    def tree_(self) -> Tree:
+        """The grown tree."""
+        check_is_fitted(self, "trees_")
+        return self.trees_[0]
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Total gain by feature times node weight, normalised to sum 1; zeros for a tree without a cut."""
+        return self._feature_importances()
+
+    def get_depth(self) -> int:
+        """Return the depth of the deepest leaf."""
+        return self.tree_.max_depth
+
+    def get_n_leaves(self) -> int:
+        """Return the number of leaves."""
+        return self.tree_.n_leaves
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Find the leaf of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int64
+            Node numbers in ``tree_``.
+        """
+        return self._find_leaves(X)[:, 0]
+
+    def decision_path(self, X: ArrayLike) -> csr_matrix:
+        """Find the nodes that every row passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        csr_matrix of shape (n_samples, n_nodes), int64
+            1 where the row passes the node, root and leaf included.
+        """
+        return path_indicator(self.tree_, self.apply(X))

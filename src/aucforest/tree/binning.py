@@ -1,0 +1,238 @@
+"""Values to ordered codes, and codes back to thresholds.
+
+A bigger code is a bigger value. Code c of a feature stands for the values from `lower` to `upper`; a value that was
+not seen goes by the edge midway to the next code. The code after the last, n_bins[f], is the missing value (NaN).
+Infinite values are values like any other. A feature with at most max_bins distinct values keeps them all, others get
+bins of about equal weight, in which a heavy value stands alone.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.random import mix
+
+MAX_BINS = 255
+# Edges come from the rows with the smallest hashes: the same rows however the data are partitioned.
+SAMPLE_ROWS = 200_000
+_GROUP_CELLS = 4_000_000
+_BLOCK_ROWS = 16_384
+
+ParallelMap = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
+
+
+class CutValues(NamedTuple):
+    """The values behind the codes: lower[first[f] + c] and upper[first[f] + c] bound those of code c of feature f."""
+
+    first: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+class BinnedMatrix(NamedTuple):
+    """A matrix of codes, (n_features, n_rows), unsigned; n_bins, (n_features,), int64; and what the codes stand for."""
+
+    codes: NDArray[np.unsignedinteger]
+    n_bins: NDArray[np.int64]
+    values: CutValues
+
+
+@bare_device
+def midway(low: float, high: float) -> float:
+    """Return the threshold between two neighbouring values: at least `low` and never `high`.
+
+    Halves are added so that it cannot overflow; rounding or an infinite side can still push it out.
+    """
+    middle = 0.5 * low + 0.5 * high
+    return middle if low <= middle < high else low
+
+
+@bare_kernel
+def _hash_rows(hashes):  # type: ignore[no-untyped-def]
+    for row in range(len(hashes)):
+        hashes[row] = mix(np.uint64(row) + np.uint64(1))
+
+
+def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
+    """Return the rows with the smallest hashes, in rising order; all rows when there are at most `size`."""
+    if n_rows <= size:
+        return np.arange(n_rows)
+    hashes = np.empty(n_rows, dtype=np.uint64)
+    _hash_rows(hashes)
+    return np.sort(np.argpartition(hashes, size)[:size])
+
+
+@bare_kernel
+def _take(X, rows, first_feature, columns):  # type: ignore[no-untyped-def]
+    """Copy some rows of some features, one feature a row of `columns`."""
+    for i in range(len(rows)):
+        for f in range(len(columns)):
+            columns[f, i] = X[rows[i], first_feature + f]
+
+
+@bare_kernel
+def _find_bins(values, weights, max_bins, lower, upper):  # type: ignore[no-untyped-def]
+    """Bin sorted values (no NaN); weights may be empty. Return the number of bins and whether a value is a bin."""
+    n_distinct = 0
+    for i in range(len(values)):
+        if i == 0 or values[i] != values[i - 1]:
+            if n_distinct < max_bins:
+                lower[n_distinct], upper[n_distinct] = values[i], values[i]
+            n_distinct += 1
+    if n_distinct <= max_bins:
+        return n_distinct, True
+    weighted = len(weights) > 0
+    left = weights.sum() if weighted else np.float64(len(values))
+    n_bins, held, i = 0, 0.0, 0
+    while i < len(values):
+        value, mass = values[i], 0.0
+        while i < len(values) and values[i] == value:
+            mass += weights[i] if weighted else 1.0
+            i += 1
+        goal = left / (max_bins - n_bins)
+        # Close the bin where that leaves it nearer to its goal.
+        if held > 0.0 and held + 0.5 * mass > goal and n_bins < max_bins - 1:
+            n_bins += 1
+            left -= held
+            held = 0.0
+        if held == 0.0:
+            lower[n_bins] = value
+        upper[n_bins] = value
+        held += mass
+    return n_bins + 1, False
+
+
+@bare_kernel
+def _all_distinct(X, feature, max_bins, known, n_known):  # type: ignore[no-untyped-def]
+    """Insert the values of a feature that are not known yet in order; return how many there are, or max_bins + 1."""
+    for row in range(len(X)):
+        value = np.float64(X[row, feature])
+        place = np.searchsorted(known[:n_known], value)
+        if value != value or (place < n_known and known[place] == value):
+            continue
+        if n_known == max_bins:
+            return max_bins + 1
+        for i in range(n_known, place, -1):
+            known[i] = known[i - 1]
+        known[place] = value
+        n_known += 1
+    return n_known
+
+
+@bare_kernel
+def _find_edges(values, n_bins, edges):  # type: ignore[no-untyped-def]
+    """Write the edge above every code but the last of each feature."""
+    for f in range(len(n_bins)):
+        for c in range(n_bins[f] - 1):
+            at = values.first[f] + c
+            edges[at] = midway(values.upper[at], values.lower[at + 1])
+
+
+@bare_kernel
+def _encode(X, start, stop, first, n_bins, edges, codes):  # type: ignore[no-untyped-def]
+    """Write the codes of some rows: the number of edges below a value, by a binary search without branches."""
+    for f in range(len(n_bins)):
+        base = np.uint64(first[f])
+        n_edges = np.uint64(max(n_bins[f] - 1, 0))
+        for row in range(start, stop):
+            value = np.float64(X[row, f])
+            place, size = base, n_edges
+            while size > np.uint64(1):
+                half = size >> np.uint64(1)
+                place += half if edges[place + half - np.uint64(1)] < value else np.uint64(0)
+                size -= half
+            code = np.int64(place - base)
+            if size > np.uint64(0) and edges[place] < value:
+                code += 1
+            codes[f, row] = code if value == value else n_bins[f]
+
+
+def _bin_column(
+    X: NDArray[Any], feature: int, column: NDArray[np.float64], weights: NDArray[np.float64], max_bins: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower and upper values of the bins of one feature, from its sampled values."""
+    if len(weights) > 0:
+        order = np.argsort(column, kind="stable")
+        column, weights = column[order], weights[order]
+    else:
+        column.sort()
+    n_values = len(column) - int(np.count_nonzero(np.isnan(column)))
+    room = min(max_bins, max(n_values, 1))
+    lower, upper = np.empty(room), np.empty(room)
+    n_bins, distinct = _find_bins(column[:n_values], weights[:n_values], room, lower, upper)
+    if distinct and len(column) < len(X):
+        known = np.empty(max_bins)
+        known[:n_bins] = lower[:n_bins]
+        n_known = _all_distinct(X, feature, max_bins, known, n_bins)
+        if n_known <= max_bins:
+            return known[:n_known], known[:n_known]
+    return lower[:n_bins].copy(), upper[:n_bins].copy()
+
+
+def find_values(
+    X: NDArray[Any], weights: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
+) -> CutValues:
+    """Choose the bins of every feature."""
+    n_rows, n_features = X.shape
+    rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
+    row_weights = np.empty(0) if weights is None else weights[rows]
+    group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
+
+    def bin_group(first_feature: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        columns = np.empty((min(group, n_features - first_feature), len(rows)))
+        _take(X, rows, first_feature, columns)
+        most = max_bins or len(rows)
+        return [_bin_column(X, first_feature + f, column, row_weights, most) for f, column in enumerate(columns)]
+
+    bins = [pair for some in run(bin_group, range(0, n_features, group)) for pair in some]
+    sizes = [len(lower) for lower, _ in bins]
+    first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return CutValues(first, np.concatenate([low for low, _ in bins]), np.concatenate([up for _, up in bins]))
+
+
+def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
+    """Return the narrowest type that holds every code and the missing one."""
+    if max_n_bins <= MAX_BINS:
+        return np.uint8
+    return np.uint16 if max_n_bins < 2**16 else np.uint32
+
+
+def bin_matrix(
+    X: NDArray[Any],
+    *,
+    max_bins: int | None = MAX_BINS,
+    weights: NDArray[np.float64] | None = None,
+    run: ParallelMap = map,
+) -> BinnedMatrix:
+    """Turn a matrix of values into one of codes.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float32 or float64
+        NaN is missing, infinite values are allowed.
+    max_bins : int or None
+        At most this many codes a feature, 2 to 255; None keeps all distinct values.
+    weights : ndarray of shape (n_rows,), float64, or None
+        What a row counts for the size of bins.
+    run : callable
+        A parallel `map`; its calls share memory and release the GIL.
+
+    Returns
+    -------
+    BinnedMatrix
+    """
+    values = find_values(X, weights, max_bins, run)
+    n_bins = np.diff(values.first)
+    edges = np.empty(len(values.lower))
+    _find_edges(values, n_bins, edges)
+    codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(n_bins.max())))
+
+    def encode(start: int) -> None:
+        _encode(X, start, min(start + _BLOCK_ROWS, len(X)), values.first, n_bins, edges, codes)
+
+    for _ in run(encode, range(0, len(X), _BLOCK_ROWS)):
+        pass
+    return BinnedMatrix(codes, n_bins, values)

@@ -1,0 +1,325 @@
+"""One tree, depth first, with an explicit stack.
+
+`elements` is a permutation of the rows of the tree in which every node is one slice, and a cut rearranges the slice:
+
+    elements   | left child: start .. middle | right child: middle .. end |
+
+Nodes of at most a few thousand rows are set aside. Their rows are then copied, all features, into a matrix that
+stays in the cache, and the whole branch is grown there. The tree does not depend on this: what is drawn at a node
+depends on its key only.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.binning import midway
+from aucforest.tree.histogram import label_of, list_codes, pack, row_of, weight_of, with_row
+from aucforest.tree.random import derive_key
+from aucforest.tree.splitter import Columns, Rules, Scratch, find_best_cut, make_scratch
+
+# The matrix of a branch should stay in a core's own cache.
+_BRANCH_CELLS = 1 << 18
+_BRANCH_ROWS = 4096
+# Copying a row pays when its branch will look at a feature more than about once.
+_COPY_PAYS = 12
+
+
+class Stops(NamedTuple):
+    """When a node is a leaf whatever its cuts."""
+
+    max_depth: int
+    min_samples_split: int
+    min_weight_split: int
+    min_gain: float
+
+
+class Nodes(NamedTuple):
+    """The nodes of a tree that grows, with room for all; children stand side by side, a leaf has feature -1."""
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    left_child: NDArray[np.int32]
+    gain: NDArray[np.float64]
+    n_samples: NDArray[np.int64]
+    totals: NDArray[np.int64]  # (capacity, n_classes)
+
+
+class Branch(NamedTuple):
+    """The local copy of the rows of a branch."""
+
+    codes: NDArray[np.unsignedinteger]  # (n_features, branch_rows)
+    n_bins: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    names: NDArray[np.uint32]  # (n_features, branch_rows + 1) local code -> code, when codes are ranked anew
+    rank_of: NDArray[np.uint32]  # (max n_codes,) code -> local code
+
+
+class Workspace(NamedTuple):
+    """Everything that growing a tree writes to; reused from tree to tree, since fresh pages cost a fault each."""
+
+    elements: NDArray[np.uint64]
+    spill: NDArray[np.uint64]
+    stack: NDArray[np.int64]  # (capacity, 4): start, end, node, depth
+    keys: NDArray[np.uint64]
+    aside: NDArray[np.int64]
+    aside_keys: NDArray[np.uint64]
+    nodes: Nodes
+    branch: Branch
+    scratch: Scratch
+
+
+def branch_rows(n_features: int, max_features: int) -> int:
+    """Return up to how many rows a branch is grown in a local copy; 0 where copying does not pay."""
+    if n_features > _COPY_PAYS * max_features:
+        return 0
+    return min(_BRANCH_ROWS, _BRANCH_CELLS // n_features)
+
+
+def make_workspace(columns: Columns, max_features: int, n_rows: int, n_classes: int) -> Workspace:
+    """Allocate the buffers for trees of up to n_rows rows; untouched pages cost nothing."""
+    n_features = len(columns.codes)
+    n_codes = int(columns.n_bins.max()) + 1
+    capacity = 2 * n_rows + 1
+    local_rows = branch_rows(n_features, max_features)
+    ranked = columns.codes.dtype != np.uint8
+    return Workspace(
+        elements=np.empty(n_rows, dtype=np.uint64),
+        spill=np.empty(n_rows, dtype=np.uint64),
+        stack=np.empty((n_rows + 1, 4), dtype=np.int64),
+        keys=np.empty(n_rows + 1, dtype=np.uint64),
+        aside=np.empty((n_rows + 1, 4), dtype=np.int64),
+        aside_keys=np.empty(n_rows + 1, dtype=np.uint64),
+        nodes=Nodes(
+            feature=np.empty(capacity, dtype=np.int32),
+            threshold=np.empty(capacity, dtype=np.float64),
+            missing_left=np.empty(capacity, dtype=np.bool_),
+            left_child=np.empty(capacity, dtype=np.int32),
+            gain=np.empty(capacity, dtype=np.float64),
+            n_samples=np.empty(capacity, dtype=np.int64),
+            totals=np.empty((capacity, n_classes), dtype=np.int64),
+        ),
+        branch=Branch(
+            codes=np.empty((n_features, local_rows), dtype=np.uint16 if ranked else np.uint8),
+            n_bins=columns.n_bins.copy(),
+            weights=np.empty(local_rows if len(columns.weights) > 0 else 0, dtype=np.int64),
+            names=np.empty((n_features, local_rows + 1) if ranked else (0, 0), dtype=np.uint32),
+            rank_of=np.empty(n_codes if ranked else 0, dtype=np.uint32),
+        ),
+        scratch=make_scratch(n_features, n_codes, n_classes),
+    )
+
+
+@bare_device
+def partition(column, elements, spill, code, also_left):  # type: ignore[no-untyped-def]
+    """Move the elements with a code <= `code` or == `also_left` to the front, both sides in their order.
+
+    Free of branches: each element is written to both sides and only one of the two ends moves on.
+    """
+    n_left, n_right = np.uint64(0), np.uint64(0)
+    for i in range(len(elements)):
+        element = elements[i]
+        value = np.int64(column[row_of(element)])
+        goes_left = np.uint64((value <= code) | (value == also_left))
+        elements[n_left] = element
+        spill[n_right] = element
+        n_left += goes_left
+        n_right += np.uint64(1) - goes_left
+    for i in range(n_right):
+        elements[n_left + i] = spill[i]
+    return np.int64(n_left)
+
+
+@bare_device
+def _threshold(values, names, cut):  # type: ignore[no-untyped-def]
+    """Return the value midway between the two sides of a cut, never the right one; +inf if only NaN is right."""
+    if cut.next_code < 0:
+        return np.inf
+    code, next_code = cut.code, cut.next_code
+    if len(names) > 0:
+        code, next_code = np.int64(names[cut.feature, code]), np.int64(names[cut.feature, next_code])
+    first = values.first[cut.feature]
+    return midway(values.upper[first + code], values.lower[first + next_code])
+
+
+@bare_device
+def _start_node(nodes, node, n_samples):  # type: ignore[no-untyped-def]
+    """Make a node a leaf until it is split."""
+    nodes.feature[node] = -1
+    nodes.threshold[node] = 0.0
+    nodes.missing_left[node] = False
+    nodes.left_child[node] = -1
+    nodes.gain[node] = 0.0
+    nodes.n_samples[node] = n_samples
+
+
+@bare_device
+def _may_split(totals, n_samples, depth, stops):  # type: ignore[no-untyped-def]
+    """Say whether a node is worth a search: impure and within bounds."""
+    if n_samples < stops.min_samples_split or depth >= stops.max_depth:
+        return False
+    n_present, weight = 0, np.int64(0)
+    for k in range(len(totals)):
+        n_present += totals[k] > 0
+        weight += totals[k]
+    return n_present > 1 and weight >= stops.min_weight_split
+
+
+@bare_device
+def _split_totals(nodes, node, left_child, scratch):  # type: ignore[no-untyped-def]
+    """Hand the class totals of a node on to its children; the left ones lie in scratch.best_left."""
+    total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
+    for k in range(len(total)):
+        left[k] = scratch.best_left[scratch.slots[k]] if total[k] > 0 else 0
+        right[k] = total[k] - left[k]
+
+
+@bare_device
+def _push(start, end, node, depth, key, stack, keys, n_stacked):  # type: ignore[no-untyped-def]
+    """Put a node on a stack and return the stack's new height."""
+    stack[n_stacked, 0] = start
+    stack[n_stacked, 1] = end
+    stack[n_stacked, 2] = node
+    stack[n_stacked, 3] = depth
+    keys[n_stacked] = key
+    return n_stacked + 1
+
+
+@bare_device
+def _grow(columns, names, values, rules, stops, work, n_stacked, n_nodes, aside_rows):  # type: ignore[no-untyped-def]
+    """Grow all nodes on the stack; set those of at most aside_rows rows aside. Return (n_nodes, n_aside)."""
+    nodes, stack, keys = work.nodes, work.stack, work.keys
+    n_aside = 0
+    while n_stacked > 0:
+        n_stacked -= 1
+        start, end, node, depth = stack[n_stacked]
+        key = keys[n_stacked]
+        if end - start <= aside_rows:
+            n_aside = _push(start, end, node, depth, key, work.aside, work.aside_keys, n_aside)
+            continue
+        elements = work.elements[start:end]
+        cut, gain = find_best_cut(columns, elements, nodes.totals[node], key, rules, work.scratch)
+        if gain <= 0.0 or gain < stops.min_gain:
+            continue
+        left_child = n_nodes
+        _split_totals(nodes, node, left_child, work.scratch)
+        n_nodes += 2
+        nodes.feature[node] = cut.feature
+        nodes.threshold[node] = _threshold(values, names, cut)
+        nodes.missing_left[node] = cut.missing_left
+        nodes.left_child[node] = left_child
+        nodes.gain[node] = gain
+        also_left = columns.n_bins[cut.feature] if cut.missing_left else cut.code
+        column = columns.codes[cut.feature]
+        middle = start + partition(column, elements, work.spill, cut.code, also_left)
+        for side in (1, 0):
+            child = left_child + side
+            low, high = (middle, end) if side == 1 else (start, middle)
+            _start_node(nodes, child, high - low)
+            if _may_split(nodes.totals[child], high - low, depth + 1, stops):
+                child_key = derive_key(key, side)
+                n_stacked = _push(low, high, child, depth + 1, child_key, stack, keys, n_stacked)
+    return n_nodes, n_aside
+
+
+@bare_device
+def _copy_branch(columns, elements, branch, scratch):  # type: ignore[no-untyped-def]
+    """Copy the rows of a branch, all features, and number its rows from 0.
+
+    Wide codes are ranked anew within the branch: then its histograms are short and stay in the cache as well.
+    """
+    ranked = len(branch.names) > 0
+    for feature in range(len(columns.codes)):
+        column, local = columns.codes[feature], branch.codes[feature]
+        if not ranked:
+            for i in range(len(elements)):
+                local[i] = column[row_of(elements[i])]
+            continue
+        missing_code = columns.n_bins[feature]
+        n_codes = list_codes(column, elements, missing_code + 1, scratch.mask, scratch.listed)
+        for t in range(n_codes):
+            branch.names[feature, t] = scratch.listed[t]
+            branch.rank_of[scratch.listed[t]] = t
+        branch.n_bins[feature] = n_codes - 1 if scratch.listed[n_codes - 1] == missing_code else n_codes
+        for i in range(len(elements)):
+            local[i] = branch.rank_of[column[row_of(elements[i])]]
+    for i in range(len(elements)):
+        if len(branch.weights) > 0:
+            branch.weights[i] = columns.weights[row_of(elements[i])]
+        elements[i] = with_row(elements[i], i)
+
+
+@bare_device
+def _set_root(columns, elements, nodes):  # type: ignore[no-untyped-def]
+    """Make the root from all elements."""
+    _start_node(nodes, 0, len(elements))
+    nodes.totals[0] = 0
+    for i in range(len(elements)):
+        label = label_of(elements[i])
+        wide = len(columns.weights) > 0
+        nodes.totals[0, label] += columns.weights[row_of(elements[i])] if wide else weight_of(elements[i])
+
+
+@bare_kernel
+def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_rows):  # type: ignore[no-untyped-def]
+    """Grow one tree.
+
+    Parameters
+    ----------
+    columns : Columns
+        Codes, bins and weights of all rows.
+    values : CutValues
+    rules : Rules
+    stops : Stops
+    n_rows : int
+        work.elements[:n_rows] are the rows of the tree; they are rearranged.
+    key : uint64
+        The key of the root.
+    work : Workspace
+    aside_rows : int
+        Branches of up to this many rows are grown in a local copy; 0 for never.
+
+    Returns
+    -------
+    int
+        The number of nodes; work.nodes holds them.
+    """
+    nodes = work.nodes
+    elements = work.elements[:n_rows]
+    _set_root(columns, elements, nodes)
+    if not _may_split(nodes.totals[0], n_rows, 0, stops):
+        return 1
+    n_stacked = _push(0, n_rows, 0, 0, key, work.stack, work.keys, 0)
+    n_nodes, n_aside = _grow(columns, names, values, rules, stops, work, n_stacked, 1, aside_rows)
+    branch = work.branch
+    local = Columns(branch.codes, branch.n_bins, branch.weights)
+    for i in range(n_aside):
+        start, end, node, depth = work.aside[i]
+        _copy_branch(columns, elements[start:end], branch, work.scratch)
+        n_stacked = _push(start, end, node, depth, work.aside_keys[i], work.stack, work.keys, 0)
+        n_nodes, _ = _grow(local, branch.names, values, rules, stops, work, n_stacked, n_nodes, 0)
+    return n_nodes
+
+
+@bare_kernel
+def take_rows(labels, counts, use_counts, elements):  # type: ignore[no-untyped-def]
+    """Write the elements of the rows drawn at least once and return how many there are.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,), uint16
+    counts : ndarray of shape (n_rows,), uint16
+        How often each row was drawn.
+    use_counts : bool
+        Whether the count is the row's weight; otherwise the weights lie in Columns.weights.
+    elements : ndarray of shape (n_rows,), uint64
+        Output.
+    """
+    n_taken = np.uint64(0)
+    for row in range(len(labels)):
+        elements[n_taken] = pack(row, labels[row], counts[row] if use_counts else 0)
+        n_taken += np.uint64(counts[row] > 0)
+    return np.int64(n_taken)

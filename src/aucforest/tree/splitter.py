@@ -1,0 +1,291 @@
+"""The best cut of one node: features drawn by the node's key, one histogram and one walk a feature.
+
+Ties: the feature drawn first wins, within it the lowest cut, and at the same cut the missing rows to the right.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device
+from aucforest.tree import many_classes, two_classes
+from aucforest.tree.criteria import cut_gain
+from aucforest.tree.histogram import element_weight, row_of
+from aucforest.tree.random import bounded, derive_key
+
+
+class Columns(NamedTuple):
+    """What the search reads.
+
+    codes : (n_features, n_rows), unsigned; a bigger code is a bigger value, code n_bins[f] is a missing value
+    n_bins : (n_features,), int64
+    weights : (n_rows,), int64, or empty when the elements hold the weights
+    """
+
+    codes: NDArray[np.unsignedinteger]
+    n_bins: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+
+class Rules(NamedTuple):
+    """What a cut must keep to."""
+
+    criterion: int
+    max_features: int
+    min_samples_leaf: int
+    min_weight_leaf: int
+
+
+class Scratch(NamedTuple):
+    """Buffers of one search; `histogram`, the row counts and `mask` are all zero between searches.
+
+    A cell is a code and a class: there are up to max n_codes * n_classes of them, n_classes rounded up to a power
+    of two.
+    """
+
+    histogram: NDArray[np.int64]  # (n_cells,)
+    row_counts: NDArray[np.int64]  # (max n_codes,)
+    row_weights: NDArray[np.int64]  # (max n_codes,)
+    mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
+    listed: NDArray[np.uint32]  # (n_cells + a few,) the codes, or the cells, to visit
+    cell_weights: NDArray[np.int64]  # (n_cells + a few,)
+    features: NDArray[np.int32]  # (n_features,) 0, 1, 2, ... between searches
+    drawn: NDArray[np.int32]  # (n_features,)
+    slots: NDArray[np.int32]  # (n_classes,) class -> place among the classes present
+    total: NDArray[np.int64]  # (n_classes,) of the classes present, and so are all below
+    missing: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    best_left: NDArray[np.int64]
+    fraction: NDArray[np.int64]
+    per_weight: NDArray[np.float64]
+
+
+class Cut(NamedTuple):
+    """A cut: codes <= `code` go left; feature -1 says there is none.
+
+    `next_code` is the lowest code to the right, -1 when only missing rows go there. Where the node has no missing row,
+    missing ones will follow the heavier child.
+    """
+
+    feature: int
+    code: int
+    next_code: int
+    missing_left: bool
+
+
+def make_scratch(n_features: int, n_codes: int, n_classes: int) -> Scratch:
+    """Allocate the buffers for features of up to n_codes codes, the missing one included."""
+    n_cells = n_codes << (n_classes - 1).bit_length()
+
+    def per_class() -> NDArray[np.int64]:
+        return np.empty(n_classes, dtype=np.int64)
+
+    return Scratch(
+        histogram=np.zeros(n_cells, dtype=np.int64),
+        row_counts=np.zeros(n_codes, dtype=np.int64),
+        row_weights=np.zeros(n_codes, dtype=np.int64),
+        mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
+        listed=np.empty(n_cells + many_classes.SORT_ROWS, dtype=np.uint32),
+        cell_weights=np.empty(n_cells + many_classes.SORT_ROWS, dtype=np.int64),
+        features=np.arange(n_features, dtype=np.int32),
+        drawn=np.empty(n_features, dtype=np.int32),
+        slots=np.empty(n_classes, dtype=np.int32),
+        total=per_class(),
+        missing=per_class(),
+        left=per_class(),
+        right=per_class(),
+        best_left=per_class(),
+        fraction=per_class(),
+        per_weight=np.empty(n_classes, dtype=np.float64),
+    )
+
+
+@bare_device
+def _number_present(totals, scratch):  # type: ignore[no-untyped-def]
+    """Number the classes present in the node, copy their totals and return how many there are."""
+    n_present = 0
+    for k in range(len(totals)):
+        if totals[k] > 0:
+            scratch.slots[k] = n_present
+            scratch.total[n_present] = totals[k]
+            n_present += 1
+    return n_present
+
+
+@bare_device
+def _bounds_children(rules):  # type: ignore[no-untyped-def]
+    """Say whether a child may be too small."""
+    return rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
+
+
+@bare_device
+def _count_rows(column, elements, weights, scratch):  # type: ignore[no-untyped-def]
+    """Count rows and weight by code."""
+    for i in range(len(elements)):
+        row = row_of(elements[i])
+        scratch.row_counts[np.uint64(column[row])] += 1
+        scratch.row_weights[np.uint64(column[row])] += element_weight(elements[i], row, weights)
+
+
+@bare_device
+def _forget_rows(column, elements, scratch):  # type: ignore[no-untyped-def]
+    """Set those counts back to zero."""
+    for i in range(len(elements)):
+        code = np.uint64(column[row_of(elements[i])])
+        scratch.row_counts[code] = 0
+        scratch.row_weights[code] = 0
+
+
+@bare_device
+def _admissible(listed, shift, n_rows, missing_code, missing_left, n_present, rules, scratch):  # type: ignore[no-untyped-def]
+    """Return the range of codes to cut after whose children keep to the bounds: both bounds are monotone."""
+    node_weight = np.int64(0)
+    for k in range(n_present):
+        node_weight += scratch.total[k]
+    rows, weight, first = 0, np.int64(0), missing_code
+    if missing_left:
+        rows, weight = scratch.row_counts[missing_code], scratch.row_weights[missing_code]
+    for t in range(len(listed)):
+        code = np.int64(np.uint64(listed[t]) >> shift)
+        if t + 1 < len(listed) and np.int64(np.uint64(listed[t + 1]) >> shift) == code:
+            continue
+        rows += scratch.row_counts[code]
+        weight += scratch.row_weights[code]
+        if n_rows - rows < rules.min_samples_leaf or node_weight - weight < rules.min_weight_leaf:
+            return first, code
+        if first == missing_code and rows >= rules.min_samples_leaf and weight >= rules.min_weight_leaf:
+            first = code
+    return first, missing_code
+
+
+@bare_device
+def _is_heavier_left(n_present, scratch):  # type: ignore[no-untyped-def]
+    """Say whether at least half of the node's weight is left of the kept cut."""
+    left, total = np.int64(0), np.int64(0)
+    for k in range(n_present):
+        left += scratch.best_left[k]
+        total += scratch.total[k]
+    return left >= total - left
+
+
+@bare_device
+def _search_column(column, columns, elements, feature, n_present, shift, rules, score, cut, scratch):  # type: ignore[no-untyped-def]
+    """Return the better of the best cut so far and the best one of this feature; keep the left totals of the latter."""
+    missing_code = columns.n_bins[feature]
+    pair = n_present == 2
+    code_shift = np.uint64(0) if pair else shift
+    if pair:
+        n_gathered = two_classes.gather(column, elements, columns.weights, missing_code + 1, scratch)
+        n_listed = two_classes.take_missing(n_gathered, missing_code, scratch)
+    else:
+        n_gathered = many_classes.gather(column, elements, columns.weights, missing_code + 1, shift, scratch)
+        n_listed = many_classes.take_missing(n_gathered, missing_code, shift, n_present, scratch)
+    listed = scratch.listed[:n_listed]
+    any_missing = False
+    for k in range(n_present):
+        any_missing |= scratch.missing[k] > 0
+    bounded_children = rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
+    if bounded_children:
+        _count_rows(column, elements, columns.weights, scratch)
+    for side in range(2 if any_missing else 1):
+        for k in range(n_present):
+            scratch.left[k] = scratch.missing[k] if side == 1 else 0
+        first, stop = 0, missing_code
+        if bounded_children:
+            first, stop = _admissible(
+                listed, code_shift, len(elements), missing_code, side == 1, n_present, rules, scratch
+            )
+        if pair:
+            new_score, code = two_classes.walk(rules.criterion, listed, first, stop, score, scratch)
+        else:
+            new_score, code = many_classes.walk(
+                rules.criterion, n_present, n_listed, shift, first, stop, score, scratch
+            )
+        if code >= 0:
+            score = new_score
+            for k in range(n_present):
+                scratch.best_left[k] = scratch.missing[k] if side == 1 else 0
+            if pair:
+                next_code = two_classes.sum_left(listed, code, scratch)
+            else:
+                next_code = many_classes.sum_left(n_listed, code, shift, scratch)
+            missing_left = side == 1 if any_missing else _is_heavier_left(n_present, scratch)
+            cut = Cut(np.int64(feature), code, next_code, missing_left)
+    if pair:
+        two_classes.clear(scratch.listed[:n_gathered], scratch.histogram)
+    if bounded_children:
+        _forget_rows(column, elements, scratch)
+    return score, cut
+
+
+@bare_device
+def _is_constant(column, elements):  # type: ignore[no-untyped-def]
+    """Say whether all elements share one code."""
+    code = column[row_of(elements[0])]
+    for i in range(1, len(elements)):
+        if column[row_of(elements[i])] != code:
+            return False
+    return True
+
+
+@bare_device
+def _gain_of_kept_cut(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
+    """Return the gain of the cut whose left totals are kept."""
+    left, right = scratch.best_left[:n_present], scratch.right[:n_present]
+    for k in range(n_present):
+        right[k] = scratch.total[k] - left[k]
+    return cut_gain(criterion, left, right)
+
+
+@bare_device
+def find_best_cut(columns, elements, totals, key, rules, scratch):  # type: ignore[no-untyped-def]
+    """Find the best cut of a node.
+
+    Parameters
+    ----------
+    columns : Columns
+    elements : ndarray of shape (n_node_rows,), uint64
+        The rows of the node, at least two.
+    totals : ndarray of shape (n_classes,), int64
+        Class totals of the node, at least two of them above zero.
+    key : uint64
+        The node's key; it alone decides which features are drawn.
+    rules : Rules
+    scratch : Scratch
+        On return `best_left` holds the totals on the left of the cut, for the classes present in order.
+
+    Returns
+    -------
+    cut : Cut
+        With feature -1 when no cut separates anything.
+    gain : float
+        What `criteria.cut_gain` says of it.
+    """
+    n_present = _number_present(totals, scratch)
+    shift = many_classes.class_shift(n_present)
+    score = 0.0 if n_present == 2 else many_classes.prepare(rules.criterion, n_present, scratch)
+    cut = Cut(-1, 0, -1, False)
+    features, n_features = scratch.features, len(scratch.features)
+    n_tried, n_drawn = 0, 0
+    while n_drawn < n_features and n_tried < rules.max_features:
+        pick = n_drawn + bounded(derive_key(key, n_drawn + 2), n_features - n_drawn)
+        feature = features[pick]
+        features[pick] = features[n_drawn]
+        features[n_drawn] = feature
+        scratch.drawn[n_drawn] = pick
+        n_drawn += 1
+        column = columns.codes[feature]
+        # A constant feature does not use up the budget of max_features.
+        if _is_constant(column, elements):
+            continue
+        n_tried += 1
+        score, cut = _search_column(column, columns, elements, feature, n_present, shift, rules, score, cut, scratch)
+    while n_drawn > 0:
+        n_drawn -= 1
+        pick = scratch.drawn[n_drawn]
+        feature = features[n_drawn]
+        features[n_drawn] = features[pick]
+        features[pick] = feature
+    return cut, _gain_of_kept_cut(rules.criterion, n_present, scratch) if cut.feature >= 0 else 0.0

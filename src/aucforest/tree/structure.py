@@ -1,0 +1,147 @@
+"""The grown tree: flat, read-only node arrays.
+
+Node 0 is the root; the children of a node stand side by side, left_child[i] and left_child[i] + 1, behind it. A row
+goes left if its value is <= threshold, or if it is missing and missing_left says so.
+"""
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAF = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A binary decision tree for classification.
+
+    Attributes
+    ----------
+    feature : ndarray of shape (n_nodes,), int32
+        The feature that a node cuts, -1 for a leaf.
+    threshold : ndarray of shape (n_nodes,), float64
+        Values up to and including this one go left; +inf sends all but missing values left.
+    missing_left : ndarray of shape (n_nodes,), bool
+        Where missing values go.
+    left_child : ndarray of shape (n_nodes,), int32
+        The left child, -1 for a leaf; the right child is the next node.
+    gain : ndarray of shape (n_nodes,), float64
+        What the cut gained under the criterion; 0 for a leaf.
+    n_samples : ndarray of shape (n_nodes,), int64
+        Training rows in the node, each counted once.
+    weight : ndarray of shape (n_nodes,), float64
+        Their total weight: draws of the bootstrap times sample and class weights.
+    value : ndarray of shape (n_nodes, n_classes), float64
+        Their class frequencies by weight; rows sum to 1.
+    n_features : int
+        Columns of the matrices the tree reads.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    left_child: NDArray[np.int32]
+    gain: NDArray[np.float64]
+    n_samples: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    value: NDArray[np.float64]
+    n_features: int
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name != "n_features":
+                getattr(self, field.name).flags.writeable = False
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.feature)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.value.shape[1]
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        return self.feature == LEAF
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int(np.count_nonzero(self.is_leaf))
+
+    @property
+    def right_child(self) -> NDArray[np.int32]:
+        """The right child of every node, -1 for a leaf."""
+        return np.where(self.is_leaf, LEAF, self.left_child + 1).astype(np.int32)
+
+    @cached_property
+    def depth(self) -> NDArray[np.int64]:
+        """Number of cuts above every node."""
+        depth = np.zeros(self.n_nodes, dtype=np.int64)
+        level, nodes = 0, np.zeros(1, dtype=np.int64)
+        while len(nodes) > 0:
+            depth[nodes] = level
+            left = self.left_child[nodes[~self.is_leaf[nodes]]].astype(np.int64)
+            nodes = np.concatenate((left, left + 1))
+            level += 1
+        return depth
+
+    @property
+    def max_depth(self) -> int:
+        """Depth of the deepest leaf."""
+        return int(self.depth.max())
+
+    def feature_importances(self) -> NDArray[np.float64]:
+        """Return the gain of every feature summed over its cuts, by node weight; not normalised."""
+        cuts = ~self.is_leaf
+        gains = self.gain[cuts] * self.weight[cuts] / self.weight[0]
+        return np.bincount(self.feature[cuts], weights=gains, minlength=self.n_features)
+
+    def validate(self) -> None:
+        """Check every invariant; raise ValueError with the first one that is broken.
+
+        A tree that passes can be walked by compiled code: every walk stays inside the arrays and ends in a leaf.
+        """
+        n_nodes = self.n_nodes
+        expected = {"feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "left_child": np.int32}
+        expected |= {"gain": np.float64, "n_samples": np.int64, "weight": np.float64}
+        for name, dtype in expected.items():
+            array = getattr(self, name)
+            if array.dtype != dtype or array.shape != (n_nodes,):
+                raise ValueError(f"tree: {name} must be {np.dtype(dtype)} of shape ({n_nodes},)")
+        if self.value.dtype != np.float64 or self.value.ndim != 2 or len(self.value) != n_nodes or n_nodes == 0:
+            raise ValueError(f"tree: value must be float64 of shape ({n_nodes}, n_classes) with at least one node")
+        cuts = np.flatnonzero(~self.is_leaf)
+        if np.any((self.feature < LEAF) | (self.feature >= self.n_features)):
+            raise ValueError(f"tree: a feature is not in [-1, {self.n_features})")
+        if np.any(self.left_child[self.is_leaf] != LEAF):
+            raise ValueError("tree: a leaf has a child")
+        left = self.left_child[cuts].astype(np.int64)
+        if np.any(left <= cuts) or np.any(left + 1 >= n_nodes):
+            raise ValueError("tree: a child does not come after its parent, or is out of range")
+        if not np.array_equal(np.sort(np.concatenate((left, left + 1))), np.arange(1, n_nodes)):
+            raise ValueError("tree: a node other than the root does not have exactly one parent")
+        if np.any(np.isnan(self.threshold)) or np.any(self.threshold[self.is_leaf] != 0.0):
+            raise ValueError("tree: a threshold is NaN, or a leaf has one")
+        self._validate_numbers(cuts, left)
+
+    def _validate_numbers(self, cuts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
+        """Check what nodes say of their rows."""
+        if not (np.all(np.isfinite(self.value)) and np.all(self.value >= 0.0)):
+            raise ValueError("tree: a class frequency is negative or not finite")
+        if not np.allclose(self.value.sum(axis=1), 1.0, rtol=0, atol=1e-9):
+            raise ValueError("tree: the class frequencies of a node do not sum to 1")
+        if not (np.all(np.isfinite(self.weight)) and np.all(self.weight > 0.0)):
+            raise ValueError("tree: a weight is not finite and positive")
+        if np.any(self.n_samples < 1) or np.any(self.n_samples[cuts] != self.n_samples[left] + self.n_samples[left + 1]):
+            raise ValueError("tree: the rows of two children do not add up to their parent's")
+        totals = self.value * self.weight[:, None]
+        if not np.allclose(totals[cuts], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * self.weight[0]):
+            raise ValueError("tree: the class weights of two children do not add up to their parent's")
+        if not np.all(np.isfinite(self.gain)) or np.any(self.gain[cuts] <= 0.0) or np.any(self.gain[self.is_leaf] != 0):
+            raise ValueError("tree: a cut without a gain, or a leaf with one")

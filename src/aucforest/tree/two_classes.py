@@ -1,0 +1,132 @@
+"""One feature in a node with two classes: its histogram of pairs, and the walk over its cuts.
+
+`histogram[2 * code + k]` is the weight of class k at a code; `listed` names, in rising order, all codes that have
+weight and perhaps more.
+"""
+
+import numpy as np
+
+from aucforest._compile import bare_device
+from aucforest.tree.criteria import AUC, GINI, cut_gain
+from aucforest.tree.histogram import ROUNDING, fill, list_codes
+
+# Below this product of class totals the integers of the AUC walk cannot overflow.
+_EXACT_LIMIT = 2.0**62
+# A step over an empty code costs less than listing one that is not.
+_CODES_PER_ROW = 2
+
+
+@bare_device
+def gather(column, elements, weights, n_codes, scratch):  # type: ignore[no-untyped-def]
+    """Fill the histogram, list the codes to visit and return how many they are."""
+    fill(column, elements, weights, scratch.slots, np.uint64(1), scratch.histogram)
+    if n_codes <= _CODES_PER_ROW * len(elements):
+        for code in range(np.uint64(n_codes)):
+            scratch.listed[code] = code
+        return n_codes
+    return list_codes(column, elements, n_codes, scratch.mask, scratch.listed)
+
+
+@bare_device
+def clear(listed, histogram):  # type: ignore[no-untyped-def]
+    """Set the cells of the listed codes back to zero."""
+    for t in range(len(listed)):
+        cell = np.uint64(2) * np.uint64(listed[t])
+        histogram[cell] = 0
+        histogram[cell + np.uint64(1)] = 0
+
+
+@bare_device
+def take_missing(n_listed, missing_code, scratch):  # type: ignore[no-untyped-def]
+    """Copy the totals of the missing rows, whose code is the last, and return how many codes are before it."""
+    scratch.missing[0] = scratch.histogram[2 * missing_code]
+    scratch.missing[1] = scratch.histogram[2 * missing_code + 1]
+    return n_listed - 1 if scratch.listed[n_listed - 1] == missing_code else n_listed
+
+
+@bare_device
+def sum_left(listed, code, scratch):  # type: ignore[no-untyped-def]
+    """Add all up to a code to scratch.best_left and return the next code with weight, -1 if there is none."""
+    histogram, best_left = scratch.histogram, scratch.best_left
+    for t in range(len(listed)):
+        cell = np.uint64(2) * np.uint64(listed[t])
+        if listed[t] <= code:
+            best_left[0] += histogram[cell]
+            best_left[1] += histogram[cell + np.uint64(1)]
+        elif histogram[cell] + histogram[cell + np.uint64(1)] > 0:
+            return np.int64(listed[t])
+    return -1
+
+
+@bare_device
+def _walk_auc(listed, histogram, first, stop, left, total, best):  # type: ignore[no-untyped-def]
+    """Rank by |d| = |n0 * left1 - n1 * left0| = n0 * n1 * |alpha - beta|, in exact integers."""
+    n0, n1 = total[0], total[1]
+    d = n0 * left[1] - n1 * left[0]
+    bar, at = np.int64(best), -1
+    for t in range(len(listed)):
+        code = listed[t]
+        cell = np.uint64(2) * np.uint64(code)
+        d += n0 * histogram[cell + np.uint64(1)] - n1 * histogram[cell]
+        size = abs(d)
+        if size > bar and first <= code < stop:
+            bar, at = size, np.int64(code)
+    return np.float64(bar), at
+
+
+@bare_device
+def _walk_shares(criterion, listed, histogram, first, stop, left, total, best):  # type: ignore[no-untyped-def]
+    """Rank by d**2 / (weight left * weight right), the Gini decrease up to a constant; AUC past the integers by |d|."""
+    n0, n1 = np.float64(total[0]), np.float64(total[1])
+    left0, left1 = left[0], left[1]
+    weight = total[0] + total[1]
+    at = -1
+    for t in range(len(listed)):
+        code = listed[t]
+        cell = np.uint64(2) * np.uint64(code)
+        left0 += histogram[cell]
+        left1 += histogram[cell + np.uint64(1)]
+        d = n0 * left1 - n1 * left0
+        if criterion == AUC:
+            score = abs(d)
+        else:
+            weight_left = left0 + left1
+            score = d * d / (np.float64(weight_left) * np.float64(weight - weight_left))
+        # Where a side is empty the Gini score is 0 / 0, and what is not a number beats nothing.
+        if score > best and first <= code < stop:
+            best, at = score, np.int64(code)
+    return best, at
+
+
+@bare_device
+def _walk_any(criterion, listed, histogram, first, stop, left, right, best):  # type: ignore[no-untyped-def]
+    """Rank by the gain itself."""
+    best, at = max(best, ROUNDING), -1
+    for t in range(len(listed)):
+        code = listed[t]
+        for k in range(2):
+            weight = histogram[np.uint64(2) * np.uint64(code) + np.uint64(k)]
+            left[k] += weight
+            right[k] -= weight
+        if first <= code < stop:
+            score = cut_gain(criterion, left, right)
+            if score > best:
+                best, at = score, np.int64(code)
+    return best, at
+
+
+@bare_device
+def walk(criterion, listed, first, stop, best, scratch):  # type: ignore[no-untyped-def]
+    """Return (score, code) of the best cut after a code in [first, stop) that beats `best`, or a code of -1.
+
+    scratch.left holds what is on the left of every cut, the missing rows or nothing; it is used up.
+    """
+    histogram, left, total = scratch.histogram, scratch.left, scratch.total
+    if criterion == AUC and np.float64(total[0]) * np.float64(total[1]) < _EXACT_LIMIT:
+        return _walk_auc(listed, histogram, first, stop, left, total, best)
+    if criterion == AUC or criterion == GINI:
+        return _walk_shares(criterion, listed, histogram, first, stop, left, total, best)
+    right = scratch.right
+    for k in range(2):
+        right[k] = total[k] - left[k]
+    return _walk_any(criterion, listed, histogram, first, stop, left[:2], right[:2], best)
