@@ -36,9 +36,7 @@ def draw_cuts(panel, x, y):
         label = f"{name}: best cut sends {p_right[best]:.0%} of all, {beta[best]:.0%} of the old ones right"
         panel.plot(thresholds, gain / gain.max(), color=COLORS[name], label=label)
         panel.axvline(thresholds[best], color=COLORS[name], linestyle="--", linewidth=1)
-    panel.set(
-        xlabel="cut of the shell weight (g / 200)", ylabel="score, as a share of the best", ylim=(0, 1.4)
-    )
+    panel.set(xlabel="cut of the shell weight (g / 200)", ylabel="score, as a share of the best", ylim=(0, 1.4))
     panel.set_title("old abalone: two opinions of the same cuts", fontsize=10)
     panel.legend(loc="upper right", frameon=False, fontsize=8)
 

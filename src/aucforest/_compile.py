@@ -37,7 +37,7 @@ def _cttz(typing_context, word):  # type: ignore[no-untyped-def]
 @device
 def lowest_bit(word: int) -> int:
     """Return the position of the lowest set bit of a uint64 that is not zero."""
-    return _cttz(word)  # type: ignore[no-any-return]
+    return _cttz(word)
 
 
 def bare_kernel(function: F) -> F:

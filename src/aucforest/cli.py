@@ -45,18 +45,14 @@ def compare(
         Path | None, typer.Argument(help="A .csv or .parquet table; without it, old abalone (rings >= 18).")
     ] = None,
     target: Annotated[str | None, typer.Option(help="The column of class labels.", metavar="COLUMN")] = None,
-    positive: Annotated[
-        str | None, typer.Option(help="Compare this label with all others.", metavar="LABEL")
-    ] = None,
+    positive: Annotated[str | None, typer.Option(help="Compare this label with all others.", metavar="LABEL")] = None,
     criteria: Annotated[str, typer.Option(help="Split criteria; gini is always compared.")] = "auc,gini",
     trees: Annotated[int, typer.Option(min=1, help="Trees of a forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Stratified folds.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="How often the folds are drawn.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Draws folds and forests.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 takes all cores.")] = -1,
-    json_out: Annotated[
-        Path | None, typer.Option("--json", help="Write all figures here.", metavar="OUT")
-    ] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Write all figures here.", metavar="OUT")] = None,
     plot_out: Annotated[
         Path | None,
         typer.Option("--plot", help="Draw the comparison here (.png, .svg, .pdf).", metavar="OUT"),
@@ -117,18 +113,14 @@ def _table(file: Path, target: str | None, positive: str | None) -> _Data:
         raise ValueError(f"column {target!r} has {labels.isna().sum()} missing labels")
     text = [repr(name) for name in features.select_dtypes(exclude=["number", "bool"]).columns]
     if text:
-        raise ValueError(
-            f"not numeric: {', '.join(text)}; drop or encode what holds text, dates or categories"
-        )
+        raise ValueError(f"not numeric: {', '.join(text)}; drop or encode what holds text, dates or categories")
     if features.empty:
         raise ValueError(f"{file.name} has no rows, or no column besides {target!r}")
     title = f"{file.name}, {target}"
     if positive is not None:
         names = labels.astype(str)
         if positive not in set(names):
-            raise ValueError(
-                f"column {target!r} has no label {positive!r}{_nearest(positive, names.unique())}"
-            )
+            raise ValueError(f"column {target!r} has no label {positive!r}{_nearest(positive, names.unique())}")
         title, labels = f"{title} = {positive}", names == positive
     if labels.nunique() == 1:
         raise ValueError(f"column {target!r} has one class only: {labels.iloc[0]}")
@@ -192,9 +184,7 @@ def _as_json(data: _Data, comparison: CriteriaComparison) -> bytes:
         "n_features": data.X.shape[1],
         "class_counts": dict(zip(map(str, classes.tolist()), counts.tolist())),
         "summary": [row._asdict() for row in comparison.summary()],
-        "folds": [
-            dict(zip(comparison.folds.dtype.names or (), fit)) for fit in comparison.folds.ravel().tolist()
-        ],
+        "folds": [dict(zip(comparison.folds.dtype.names or (), fit)) for fit in comparison.folds.ravel().tolist()],
     }
     return json.dumps(content, indent=1).encode()
 

@@ -58,9 +58,7 @@ def test_seeds_differ_between_folds(data):
 
 def test_who_is_fitted_first_changes(data, monkeypatch):
     order, fit = [], compare._fit
-    monkeypatch.setattr(
-        compare, "_fit", lambda forest, *rows: order.append(forest.criterion) or fit(forest, *rows)
-    )
+    monkeypatch.setattr(compare, "_fit", lambda forest, *rows: order.append(forest.criterion) or fit(forest, *rows))
     run(data, ("auc", "gini", "entropy"), cv=4)
     firsts = order[3::3]  # after one tree each to compile
     assert firsts == ["auc", "entropy", "gini", "auc"]

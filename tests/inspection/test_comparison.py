@@ -77,9 +77,7 @@ def test_the_frame_has_a_row_a_fit():
     frame = result.to_frame()
     assert frame.shape == (30, 6)
     assert frame["criterion"].tolist()[:4] == ["auc", "gini", "entropy", "auc"]
-    np.testing.assert_array_equal(
-        frame[frame["criterion"] == "entropy"]["roc_auc"], result.folds["roc_auc"][:, 2]
-    )
+    np.testing.assert_array_equal(frame[frame["criterion"] == "entropy"]["roc_auc"], result.folds["roc_auc"][:, 2])
 
 
 def test_the_text_names_every_figure():

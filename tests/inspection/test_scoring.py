@@ -27,9 +27,7 @@ def test_quality_is_scikit_learns(n_classes, weighted):
     if n_classes == 2:
         expected = {
             "roc_auc": metrics.roc_auc_score(onehot[:, 1], proba[:, 1], sample_weight=weight),
-            "average_precision": metrics.average_precision_score(
-                onehot[:, 1], proba[:, 1], sample_weight=weight
-            ),
+            "average_precision": metrics.average_precision_score(onehot[:, 1], proba[:, 1], sample_weight=weight),
             "brier": metrics.brier_score_loss(onehot[:, 1], proba[:, 1], sample_weight=weight),
         }
     else:

@@ -142,9 +142,7 @@ def simulate_coverage(method, shift, n_runs=2000):
     positive = np.repeat([True, False], 30)
     covered = 0
     for _ in range(n_runs):
-        _, low, high = auc_confidence_interval(
-            positive, rng.normal(size=60) + shift * positive, method=method
-        )
+        _, low, high = auc_confidence_interval(positive, rng.normal(size=60) + shift * positive, method=method)
         covered += low <= truth <= high
     return covered / n_runs
 

@@ -14,9 +14,7 @@ def test_all_rows_while_they_fit():
     reservoir = AUCReservoir(300, random_state=0)
     reservoir.update(positive, scores)
     assert reservoir.score() == roc_auc_score(positive, scores)
-    assert reservoir.stderr() == pytest.approx(
-        np.sqrt(delong_covariance(positive, scores)[1][0, 0]), rel=1e-12
-    )
+    assert reservoir.stderr() == pytest.approx(np.sqrt(delong_covariance(positive, scores)[1][0, 0]), rel=1e-12)
 
 
 @settings(max_examples=50, deadline=None)

@@ -41,9 +41,7 @@ def test_trapezoid_equals_rank(rows):
 def test_curve_is_the_rates_at_each_threshold(rows):
     positive, scores, weights = rows
     for sample_weight in (None, weights):
-        fpr, tpr, thresholds = roc_curve(
-            positive, scores, sample_weight=sample_weight, drop_intermediate=False
-        )
+        fpr, tpr, thresholds = roc_curve(positive, scores, sample_weight=sample_weight, drop_intermediate=False)
         points = np.array(reference.roc_points(positive, scores, sample_weight))
         np.testing.assert_allclose(fpr, points[:, 0] / points[-1, 0], **CLOSE)
         np.testing.assert_allclose(tpr, points[:, 1] / points[-1, 1], **CLOSE)
@@ -146,9 +144,7 @@ def test_weight_two_is_a_repeated_row():
         assert metric(positive, scores, **weighted) == pytest.approx(
             metric(positive[repeated], scores[repeated]), rel=1e-14
         )
-    for ours, theirs in zip(
-        roc_curve(positive, scores, **weighted), roc_curve(positive[repeated], scores[repeated])
-    ):
+    for ours, theirs in zip(roc_curve(positive, scores, **weighted), roc_curve(positive[repeated], scores[repeated])):
         np.testing.assert_array_equal(ours, theirs)
 
 

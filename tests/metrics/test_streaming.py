@@ -77,9 +77,7 @@ def test_many_rows(grid, dtype):
     for sample_weight in (None, weights):
         sketch = AUCSketch(**grid)
         for rows in np.array_split(np.arange(50_000), 7):
-            sketch.update(
-                positive[rows], scores[rows], None if sample_weight is None else sample_weight[rows]
-            )
+            sketch.update(positive[rows], scores[rows], None if sample_weight is None else sample_weight[rows])
         exact = roc_auc_score(positive, scores, sample_weight=sample_weight)
         assert abs(sketch.score() - exact) <= sketch.error_bound() + ROUNDING
         fpr, tpr, _ = sketch.roc_curve()

@@ -30,8 +30,7 @@ def test_no_threshold_is_better(rows):
                 sample_weight=sample_weight,
             )
             values = {
-                t: value(*reference.decision_counts(t, positive, scores, sample_weight))
-                for t in (np.inf, *scores)
+                t: value(*reference.decision_counts(t, positive, scores, sample_weight)) for t in (np.inf, *scores)
             }
             greatest = max(values.values())
             assert best in values

@@ -42,9 +42,7 @@ def average_precision(is_positive, scores, weights=None) -> float:
     """Return the sum over thresholds of (gain in recall) * precision."""
     points = roc_points(is_positive, scores, weights)
     positives = points[-1][1]
-    return math.fsum(
-        (tp - before) / positives * tp / (tp + fp) for (_, before, _), (fp, tp, _) in pairwise(points)
-    )
+    return math.fsum((tp - before) / positives * tp / (tp + fp) for (_, before, _), (fp, tp, _) in pairwise(points))
 
 
 def pair_matrix(codes, scores, n_classes, weights=None):

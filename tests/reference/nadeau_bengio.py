@@ -16,10 +16,4 @@ def area(t, df, steps=20_000):
     """Return the area under Student's density from 0 to t, by Simpson's rule."""
     scale = math.gamma((df + 1) / 2) / (math.sqrt(df * math.pi) * math.gamma(df / 2))
     heights = [(1 + (t * i / steps) ** 2 / df) ** (-(df + 1) / 2) for i in range(steps + 1)]
-    return (
-        scale
-        * t
-        / steps
-        / 3
-        * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))
-    )
+    return scale * t / steps / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))

@@ -4,7 +4,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
@@ -130,7 +130,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         """Validate the arguments of `fit`, set classes_ and bin the rows of positive weight."""
         X, y = self._validate_X(X, reset=True, y=y)
         check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
+        classes, codes = np.unique(y, return_inverse=True)
         if len(classes) > MAX_CLASSES:
             raise ValueError(f"y has {len(classes)} classes, more than the {MAX_CLASSES} supported")
         kept = None
@@ -139,7 +139,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
             if not np.any(sample_weight > 0):
                 raise ValueError("sample_weight is zero for all rows")
             kept = None if np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
-        labels = labels.astype(np.uint16)
+        labels: NDArray[np.uint16] = codes.astype(np.uint16)
         present = labels if kept is None else labels[kept]
         if np.all(present == present[0]):
             raise ValueError(f"y has only one class, {classes[present[0]]!r}; a classifier needs at least 2 classes")
@@ -230,7 +230,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         proba = self.predict_proba(X)
         return self.classes_[proba.argmax(axis=1)]
 
-    def _find_leaves(self, X: ArrayLike) -> NDArray[np.int64]:
+    def _find_leaves(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf of every row in every tree, (n_samples, n_trees)."""
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)

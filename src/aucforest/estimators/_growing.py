@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,8 @@ class GrowthParams:
             criterion=CRITERIA[estimator.criterion],
             max_features=resolve_max_features(estimator.max_features, n_features),
             max_depth=_NO_LIMIT if estimator.max_depth is None else min(estimator.max_depth, _NO_LIMIT),
-            min_samples_split=split if isinstance(split, int | np.integer) else max(2, int(np.ceil(split * n_rows))),
-            min_samples_leaf=leaf if isinstance(leaf, int | np.integer) else int(np.ceil(leaf * n_rows)),
+            min_samples_split=int(split) if isinstance(split, Integral) else max(2, int(np.ceil(split * n_rows))),
+            min_samples_leaf=int(leaf) if isinstance(leaf, Integral) else int(np.ceil(leaf * n_rows)),
             min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
             min_gain=estimator.min_gain,
             n_draws=n_draws,
@@ -80,7 +81,7 @@ def resolve_max_features(max_features: Any, n_features: int) -> int:
         return max(1, int(np.sqrt(n_features)))
     if max_features == "log2":
         return max(1, int(np.log2(n_features)))
-    if isinstance(max_features, int | np.integer):
+    if isinstance(max_features, Integral):
         return min(int(max_features), n_features)
     return max(1, int(max_features * n_features))
 

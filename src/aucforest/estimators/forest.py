@@ -97,7 +97,7 @@ class AUCForestClassifier(TreeBasedClassifier):
     >>> X, rings = load_abalone(return_X_y=True)
     >>> forest = AUCForestClassifier(oob_score=True, random_state=0).fit(X, rings >= 18)
     >>> print(f"{forest.oob_score_:.2f}")
-    0.84
+    0.83
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -189,7 +189,7 @@ class AUCForestClassifier(TreeBasedClassifier):
         except BaseException:
             # Nothing half fitted stays behind, and a warm start loses no tree.
             self._forget()
-            vars(self).update(before)
+            self.__dict__.update(before)
             raise
         return self
 
@@ -200,7 +200,7 @@ class AUCForestClassifier(TreeBasedClassifier):
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
-                f"n_estimators={self.n_estimators} must be at least {n_trees}, the trees there are, when warm_start=True"
+                f"n_estimators={self.n_estimators} must be at least {n_trees}, the trees there are, with warm_start"
             )
         if self.n_estimators == n_trees:
             warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
@@ -299,7 +299,7 @@ class AUCForestClassifier(TreeBasedClassifier):
         members = []
         for tree in self.trees_:
             member = AUCTreeClassifier(**params)
-            vars(member).update(shared, trees_=[tree])
+            member.__dict__.update(shared, trees_=[tree])
             members.append(member)
         return members
 

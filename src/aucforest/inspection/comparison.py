@@ -189,6 +189,4 @@ def _resampled_mean(values: NDArray[np.float64], test_to_train: float, level: fl
     if error == 0:  # the same on every fold: nothing to test, and t would be 0 / 0
         return _ResampledMean(mean, mean, mean, float(mean == 0))
     low, high = stats.t.interval(level, n_folds - 1, loc=mean, scale=error)
-    return _ResampledMean(
-        mean, float(low), float(high), float(2 * stats.t.sf(abs(mean) / error, n_folds - 1))
-    )
+    return _ResampledMean(mean, float(low), float(high), float(2 * stats.t.sf(abs(mean) / error, n_folds - 1)))

@@ -104,9 +104,7 @@ def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_
     positive = np.asarray(labels == 1)
     n_rest = scores.size - np.count_nonzero(positive)
     if n_rest and n_rest not in (np.count_nonzero(labels == 0), np.count_nonzero(labels == -1)):
-        raise ValueError(
-            "y_true of a stream must hold bool, 0 and 1, or -1 and 1: pass y_true == positive_label"
-        )
+        raise ValueError("y_true of a stream must hold bool, 0 and 1, or -1 and 1: pass y_true == positive_label")
     return positive, scores
 
 
@@ -158,9 +156,7 @@ def _code_any(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     except TypeError:
         raise TypeError("y_true mixes labels without an order, such as numbers and strings") from None
     code = {label: k for k, label in enumerate(classes)}
-    return np.array(classes, dtype=values.dtype), np.fromiter(
-        map(code.__getitem__, listed), np.uint32, len(listed)
-    )
+    return np.array(classes, dtype=values.dtype), np.fromiter(map(code.__getitem__, listed), np.uint32, len(listed))
 
 
 def warn_undefined(message: str, *, stacklevel: int = 3) -> None:

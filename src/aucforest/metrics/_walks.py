@@ -79,9 +79,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | No
         positive, y_score, weights = positive[kept], y_score[kept], weights[kept]
     ranked = rank_rows(y_score)
     n_thresholds = int(ranked[-1] >> HALF) + 2
-    cumulated = Cumulated(
-        np.empty(n_thresholds), np.empty(n_thresholds), np.empty(n_thresholds, y_score.dtype)
-    )
+    cumulated = Cumulated(np.empty(n_thresholds), np.empty(n_thresholds), np.empty(n_thresholds, y_score.dtype))
     cumulated.tps[0], cumulated.fps[0], cumulated.thresholds[0] = 0.0, 0.0, np.inf
     _cumulate(ranked, positive, weights, y_score, *cumulated)
     return cumulated
@@ -151,9 +149,7 @@ def _lost_pairs(ranked, k, codes, weights, lost):  # type: ignore[no-untyped-def
         start = end
 
 
-def lost_pairs(
-    codes: NDArray[np.uint32], y_score: Scores, n_classes: int, weights: Weights | None
-) -> NDArray[Any]:
+def lost_pairs(codes: NDArray[np.uint32], y_score: Scores, n_classes: int, weights: Weights | None) -> NDArray[Any]:
     """Return (K, K): by column k, twice the pairs of a class-k row below a class-j row; diagonal unused."""
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
     for k in range(n_classes):

@@ -258,9 +258,7 @@ def compare_auc(
         raise ValueError(f"score_a has {first.size} rows, but score_b has {second.size}")
     weights = check_weights(sample_weight, first.size)
     scores = np.column_stack([first, second])
-    (auc_a, auc_b, difference), covariance = _delong(
-        is_positive(y_true, first.size), scores, weights, contrast=True
-    )
+    (auc_a, auc_b, difference), covariance = _delong(is_positive(y_true, first.size), scores, weights, contrast=True)
     error = float(np.sqrt(covariance[2, 2]))
     if np.isnan(error) or (error == 0.0 and difference != 0.0):
         warn_undefined("the test of two AUCs is not defined: their difference has no estimated variance")

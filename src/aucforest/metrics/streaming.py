@@ -197,8 +197,7 @@ class AUCSketch:
         negatives, positives = self._counts
         # each rounded weight is off by half a unit at most: that part of its class may be misplaced
         rounding = [
-            lost / max(2 * int(held) - lost, 1)
-            for lost, held in zip(self._rounded.tolist(), self._counts.sum(1))
+            lost / max(2 * int(held) - lost, 1) for lost, held in zip(self._rounded.tolist(), self._counts.sum(1))
         ]
         return self._share_of_pairs(positives, negatives) + sum(rounding)
 

@@ -68,9 +68,7 @@ def optimal_threshold(
         raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, but is {criterion!r}")
     if (criterion == "cost") != (cost is not None):
         raise ValueError(f"cost goes with criterion='cost' and no other, but is {cost} for {criterion!r}")
-    if cost is not None and not (
-        np.shape(cost) == (2,) and np.isfinite(cost).all() and min(cost) >= 0.0 < max(cost)
-    ):
+    if cost is not None and not (np.shape(cost) == (2,) and np.isfinite(cost).all() and min(cost) >= 0.0 < max(cost)):
         raise ValueError(f"cost must be two finite costs, not negative and not both zero, but is {cost}")
     tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
     if tps[-1] <= 0.0 or fps[-1] <= 0.0:

@@ -103,6 +103,6 @@ def cut_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) 
         0 for a cut that separates nothing; at most 1/2 for auc, 1 for gini, log2(n_classes) for entropy, sqrt(2)
         for hellinger.
     """
-    if criterion == AUC or criterion == HELLINGER:
+    if criterion in (AUC, HELLINGER):
         return _mean_over_pairs(criterion, left, right)
     return _impurity_decrease(criterion, left, right)

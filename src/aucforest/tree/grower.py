@@ -18,7 +18,7 @@ from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.binning import midway
 from aucforest.tree.histogram import label_of, list_codes, pack, row_of, weight_of, with_row
 from aucforest.tree.random import derive_key
-from aucforest.tree.splitter import Columns, Rules, Scratch, find_best_cut, make_scratch
+from aucforest.tree.splitter import Columns, Scratch, find_best_cut, make_scratch
 
 # The matrix of a branch should stay in a core's own cache.
 _BRANCH_CELLS = 1 << 18

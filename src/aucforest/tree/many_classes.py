@@ -124,7 +124,7 @@ def _walk_auc(n_present, cells, weights, shift, first, stop, left, best, fractio
     A class that moves by delta changes the sum by at most (K - 1) delta. So most cuts cannot beat the best one, which
     is known without summing: the sum is taken only where its bound says that it might.
     """
-    bar, at = np.int64(best), -1
+    bar, at = np.int64(best), np.int64(-1)
     reach = n_present - 1
     for k in range(n_present):
         fraction[k] = np.int64(left[k] * per_weight[k])
@@ -157,7 +157,7 @@ def _walk_gini(n_present, cells, weights, shift, first, stop, left, total, best)
         squares_left += np.float64(left[k]) * np.float64(left[k])
         squares_right += np.float64(total[k] - left[k]) * np.float64(total[k] - left[k])
     base = squares / weight
-    at = -1
+    at = np.int64(-1)
     t, end = np.uint64(0), np.uint64(len(cells))
     while t < end:
         code = np.uint64(cells[t]) >> shift
@@ -178,7 +178,7 @@ def _walk_gini(n_present, cells, weights, shift, first, stop, left, total, best)
 @bare_device
 def _walk_any(criterion, cells, weights, shift, first, stop, left, right, best):  # type: ignore[no-untyped-def]
     """Rank by the gain itself."""
-    at = -1
+    at = np.int64(-1)
     t, end = np.uint64(0), np.uint64(len(cells))
     while t < end:
         code = np.uint64(cells[t]) >> shift

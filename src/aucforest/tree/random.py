@@ -34,7 +34,7 @@ def derive_key(key: np.uint64, index: int) -> np.uint64:
 
 
 @bare_device
-def bounded(bits: np.uint64, bound: int) -> int:
+def bounded(bits: np.uint64, bound: int) -> np.int64:
     """Map random bits to 0..bound-1 (bound below 2**32; bias below bound / 2**32)."""
     return np.int64(((bits & _LOW_32) * np.uint64(bound)) >> np.uint64(32))
 

@@ -69,7 +69,7 @@ class Cut(NamedTuple):
     missing ones will follow the heavier child.
     """
 
-    feature: int
+    feature: np.int64
     code: int
     next_code: int
     missing_left: bool
@@ -266,7 +266,7 @@ def find_best_cut(columns, elements, totals, key, rules, scratch):  # type: igno
     n_present = _number_present(totals, scratch)
     shift = many_classes.class_shift(n_present)
     score = 0.0 if n_present == 2 else many_classes.prepare(rules.criterion, n_present, scratch)
-    cut = Cut(-1, 0, -1, False)
+    cut = Cut(np.int64(-1), 0, -1, False)
     features, n_features = scratch.features, len(scratch.features)
     n_tried, n_drawn = 0, 0
     while n_drawn < n_features and n_tried < rules.max_features:

@@ -100,7 +100,7 @@ class Tree:
         """Return the gain of every feature summed over its cuts, by node weight; not normalised."""
         cuts = ~self.is_leaf
         gains = self.gain[cuts] * self.weight[cuts] / self.weight[0]
-        return np.bincount(self.feature[cuts], weights=gains, minlength=self.n_features)
+        return np.bincount(self.feature[cuts], weights=gains, minlength=self.n_features).astype(np.float64)
 
     def validate(self) -> None:
         """Check every invariant; raise ValueError with the first one that is broken.
@@ -138,7 +138,9 @@ class Tree:
             raise ValueError("tree: the class frequencies of a node do not sum to 1")
         if not (np.all(np.isfinite(self.weight)) and np.all(self.weight > 0.0)):
             raise ValueError("tree: a weight is not finite and positive")
-        if np.any(self.n_samples < 1) or np.any(self.n_samples[cuts] != self.n_samples[left] + self.n_samples[left + 1]):
+        if np.any(self.n_samples < 1) or np.any(
+            self.n_samples[cuts] != self.n_samples[left] + self.n_samples[left + 1]
+        ):
             raise ValueError("tree: the rows of two children do not add up to their parent's")
         totals = self.value * self.weight[:, None]
         if not np.allclose(totals[cuts], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * self.weight[0]):

@@ -7,7 +7,6 @@ row before, so the processor overlaps their memory reads; rows that have reached
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.structure import Tree

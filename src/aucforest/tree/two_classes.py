@@ -63,7 +63,7 @@ def _walk_auc(listed, histogram, first, stop, left, total, best):  # type: ignor
     """Rank by |d| = |n0 * left1 - n1 * left0| = n0 * n1 * |alpha - beta|, in exact integers."""
     n0, n1 = total[0], total[1]
     d = n0 * left[1] - n1 * left[0]
-    bar, at = np.int64(best), -1
+    bar, at = np.int64(best), np.int64(-1)
     for t in range(len(listed)):
         code = listed[t]
         cell = np.uint64(2) * np.uint64(code)
@@ -80,7 +80,7 @@ def _walk_shares(criterion, listed, histogram, first, stop, left, total, best): 
     n0, n1 = np.float64(total[0]), np.float64(total[1])
     left0, left1 = left[0], left[1]
     weight = total[0] + total[1]
-    at = -1
+    at = np.int64(-1)
     for t in range(len(listed)):
         code = listed[t]
         cell = np.uint64(2) * np.uint64(code)
@@ -101,7 +101,7 @@ def _walk_shares(criterion, listed, histogram, first, stop, left, total, best): 
 @bare_device
 def _walk_any(criterion, listed, histogram, first, stop, left, right, best):  # type: ignore[no-untyped-def]
     """Rank by the gain itself."""
-    best, at = max(best, ROUNDING), -1
+    best, at = max(best, ROUNDING), np.int64(-1)
     for t in range(len(listed)):
         code = listed[t]
         for k in range(2):
@@ -124,7 +124,7 @@ def walk(criterion, listed, first, stop, best, scratch):  # type: ignore[no-unty
     histogram, left, total = scratch.histogram, scratch.left, scratch.total
     if criterion == AUC and np.float64(total[0]) * np.float64(total[1]) < _EXACT_LIMIT:
         return _walk_auc(listed, histogram, first, stop, left, total, best)
-    if criterion == AUC or criterion == GINI:
+    if criterion in (AUC, GINI):
         return _walk_shares(criterion, listed, histogram, first, stop, left, total, best)
     right = scratch.right
     for k in range(2):
