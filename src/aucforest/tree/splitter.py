@@ -50,6 +50,8 @@ class Scratch(NamedTuple):
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
     listed: NDArray[np.uint32]  # (n_cells + a few,) the codes, or the cells, to visit
     cell_weights: NDArray[np.int64]  # (n_cells + a few,)
+    lefts: NDArray[np.float64]  # (max n_codes,) and so is
+    scores: NDArray[np.float64]
     features: NDArray[np.int32]  # (n_features,) 0, 1, 2, ... between searches
     drawn: NDArray[np.int32]  # (n_features,)
     slots: NDArray[np.int32]  # (n_classes,) class -> place among the classes present
@@ -89,6 +91,8 @@ def make_scratch(n_features: int, n_codes: int, n_classes: int) -> Scratch:
         mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
         listed=np.empty(n_cells + many_classes.SORT_ROWS, dtype=np.uint32),
         cell_weights=np.empty(n_cells + many_classes.SORT_ROWS, dtype=np.int64),
+        lefts=np.empty(n_codes, dtype=np.float64),
+        scores=np.empty(n_codes, dtype=np.float64),
         features=np.arange(n_features, dtype=np.int32),
         drawn=np.empty(n_features, dtype=np.int32),
         slots=np.empty(n_classes, dtype=np.int32),

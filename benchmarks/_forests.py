@@ -1,0 +1,78 @@
+"""Random forests of the peers with the parameters of scikit-learn's defaults: deep trees, sqrt features, bootstrap."""
+
+from collections.abc import Callable
+from typing import Any
+
+import lightgbm
+import numpy as np
+import ydf
+from joblib import cpu_count
+from sklearn.ensemble import RandomForestClassifier
+from sklearnex.ensemble import RandomForestClassifier as IntelRandomForestClassifier
+
+from aucforest import AUCForestClassifier
+
+N_JOBS = cpu_count()
+
+
+def fit_ours(X: np.ndarray, y: np.ndarray, n_trees: int, **options: Any) -> Any:
+    """Fit AUCForestClassifier."""
+    return AUCForestClassifier(n_trees, n_jobs=N_JOBS, random_state=0, **options).fit(X, y)
+
+
+def fit_scikit_learn(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+    """Fit RandomForestClassifier."""
+    return RandomForestClassifier(n_trees, n_jobs=N_JOBS, random_state=0).fit(X, y)
+
+
+def fit_intel(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+    """Fit scikit-learn-intelex's RandomForestClassifier."""
+    return IntelRandomForestClassifier(n_trees, n_jobs=N_JOBS, random_state=0).fit(X, y)
+
+
+def fit_lightgbm(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+    """Fit LightGBM in rf mode, its leaves as free as it allows."""
+    return lightgbm.LGBMClassifier(
+        boosting_type="rf",
+        n_estimators=n_trees,
+        num_leaves=131072,
+        min_child_samples=1,
+        min_child_weight=0.0,
+        bagging_freq=1,
+        bagging_fraction=0.632,
+        feature_fraction_bynode=1.0 / np.sqrt(X.shape[1]),
+        n_jobs=N_JOBS,
+        random_state=0,
+        verbose=-1,
+    ).fit(X, y)
+
+
+class YdfForest:
+    """YDF's random forest behind `predict_proba`."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, n_trees: int) -> None:
+        self.n_classes = len(np.unique(y))
+        learner = ydf.RandomForestLearner(
+            label="label",
+            num_trees=n_trees,
+            max_depth=-1,
+            min_examples=1,
+            winner_take_all=False,
+            compute_oob_performances=False,
+            num_threads=N_JOBS,
+        )
+        self.model = learner.train({"x": X, "label": y}, verbose=0)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Predict class probabilities, (n_rows, n_classes)."""
+        proba = self.model.predict({"x": X}, num_threads=N_JOBS)
+        return np.column_stack((1 - proba, proba)) if self.n_classes == 2 else proba
+
+
+FITS: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
+    "aucforest": fit_ours,
+    "scikit-learn": fit_scikit_learn,
+    "scikit-learn-intelex": fit_intel,
+    "lightgbm rf": fit_lightgbm,
+    "ydf": YdfForest,
+}

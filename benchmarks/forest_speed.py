@@ -1,0 +1,189 @@
+"""How fast are fit and prediction of the forest, how good, and how large? Against four peers, whole calls, all cores.
+
+    python benchmarks/forest_speed.py [PART ...]
+
+runs some parts: binary, large, classes, real, exact, criteria, memory, first.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from _forests import FITS, N_JOBS, fit_ours
+from _timing import in_fresh_process, interleaved
+from sklearn.datasets import make_classification
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+
+from aucforest.datasets import load_page_blocks
+from aucforest.metrics import hand_till_score
+
+N_TREES = 100
+Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+FIRST_FIT = """
+import time
+import joblib, numba, numpy, scipy.sparse, sklearn.base, sklearn.utils.validation, tqdm
+X = numpy.random.default_rng(0).normal(size=(1000, 5))
+start = time.perf_counter()
+from aucforest import AUCForestClassifier
+AUCForestClassifier(10, random_state=0).fit(X, X[:, 0] > 0).predict_proba(X)
+print(time.perf_counter() - start)
+"""
+
+PEAK_OF_FIT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {benchmarks!r})
+import numpy as np
+from _forests import FITS
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
+
+X, y = np.load({folder!r} + "/X.npy"), np.load({folder!r} + "/y.npy")
+FITS[{name!r}](X[:1000].copy(), y[:1000].copy(), 2)  # loads libraries and compiled code
+Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+before = status("VmRSS")
+forest = FITS[{name!r}](X, y, {n_trees})
+print(status("VmHWM") - before)
+"""
+
+
+def binary(n_rows: int) -> Split:
+    """Return 70 % training and 30 % test rows with 30 features and 5 % positives."""
+    X, y = make_classification(n_rows, 30, n_informative=10, n_redundant=5, weights=[0.95], random_state=0)
+    return _split(X, y)
+
+
+def many_classes(n_classes: int) -> Split:
+    """Return 50,000 training rows of 30 features."""
+    X, y = make_classification(
+        71_429, 30, n_informative=15, n_redundant=5, n_classes=n_classes, n_clusters_per_class=1, random_state=0
+    )
+    return _split(X, y)
+
+
+def page_blocks() -> Split:
+    """Return the bundled page blocks, five classes of which one has 90 % of the rows."""
+    return _split(*load_page_blocks(return_X_y=True))
+
+
+def _split(X: np.ndarray, y: np.ndarray) -> Split:
+    train_X, test_X, train_y, test_y = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
+    return train_X, train_y, test_X, test_y
+
+
+def ranking(y: np.ndarray, proba: np.ndarray) -> float:
+    """Return the ROC AUC, Hand and Till's for more than two classes."""
+    return roc_auc_score(y, proba[:, 1]) if proba.shape[1] == 2 else hand_till_score(y, proba)
+
+
+def compare(title: str, split: Split, slow: tuple[str, ...] = (), left_out: tuple[str, ...] = ()) -> None:
+    """Print fit and prediction seconds, their ratios to ours, and the AUC on test rows; slow peers run once."""
+    X, y, test_X, test_y = split
+    print(f"\n{title}: {X.shape[0]:,} x {X.shape[1]} training rows, {len(test_X):,} test rows, {N_TREES} trees")
+    names = [name for name in FITS if name not in left_out]
+    forests = {}
+
+    def fit(name: str) -> None:
+        forests[name] = FITS[name](X, y, N_TREES)
+
+    fit("aucforest")  # warm
+    quick = {name: partial(fit, name) for name in names if name not in slow}
+    fit_seconds = interleaved(quick, 3)
+    fit_seconds |= interleaved({name: partial(fit, name) for name in names if name in slow}, 1)
+    predict: dict[str, Callable[[], object]] = {name: partial(forests[name].predict_proba, test_X) for name in names}
+    predict_seconds = interleaved(predict, 5)
+    print(f"{'':<22}{'fit s':>9}{'ratio':>8}{'predict s':>12}{'ratio':>8}{'test AUC':>11}")
+    for name in names:
+        auc = ranking(test_y, forests[name].predict_proba(test_X))
+        fit_ratio = fit_seconds[name] / fit_seconds["aucforest"]
+        predict_ratio = predict_seconds[name] / predict_seconds["aucforest"]
+        print(
+            f"{name:<22}{fit_seconds[name]:>9.3f}{fit_ratio:>8.2f}"
+            f"{predict_seconds[name]:>12.4f}{predict_ratio:>8.2f}{auc:>11.4f}"
+        )
+
+
+def classes() -> None:
+    """Compare on many classes; a tree of LightGBM for each class takes minutes, so it is left out."""
+    for n_classes in (8, 26):
+        compare(f"{n_classes} classes", many_classes(n_classes), ("scikit-learn", "ydf"), ("lightgbm rf",))
+
+
+def exact() -> None:
+    """Compare fits that search every distinct value."""
+    X, y, test_X, test_y = binary(100_000)
+    ours = partial(fit_ours, X, y, N_TREES, max_bins=None)
+    ours()  # warm
+    forests = {}
+    runs: dict[str, Callable[[], object]] = {
+        "aucforest": lambda: forests.update(ours=ours()),
+        "scikit-learn": lambda: forests.update(peer=FITS["scikit-learn"](X, y, N_TREES)),
+    }
+    seconds = interleaved(runs, 1)
+    print(f"\nexact mode (max_bins=None), 70,000 x 30: {seconds['aucforest']:.3f} s,", end=" ")
+    print(f"scikit-learn {seconds['scikit-learn']:.2f} s, ratio {seconds['scikit-learn'] / seconds['aucforest']:.1f}")
+    for name, forest in forests.items():
+        print(f"  test AUC {name}: {ranking(test_y, forest.predict_proba(test_X)):.4f}")
+
+
+def criteria() -> None:
+    """Compare the criteria of one engine."""
+    X, y, test_X, test_y = binary(100_000)
+    names = ("auc", "gini", "entropy", "hellinger")
+    runs = {name: partial(fit_ours, X, y, N_TREES, criterion=name) for name in names}
+    aucs = {name: ranking(test_y, run().predict_proba(test_X)) for name, run in runs.items()}  # warms up too
+    seconds = interleaved(runs, 7)
+    print("\ncriteria, 70,000 x 30")
+    for name in names:
+        ratio = seconds[name] / seconds["auc"]
+        print(f"{name:<12}{seconds[name]:>8.3f} s{ratio:>8.2f} of auc   test AUC {aucs[name]:.4f}")
+
+
+def memory() -> None:
+    """Compare the memory that a fit needs beyond X, at its peak, with what it leaves behind."""
+    X, y, _, _ = binary(1_000_000)
+    forest = fit_ours(X, y, 10)
+    trees = sum(v.nbytes for tree in forest.trees_ for v in vars(tree).values() if isinstance(v, np.ndarray))
+    budget = 2 * X.size + 100 * len(X) * N_JOBS + trees
+    print(f"\npeak memory of fit beyond X, {X.shape[0]:,} x {X.shape[1]}, 10 trees, MiB")
+    print(f"goal: 2 B a value + 100 B a row and thread + trees of {trees / 2**20:.0f} = {budget / 2**20:.0f}")
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/X.npy", X)
+        np.save(f"{folder}/y.npy", y)
+        for name in FITS:
+            program = PEAK_OF_FIT.format(benchmarks=str(Path(__file__).parent), folder=folder, name=name, n_trees=10)
+            print(f"{name:<22}{in_fresh_process(program) / 2**20:>9.0f}")
+
+
+def first() -> None:
+    """Time the first fit of a process, beyond the imports of its dependencies."""
+    in_fresh_process(FIRST_FIT)
+    cached = sorted(in_fresh_process(FIRST_FIT) for _ in range(5))[2]
+    print(f"\nfirst fit and prediction ever: {in_fresh_process(FIRST_FIT, cold=True):.1f} s (goal < 30);", end=" ")
+    print(f"in a new process, cached: {cached:.2f} s (goal < 1.0)")
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "binary": lambda: compare("two classes, 5 % positive", binary(100_000), slow=("scikit-learn", "ydf")),
+    "large": lambda: compare(
+        "two classes, 5 % positive", binary(1_000_000), slow=("scikit-learn-intelex",), left_out=("scikit-learn", "ydf")
+    ),
+    "classes": classes,
+    "real": lambda: compare("page blocks, 5 classes", page_blocks()),
+    "exact": exact,
+    "criteria": criteria,
+    "memory": memory,
+    "first": first,
+}
+
+if __name__ == "__main__":
+    print(f"{N_JOBS} cores")
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()
