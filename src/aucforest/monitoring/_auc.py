@@ -1,0 +1,84 @@
+"""AUCs and average precision of expected labels, with their influences; see `aucforest.monitoring.soft`."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from aucforest.monitoring._influence import Estimate, Rows, undefined
+from aucforest.monitoring._ranked import FloatArray, RankedColumn
+from aucforest.monitoring._walks import ordered_pairs
+
+
+def soft_roc_auc(rows: Rows) -> Estimate:
+    """Return the AUC of two classes; its expectation is a second-order expansion of that of the realised AUC."""
+    p = rows.p[:, 0]
+    positive, negative, pairs = _totals(p)
+    if pairs <= 0.0:
+        return undefined(rows.p)
+    if rows.columns[0].edges.size == 2:
+        return Estimate(0.5, 0.5, np.zeros_like(rows.p))  # whatever the labels
+    midranks = rows.columns[0].midranks
+    excess = float(midranks @ p) / pairs
+    influence = (midranks - excess * (negative - positive)) / pairs
+    noise = p * (1.0 - p)
+    bias = (excess * noise.sum() - (negative - positive) * float(noise @ influence)) / pairs
+    return Estimate(0.5 + excess, 0.5 + excess + bias, influence[:, None])
+
+
+def _totals(p: FloatArray) -> tuple[float, float, float]:
+    """Return the expected positives and negatives and their product, which is 0 where a class has no chance at all."""
+    positive = float(p.sum())
+    negative = float((1.0 - p).sum())
+    return positive, negative, positive * negative
+
+
+def one_vs_rest_auc(rows: Rows) -> Estimate:
+    """Return the mean AUC of a class against the others."""
+    return _mean_of_columns(soft_roc_auc, rows)
+
+
+def soft_average_precision(rows: Rows) -> Estimate:
+    """Return the average precision, the mean over classes if there are more than two; `expected` is not corrected."""
+    return _mean_of_columns(_column_precision, rows)
+
+
+def _mean_of_columns(metric: Callable[[Rows], Estimate], rows: Rows) -> Estimate:
+    """Return the mean over columns of a metric of two classes."""
+    values, expected, influences = zip(*(metric(one) for one in rows.by_column()))
+    return Estimate(float(np.mean(values)), float(np.mean(expected)), np.hstack(influences) / len(values))
+
+
+def _column_precision(rows: Rows) -> Estimate:
+    """Return the average precision of one class: sum over distinct scores of (its share of P) * precision there."""
+    (column,), p = rows.columns, rows.p[:, 0]
+    positive = float(p.sum())
+    if positive <= 0.0:
+        return undefined(rows.p)
+    precision, steps, called = _precision_steps(column, p)
+    value = float(precision @ steps) / positive
+    # a positive raises its own step by 1, and the precision at its own and all lower scores by 1 / rows called
+    lower = np.cumsum(steps / called)
+    influence = (precision + lower - value) / positive
+    return Estimate(value, value, column.to_rows(influence)[:, None])
+
+
+def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return precision, positives and rows at or above, of every distinct score in ascending order."""
+    steps = column.sums(p)
+    called = (column.order.size - column.edges[:-1]).astype(np.float64)
+    return np.cumsum(steps[::-1])[::-1] / called, steps, called
+
+
+def one_vs_one_auc(rows: Rows) -> Estimate:
+    """Return Hand and Till's mean; its expectation counts no row as a pair of two classes with itself."""
+    totals = rows.p.sum(axis=0)
+    if totals.min() <= 0.0:
+        return undefined(rows.p)
+    matrix, influence = ordered_pairs(rows.columns, rows.p)
+    pairs = np.outer(totals, totals)
+    # one row with itself would tie; with known labels there are no such pairs
+    selves = rows.p.T @ rows.p
+    np.fill_diagonal(selves, 0.0)
+    others = (matrix * pairs - 0.5 * selves) / (pairs - selves)
+    n_pairs = totals.size * (totals.size - 1)
+    return Estimate(float(np.nansum(matrix)) / n_pairs, float(np.nansum(others)) / n_pairs, influence / n_pairs)

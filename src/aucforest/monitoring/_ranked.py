@@ -1,0 +1,55 @@
+"""One column of scores in ascending order: what ranking, calibration and average precision all walk over."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.metrics._ranking import HALF, WORD, rank_rows
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+
+class RankedColumn:
+    """Scores with their ascending order and their groups of equal values.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n,)
+        As given.
+    order : ndarray of shape (n,)
+        Rows by ascending score.
+    edges : ndarray of shape (n_groups + 1,)
+        Group g of equal scores is ``order[edges[g]:edges[g + 1]]``.
+    """
+
+    def __init__(self, scores: FloatArray) -> None:
+        ranked = rank_rows(scores)
+        self.scores = scores
+        self.order: IntArray = (ranked & WORD).view(np.intp)
+        self.edges: IntArray = np.concatenate([[0], np.flatnonzero(np.diff(ranked >> HALF)) + 1, [scores.size]])
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The distinct scores, ascending."""
+        return self.scores[self.order[self.edges[:-1]]]
+
+    @cached_property
+    def midranks(self) -> FloatArray:
+        """Midrank of every row minus (n + 1) / 2, so that they sum to 0."""
+        centred = 0.5 * (self.edges[:-1] + self.edges[1:] - self.scores.size)
+        return self.to_rows(centred)
+
+    def to_rows(self, of_groups: NDArray[Any]) -> NDArray[Any]:
+        """Return for every row the value of its group."""
+        out = np.empty(self.scores.size, of_groups.dtype)
+        distinct = of_groups.size == out.size
+        out[self.order] = of_groups if distinct else np.repeat(of_groups, np.diff(self.edges))
+        return out
+
+    def sums(self, of_rows: NDArray[Any]) -> FloatArray:
+        """Return for every group the sum over its rows."""
+        ordered = of_rows[self.order].astype(np.float64, copy=False)
+        return ordered if self.edges.size - 1 == ordered.size else np.add.reduceat(ordered, self.edges[:-1])
