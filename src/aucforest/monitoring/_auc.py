@@ -78,7 +78,7 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
     pairs = np.outer(totals, totals)
     # one row with itself would tie; with known labels there are no such pairs
     selves = rows.p.T @ rows.p
-    np.fill_diagonal(selves, 0.0)
-    others = (matrix * pairs - 0.5 * selves) / (pairs - selves)
+    others = matrix.copy()
+    np.divide(matrix * pairs - 0.5 * selves, pairs - selves, out=others, where=pairs - selves > 1e-9 * pairs)
     n_pairs = totals.size * (totals.size - 1)
     return Estimate(float(np.nansum(matrix)) / n_pairs, float(np.nansum(others)) / n_pairs, influence / n_pairs)
