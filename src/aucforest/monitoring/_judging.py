@@ -1,0 +1,70 @@
+"""From a metric of a chunk to its corrected estimate, standard error and interval."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from aucforest.metrics.confidence import _normal_quantile
+from aucforest.monitoring._influence import Estimate, Rows, label_variance
+from aucforest.monitoring._metrics import Metric
+from aucforest.monitoring._noise import Curves, Offset
+from aucforest.monitoring.calibration import Calibrated
+from aucforest.monitoring.soft import is_small
+
+
+class Judged(NamedTuple):
+    """A metric of a chunk."""
+
+    estimate: float = float("nan")
+    standard_error: float = float("nan")
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+class Scored(NamedTuple):
+    """The rows of a chunk and, unless their scores are taken as they are, the curves their chances come from."""
+
+    rows: Rows
+    curves: Curves | None
+    calibrated: Calibrated | None
+
+
+class Judge(NamedTuple):
+    """How estimates are made; see the parameters of CBPE."""
+
+    level: float
+    bias_correction: bool
+    n_draws: int
+    random: np.random.Generator
+
+    def judge(self, metric: Metric, scored: Scored, offset: Offset | None) -> Judged:
+        """Return the judgement of one metric; `offset` is estimated minus realised on the reference, if known."""
+        estimate = metric.estimate(scored.rows)
+        if np.isnan(estimate.value):
+            return Judged()
+        centre = estimate.expected if self.bias_correction else estimate.value
+        shift, curve_variance = _curve_noise(scored, estimate, offset)
+        tails = np.array([0.5 - 0.5 * self.level, 0.5 + 0.5 * self.level])
+        if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
+            drawn = metric.draw(scored.rows, self.n_draws, self.random)
+            drawn = drawn[~np.isnan(drawn)]
+            if drawn.size < 2:
+                return Judged(float(np.clip(centre - shift, metric.low, metric.high)))
+            variance = float(drawn.var())
+            if metric.always_drawn and self.bias_correction:
+                centre = float(drawn.mean())
+            bounds = np.quantile(drawn + np.sqrt(curve_variance) * self.random.normal(size=drawn.size), tails)
+        else:
+            variance = label_variance(scored.rows.p, estimate.influence)
+            reach = _normal_quantile(self.level) * np.sqrt(variance + curve_variance)
+            bounds = centre + reach * np.array([-1.0, 1.0])
+        value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
+        return Judged(value, float(np.sqrt(variance + curve_variance)), low, high)
+
+
+def _curve_noise(scored: Scored, estimate: Estimate, offset: Offset | None) -> tuple[float, float]:
+    """Return what is taken off the estimate, and the variance from the labels of the reference."""
+    if scored.curves is None or scored.calibrated is None or not estimate.influence.any():
+        return 0.0, 0.0
+    offset = scored.curves.no_offset() if offset is None else offset
+    return offset.value, scored.curves.variance(scored.calibrated, estimate.influence, offset)

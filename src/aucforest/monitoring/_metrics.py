@@ -1,0 +1,133 @@
+"""The metrics by name: how each is estimated, its bounds, and whether it grows with the number of rows."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc
+from aucforest.monitoring._draws import draw_aucs, draw_average_precisions
+from aucforest.monitoring._influence import Estimate, Rows
+from aucforest.monitoring._ranked import FloatArray
+from aucforest.monitoring.counts import (
+    Function,
+    Normalize,
+    accuracy,
+    business_value,
+    cell,
+    estimate_by,
+    f1,
+    precision,
+    recall,
+    specificity,
+)
+
+THRESHOLD_METRICS: dict[str, Function] = {
+    "accuracy": accuracy,
+    "precision": precision,
+    "recall": recall,
+    "specificity": specificity,
+    "f1": f1,
+}
+BUSINESS = ("business_value", "business_value_per_row")
+NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *BUSINESS)
+
+
+class Metric(NamedTuple):
+    """One metric.
+
+    Attributes
+    ----------
+    name : str
+        Its name in results.
+    estimate : callable
+        Rows to Estimate.
+    low, high : float
+        Its bounds.
+    needs_predictions : bool
+        Whether it looks at predicted classes.
+    grows : bool
+        Whether it is a sum over rows.
+    draw : callable or None
+        (Rows, number, generator) to values for drawn labels.
+    always_drawn : bool
+        Whether intervals always come from drawn labels, and not only where a class is rare.
+    """
+
+    name: str
+    estimate: Callable[[Rows], Estimate]
+    low: float = 0.0
+    high: float = 1.0
+    needs_predictions: bool = True
+    grows: bool = False
+    draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None
+    always_drawn: bool = False
+
+
+def find_metrics(
+    names: Sequence[str], classes: NDArray[Any], multi_class: str, normalize: Normalize, worth: ArrayLike | None
+) -> list[Metric]:
+    """Return the metrics of these names for these classes; ValueError for one that does not exist."""
+    metrics: list[Metric] = []
+    for name in names:
+        if name not in NAMES:
+            raise ValueError(f"metrics must be among {', '.join(NAMES)}, but has {name!r}")
+        if name == "roc_auc":
+            metrics.append(_ranking_metric(len(classes), multi_class))
+        elif name == "average_precision":
+            draw = draw_average_precisions
+            metrics.append(Metric(name, soft_average_precision, needs_predictions=False, draw=draw, always_drawn=True))
+        elif name == "confusion_matrix":
+            metrics += _cells(classes, normalize)
+        elif name in BUSINESS:
+            metrics.append(_business_metric(name, len(classes), worth))
+        else:
+            metrics.append(Metric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
+    return metrics
+
+
+def _ranking_metric(n_classes: int, multi_class: str) -> Metric:
+    """Return the AUC of two classes, or the kind that is asked for of more."""
+    if n_classes == 2:
+        return Metric("roc_auc", soft_roc_auc, needs_predictions=False, draw=draw_aucs)
+    return Metric("roc_auc", one_vs_one_auc if multi_class == "ovo" else one_vs_rest_auc, needs_predictions=False)
+
+
+def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
+    """Return a metric for each cell of the confusion matrix."""
+    grows = normalize is None
+    n_classes = len(classes)
+    binary = [["true_negative", "false_positive"], ["false_negative", "true_positive"]]
+    return [
+        Metric(
+            binary[true][predicted] if n_classes == 2 else f"true_{classes[true]}_pred_{classes[predicted]}",
+            partial(estimate_by, partial(cell, true, predicted, normalize)),
+            high=np.inf if grows else 1.0,
+            grows=grows,
+        )
+        for true in range(n_classes)
+        for predicted in range(n_classes)
+    ]
+
+
+def _business_metric(name: str, n_classes: int, worth: ArrayLike | None) -> Metric:
+    """Return the metric that weighs the cells of the confusion matrix."""
+    if worth is None:
+        raise ValueError(f"metric {name!r} needs business_value, the worth of each cell (true class, predicted class)")
+    values = np.asarray(worth, dtype=np.float64)
+    if values.shape != (n_classes, n_classes) or not np.isfinite(values).all():
+        raise ValueError(f"business_value must be {n_classes} x {n_classes} finite numbers, but is {worth!r}")
+    per_row = name == "business_value_per_row"
+    function = partial(business_value, values, per_row=per_row)
+    return Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row)
+
+
+def alert_limits(metric: Metric, realised: Sequence[float], threshold: float) -> tuple[float, float]:
+    """Return mean -+ threshold * standard deviation of realised values, inside the bounds; NaN for fewer than two."""
+    values = np.array([value for value in realised if not np.isnan(value)])
+    if values.size < 2:
+        return float("nan"), float("nan")
+    reach = threshold * values.std()
+    return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))

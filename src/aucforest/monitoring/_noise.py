@@ -1,0 +1,85 @@
+"""The noise of the calibration curves, and the offset between estimated and realised metrics of the reference.
+
+A curve that is fitted to the reference rows flatters them: in sample the estimate is the area under the convex hull of
+the ROC curve. So the reference's own (estimated - realised) is taken off every estimate. The influence of the label of
+reference row r, in block b, on the corrected estimate is then (S_b - Sref_b) / m_b + psi_ref_r.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from aucforest.monitoring._influence import Rows, label_variance
+from aucforest.monitoring._metrics import Metric
+from aucforest.monitoring._ranked import FloatArray
+from aucforest.monitoring.calibration import Calibrated, Calibration, Design
+
+
+class Offset(NamedTuple):
+    """Estimated minus realised on the reference.
+
+    Attributes
+    ----------
+    value : float
+        The difference.
+    spread : ndarray of shape (n_blocks,)
+        Influence of the reference on the level of each block, Sref_b.
+    cross : ndarray of shape (n_blocks,)
+        Covariance of the realised metric and the label sum of each block.
+    variance : float
+        Variance of the realised metric.
+    """
+
+    value: float
+    spread: FloatArray
+    cross: FloatArray
+    variance: float
+
+    def scaled(self, ratio: float) -> "Offset":
+        """Return the offset of a metric that is larger by this ratio."""
+        return Offset(ratio * self.value, ratio * self.spread, ratio * self.cross, ratio**2 * self.variance)
+
+
+class Curves:
+    """Fitted curves and what their noise does to metrics.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        The curves.
+    reference : Rows
+        The reference with its labels as zeros and ones.
+    weights : ndarray of shape (n,), optional
+        The importance of its rows in the fit.
+    """
+
+    def __init__(self, calibration: Calibration, reference: Rows, weights: FloatArray | None = None) -> None:
+        self.calibration = calibration
+        self._truth = reference
+        self._rows = calibration.apply(reference.columns)
+        self._mass = calibration.mass
+        self._design = Design(calibration, self._rows, weights)
+        self._covariance = self._design.covariance()
+
+    def no_offset(self) -> Offset:
+        """Return the offset of a metric that needs none."""
+        nothing = np.zeros_like(self._mass)
+        return Offset(0.0, nothing, nothing, 0.0)
+
+    def offset(self, metric: Metric) -> Offset:
+        """Return estimated minus realised on the reference; nothing where either is undefined."""
+        estimate = metric.estimate(self._truth._replace(p=self._rows.p))
+        realised = metric.estimate(self._truth).value
+        if np.isnan(estimate.expected - realised):
+            return self.no_offset()
+        return Offset(
+            estimate.expected - realised,
+            self.calibration.spread(self._rows, estimate.influence),
+            self._design.cross(estimate.influence),
+            label_variance(self._design.p, estimate.influence),
+        )
+
+    def variance(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> float:
+        """Return the variance that the labels of the reference add to a corrected estimate."""
+        pull = (self.calibration.spread(rows, influence) - offset.spread) / self._mass
+        return max(0.0, float(pull @ self._covariance @ pull + 2.0 * pull @ offset.cross + offset.variance))

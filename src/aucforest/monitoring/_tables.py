@@ -1,0 +1,128 @@
+"""What the user hands over, checked: scores as columns, labels as class numbers, the rows that are kept."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.metrics._validation import check_length, check_scores, class_codes
+from aucforest.monitoring._ranked import FloatArray, IntArray
+from aucforest.monitoring._validation import missing
+from aucforest.monitoring.counts import label_codes
+
+UNKNOWN = np.iinfo(np.uint32).max  # the class number of a label that is missing
+
+
+class Table(NamedTuple):
+    """Checked rows.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, n_columns)
+        One column for two classes.
+    codes : ndarray of shape (n,) or None
+        Class numbers; UNKNOWN where a label is missing.
+    predicted : ndarray of shape (n,) or None
+        Class numbers of predictions.
+    X : ndarray of shape (n, n_features) or None
+        Features.
+    kept : ndarray of shape (n,)
+        False where a score is missing, or a reference label.
+    """
+
+    scores: FloatArray
+    codes: NDArray[np.uint32] | None
+    predicted: NDArray[np.uint32] | None
+    X: FloatArray | None
+    kept: NDArray[np.bool_]
+
+    def take(self, rows: slice | IntArray) -> "Table":
+        """Return those of the rows that are kept."""
+        chosen = self._map(lambda part: part[rows])
+        return chosen if chosen.kept.all() else chosen._map(lambda part: part[chosen.kept])
+
+    def _map(self, choose: Callable[[NDArray[Any]], NDArray[Any]]) -> "Table":
+        """Return the table with a choice of rows made in every part."""
+        parts: list[Any] = [None if part is None else choose(part) for part in self]
+        return Table(*parts)
+
+
+def read_table(
+    y_score: ArrayLike,
+    y_true: ArrayLike | None,
+    y_pred: ArrayLike | None,
+    X: Any,
+    *,
+    classes: ArrayLike | None,
+    on_nan: str,
+    is_reference: bool,
+) -> tuple[Table, NDArray[Any]]:
+    """Return the checked rows and the classes, which come from the labels when they are not given."""
+    scores = _columns(y_score)
+    n_rows = len(scores)
+    kept = ~np.asarray(np.isnan(scores).any(axis=1))
+    n_unscored = int(np.count_nonzero(~kept))
+    unlabelled = np.zeros(n_rows, dtype=bool)
+    codes = None
+    if y_true is not None:
+        labels = np.asarray(y_true)
+        check_length(labels, "y_true", n_rows)
+        unlabelled = missing(labels)
+        if unlabelled.all():
+            raise ValueError(f"all {n_rows} labels of y_true are missing")
+        known, found = class_codes(labels[~unlabelled], int((~unlabelled).sum()), labels=classes)
+        classes = found
+        codes = np.full(n_rows, UNKNOWN, dtype=np.uint32)
+        codes[~unlabelled] = known
+    _report_missing(n_unscored, int(unlabelled.sum()), on_nan, is_reference)
+    if is_reference:
+        kept = kept & ~unlabelled
+    if not kept.any():
+        raise ValueError("no row is left: every score or label is missing")
+    classes = np.asarray(classes)
+    if is_reference and codes is not None:
+        _check_classes(codes[kept], classes)
+    predicted = None if y_pred is None else label_codes(y_pred, n_rows, classes, "y_pred")
+    n_columns = 1 if classes.size == 2 else classes.size
+    if scores.shape[1] != n_columns:
+        raise ValueError(f"y_score has {scores.shape[1]} columns, but there are {classes.size} classes")
+    return Table(scores, codes, predicted, _features(X, n_rows), kept), classes
+
+
+def _check_classes(codes: NDArray[np.uint32], classes: NDArray[Any]) -> None:
+    """Raise unless the reference holds two or more classes, and every one that there is."""
+    present = np.bincount(codes, minlength=classes.size) > 0
+    if classes.size < 2 or not present.all():
+        raise ValueError(f"the reference must hold rows of all of two or more classes, but has {classes[present]} only")
+
+
+def _columns(y_score: ArrayLike) -> FloatArray:
+    """Return scores as columns; of two columns the second."""
+    n_dims = 2 if np.ndim(y_score) == 2 else 1
+    scores = np.asarray(check_scores(y_score, n_dims=n_dims), dtype=np.float64).reshape(np.shape(y_score)[0], -1)
+    if np.isinf(scores).any():
+        raise ValueError(f"y_score has {np.isinf(scores).sum()} infinite values")
+    return scores[:, 1:] if scores.shape[1] == 2 else scores
+
+
+def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: bool) -> None:
+    """Raise or warn when scores or labels are missing."""
+    if not n_scores and not n_labels:
+        return
+    counts = f"y_score has {n_scores} and y_true {n_labels} missing values"
+    if on_nan == "raise":
+        raise ValueError(f'{counts}: on_nan="drop" leaves these rows out')
+    what = "dropped" if is_reference or not n_labels else "dropped for want of a score, or not used as labels"
+    warnings.warn(f"{counts}: {what}", stacklevel=4)
+
+
+def _features(X: Any, n_rows: int) -> FloatArray | None:
+    """Return features as float64."""
+    if X is None:
+        return None
+    features = np.asarray(X, dtype=np.float64)
+    if features.ndim != 2 or len(features) != n_rows:
+        raise ValueError(f"X must have {n_rows} rows and two dimensions, but its shape is {features.shape}")
+    return features

@@ -1,0 +1,218 @@
+"""Rows cut into chunks: by size, by number or by calendar period."""
+
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.monitoring._ranked import IntArray
+
+Incomplete = Literal["keep", "append", "drop"]
+
+# period: (unit of numpy's dates, units a period, units from the first period's start to 1970)
+_PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
+
+
+class Chunk(NamedTuple):
+    """Some rows that are judged together.
+
+    Attributes
+    ----------
+    key : str
+        "[first:last]" row number, or the period, such as "2023-01".
+    start, end : int or str
+        First and last row number, or first and last day (hour) of the period.
+    rows : slice or ndarray
+        The row numbers.
+    is_full : bool
+        Whether it has all the rows a chunk should have.
+    """
+
+    key: str
+    start: int | str
+    end: int | str
+    rows: slice | IntArray
+    is_full: bool
+
+
+class Chunks:
+    """How rows are cut into chunks; made by `by_size`, `by_number` or `by_period`.
+
+    Examples
+    --------
+    >>> from aucforest.monitoring import Chunks
+    >>> [chunk.key for chunk in Chunks.by_size(10).split(25)]
+    ['[0:9]', '[10:19]', '[20:24]']
+    >>> [chunk.key for chunk in Chunks.by_number(4).split(25)]
+    ['[0:5]', '[6:11]', '[12:17]', '[18:24]']
+    >>> [chunk.key for chunk in Chunks.by_period(["2023-01-30", "2023-02-05", "2023-02-06"], "W").split(3)]
+    ['2023-01-30/2023-02-05', '2023-02-06/2023-02-12']
+    """
+
+    def __init__(
+        self,
+        *,
+        size: int | None = None,
+        incomplete: Incomplete = "keep",
+        number: int | None = None,
+        timestamps: NDArray[np.datetime64] | None = None,
+        period: str = "",
+    ) -> None:
+        self._size, self._incomplete, self._number = size, incomplete, number
+        self._timestamps, self._period = timestamps, period
+
+    @classmethod
+    def by_size(cls, size: int, *, incomplete: Incomplete = "keep") -> "Chunks":
+        """Cut into chunks of `size` rows.
+
+        Parameters
+        ----------
+        size : int
+            Rows of a chunk.
+        incomplete : {"keep", "append", "drop"}, default="keep"
+            What becomes of the rows left over at the end: a smaller chunk, part of the chunk before, or nothing.
+
+        Returns
+        -------
+        Chunks
+
+        Raises
+        ------
+        ValueError
+            For a size below 1 or an unknown `incomplete`.
+        """
+        if size < 1:
+            raise ValueError(f"size must be at least 1, but is {size}")
+        if incomplete not in ("keep", "append", "drop"):
+            raise ValueError(f"incomplete must be 'keep', 'append' or 'drop', but is {incomplete!r}")
+        return cls(size=int(size), incomplete=incomplete)
+
+    @classmethod
+    def by_number(cls, number: int) -> "Chunks":
+        """Cut into exactly `number` chunks, whose sizes differ by at most one row.
+
+        Parameters
+        ----------
+        number : int
+            How many chunks.
+
+        Returns
+        -------
+        Chunks
+
+        Raises
+        ------
+        ValueError
+            For a number below 1; `split` raises when there are fewer rows than chunks.
+        """
+        if number < 1:
+            raise ValueError(f"number must be at least 1, but is {number}")
+        return cls(number=int(number))
+
+    @classmethod
+    def by_period(cls, timestamps: ArrayLike, period: Literal["h", "D", "W", "M", "Q", "Y"]) -> "Chunks":
+        """Cut by calendar period; weeks begin on Monday, periods without rows have no chunk.
+
+        Parameters
+        ----------
+        timestamps : array-like of shape (n_samples,)
+            When each row happened, in any order: datetimes or ISO 8601 strings, without time zone.
+        period : {"h", "D", "W", "M", "Q", "Y"}
+            Hour, day, week, month, quarter or year.
+
+        Returns
+        -------
+        Chunks
+
+        Raises
+        ------
+        ValueError
+            For an unknown period, or timestamps that are missing or not dates.
+        """
+        if period not in _PERIODS:
+            raise ValueError(f"period must be one of {', '.join(_PERIODS)}, but is {period!r}")
+        times = np.asarray(timestamps)
+        try:
+            times = times.astype("datetime64[s]")
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"timestamps must be dates: {error}") from error
+        if times.ndim != 1:
+            raise ValueError(f"timestamps must have one dimension, but its shape is {times.shape}")
+        if np.isnat(times).any():
+            raise ValueError(f"timestamps has {np.count_nonzero(np.isnat(times))} missing values")
+        return cls(timestamps=times, period=period)
+
+    def split(self, n_rows: int) -> list[Chunk]:
+        """Return the chunks of `n_rows` rows.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows.
+
+        Returns
+        -------
+        list of Chunk
+
+        Raises
+        ------
+        ValueError
+            For no rows, fewer rows than chunks, as many timestamps as rows, or when all rows are dropped.
+        """
+        if n_rows < 1:
+            raise ValueError("there are no rows to cut into chunks")
+        if self._timestamps is not None:
+            return self._split_periods(self._timestamps, n_rows)
+        if self._number is not None:
+            if self._number > n_rows:
+                raise ValueError(f"{n_rows} rows cannot be cut into {self._number} chunks: pass chunks=Chunks.by_...")
+            edges = [k * n_rows // self._number for k in range(self._number + 1)]
+            return [_of_rows(start, end, True) for start, end in pairwise(edges)]
+        return self._split_sizes(n_rows)
+
+    def _split_sizes(self, n_rows: int) -> list[Chunk]:
+        """Return chunks of one size, and what is left over."""
+        size = self._size or n_rows
+        edges = [*range(0, n_rows, size), n_rows]
+        left_over = n_rows % size
+        if left_over and self._incomplete == "drop":
+            edges.pop()
+            if len(edges) < 2:
+                raise ValueError(f"{n_rows} rows are fewer than one chunk of {size}, and incomplete chunks are dropped")
+        if left_over and self._incomplete == "append" and len(edges) > 2:
+            del edges[-2]
+        return [_of_rows(start, end, end - start >= size) for start, end in pairwise(edges)]
+
+    def _split_periods(self, timestamps: NDArray[np.datetime64], n_rows: int) -> list[Chunk]:
+        """Return a chunk for every period that has rows."""
+        if timestamps.size != n_rows:
+            raise ValueError(f"timestamps has {timestamps.size} rows, but y_score has {n_rows}")
+        unit, step, offset = _PERIODS[self._period]
+        numbers = (timestamps.astype(f"datetime64[{unit}]").astype(np.int64) + offset) // step
+        order = np.argsort(numbers, kind="stable")
+        edges = [0, *(np.flatnonzero(np.diff(numbers[order])) + 1).tolist(), n_rows]
+        chunks = []
+        for first, last in pairwise(edges):
+            begin, end = ((int(numbers[order[first]]) + k) * step - offset for k in (0, 1))
+            start = np.array(begin, dtype=f"datetime64[{unit}]")
+            fine = "datetime64[h]" if unit == "h" else "datetime64[D]"
+            finish = np.array(end, dtype=start.dtype).astype(fine) - 1
+            chunks.append(
+                Chunk(self._key(str(start), str(finish)), str(start.astype(fine)), str(finish), order[first:last], True)
+            )
+        return chunks
+
+    def _key(self, start: str, finish: str) -> str:
+        """Return the usual name of a period."""
+        if self._period == "W":
+            return f"{start}/{finish}"
+        if self._period == "Q":
+            year, month = start.split("-")
+            return f"{year}Q{(int(month) + 2) // 3}"
+        return start
+
+
+def _of_rows(start: int, end: int, is_full: bool) -> Chunk:
+    """Return the chunk of the rows from `start` up to but not including `end`."""
+    return Chunk(f"[{start}:{end - 1}]", start, end - 1, slice(start, end), is_full)

@@ -1,0 +1,389 @@
+"""Confidence-based performance estimation: what scores alone say about a classifier in use."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from aucforest.metrics._validation import warn_undefined
+from aucforest.monitoring._auc import soft_roc_auc
+from aucforest.monitoring._influence import Rows
+from aucforest.monitoring._judging import Judge, Judged, Scored
+from aucforest.monitoring._metrics import Metric, alert_limits, find_metrics
+from aucforest.monitoring._noise import Curves, Offset
+from aucforest.monitoring._options import check_options, check_predictions
+from aucforest.monitoring._ranked import FloatArray
+from aucforest.monitoring._tables import UNKNOWN, Table, read_table
+from aucforest.monitoring._validation import check_probabilities, rank_columns
+from aucforest.monitoring.calibration import Calibration
+from aucforest.monitoring.chunks import Chunks
+from aucforest.monitoring.counts import Normalize
+from aucforest.monitoring.needs import Rule, columns_to_fit
+from aucforest.monitoring.result import CBPEResult, ChunkEstimate
+from aucforest.monitoring.shift import ScoreRange, ShiftReport, tell_apart
+
+
+class CBPE(BaseEstimator):
+    """Estimate the performance of a classifier from its scores, chunk by chunk, with intervals and alerts.
+
+    No estimate without labels sees concept drift. Everything here, intervals included, is conditional on one thing:
+    that P(y = 1 | score) is still what it was in the reference. Where it has changed, the estimate is wrong and its
+    interval does not say so; the shift report next to each chunk is a warning, not a verdict.
+
+    On labelled reference rows an isotonic curve from scores to probabilities is fitted, where that helps. In a new
+    chunk every row then counts p as a positive and 1 - p as a negative (`soft_auc`, `expected_confusion_matrix`) [1]_.
+    Estimates are corrected for their bias and for the optimism of a curve that is judged on its own reference; the
+    intervals hold the noise of labels and of the curve.
+
+    Parameters
+    ----------
+    metrics : sequence of str, default=("roc_auc",)
+        "roc_auc", "average_precision", "accuracy", "precision", "recall", "specificity", "f1", "confusion_matrix" (all
+        cells), "business_value", "business_value_per_row". All but the first two need `y_pred`. Of more than two
+        classes precision, recall, specificity, F1 and average precision are means over classes.
+    calibration : {"auto", "isotonic", "none"} or sequence of bool, default="auto"
+        Whether scores become probabilities by isotonic curves: where that helps, always, or never; or one bool a column
+        of scores. With more than two classes, probabilities are divided by their sum afterwards.
+    needs_calibration : {"brier_or_auc", "brier", "ece"}, default="brier_or_auc"
+        How "auto" decides. "brier": curves fitted out of fold lower the Brier score, by a paired test (z > 1.645).
+        "brier_or_auc": that, or the AUC that the scores promise is significantly wrong on the reference. "ece": curves
+        lower the expected calibration error in each of three splits; this fires often on calibrated scores.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        The AUC of more than two classes: see `soft_auc_multiclass`.
+    level : float in (0, 1), default=0.95
+        Chance that an interval holds the realised metric.
+    threshold : float, default=3.0
+        Alert limits are mean -+ threshold * standard deviation of the metric realised in full reference chunks.
+    bias_correction : bool, default=True
+        Whether estimates are corrected as said above.
+    importance_weighted : bool, default=False
+        Fit the curves anew for every chunk, the reference weighted by density ratios of X. The optimism of such curves
+        is not corrected.
+    normalize : {"all", "true", "pred"} or None, default=None
+        Normalisation of "confusion_matrix".
+    business_value : array-like of shape (n_classes, n_classes), optional
+        Worth of a row by true (first axis) and predicted class.
+    labels : array-like of shape (n_classes,), optional
+        Classes in the order of the columns of scores; by default sorted. Of two, the second is positive.
+    on_nan : {"raise", "drop"}, default="raise"
+        What becomes of rows without a score or label. "drop" warns; a new row without a label only is kept, and its
+        chunk has no realised value.
+    n_draws : int, default=500
+        Draws of labels, for intervals of average precision and of an AUC with fewer than 30 expected rows of a class.
+    random_state : int or None, default=0
+        Seed of folds, draws and domain classifiers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    calibrated_ : ndarray of shape (n_columns,)
+        Whether a curve is used; one column for two classes.
+    limits_ : dict of str to (float, float)
+        Alert limits of each metric, NaN where there are none.
+
+    See Also
+    --------
+    soft_auc_interval : The AUC alone, from calibrated probabilities.
+
+    References
+    ----------
+    .. [1] J. Bialek, W. Kuberski, N. Perrakis, A. Bifet, "Estimating model performance under covariate shift without
+       labels", 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.monitoring import CBPE, Chunks
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(6000)
+    >>> y_true = rng.random(6000) < score**2
+    >>> cbpe = CBPE().fit(score[:4000], y_true[:4000], chunks=Chunks.by_size(1000))
+    >>> for row in cbpe.estimate(score[4000:], y_true=y_true[4000:]).estimates:
+    ...     print(f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}] realised {row.realised:.3f}")
+    0.872 [0.850, 0.894] realised 0.886
+    0.858 [0.835, 0.882] realised 0.854
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[str] = ("roc_auc",),
+        *,
+        calibration: Literal["auto", "isotonic", "none"] | Sequence[bool] = "auto",
+        needs_calibration: Rule = "brier_or_auc",
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        level: float = 0.95,
+        threshold: float = 3.0,
+        bias_correction: bool = True,
+        importance_weighted: bool = False,
+        normalize: Normalize = None,
+        business_value: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        on_nan: Literal["raise", "drop"] = "raise",
+        n_draws: int = 500,
+        random_state: int | None = 0,
+    ) -> None:
+        self.metrics = metrics
+        self.calibration = calibration
+        self.needs_calibration = needs_calibration
+        self.multi_class = multi_class
+        self.level = level
+        self.threshold = threshold
+        self.bias_correction = bias_correction
+        self.importance_weighted = importance_weighted
+        self.normalize = normalize
+        self.business_value = business_value
+        self.labels = labels
+        self.on_nan = on_nan
+        self.n_draws = n_draws
+        self.random_state = random_state
+
+    def fit(
+        self,
+        y_score: ArrayLike,
+        y_true: ArrayLike,
+        y_pred: ArrayLike | None = None,
+        *,
+        X: Any = None,
+        chunks: Chunks | None = None,
+    ) -> Self:
+        """Learn from labelled rows that the classifier was not trained on.
+
+        Parameters
+        ----------
+        y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Scores of the positive class, or of all classes.
+        y_true : array-like of shape (n_samples,)
+            Labels.
+        y_pred : array-like of shape (n_samples,), optional
+            Predicted labels, for metrics that need them.
+        X : array-like of shape (n_samples, n_features), optional
+            Numeric features, for the domain classifier of the shift report.
+        chunks : Chunks, optional
+            How the reference is cut for the alert limits; by default into 10 chunks.
+
+        Returns
+        -------
+        CBPE
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For empty or non-finite scores, missing values (unless they are dropped), lengths that differ, a reference
+            of one class, labels that do not match, or an option that does not exist.
+        TypeError
+            For scores that are not real numbers.
+        """
+        check_options(self)
+        table, classes = read_table(
+            y_score, y_true, y_pred, X, classes=self.labels, on_nan=self.on_nan, is_reference=True
+        )
+        metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.business_value)
+        chunks = Chunks.by_number(10) if chunks is None else chunks
+        pieces = [(chunk, table.take(chunk.rows)) for chunk in chunks.split(len(table.scores))]
+        whole = table.take(slice(None))
+        check_predictions(metrics, whole)
+        self._check_features(whole)
+        self.classes_, self._metrics, self._chunks = classes, metrics, chunks
+        self._learn(whole)
+        realised = [self._realised(piece) for chunk, piece in pieces if chunk.is_full and len(piece.scores) > 1]
+        self.limits_ = {
+            metric.name: alert_limits(metric, [chunk[metric.name] for chunk in realised], self.threshold)
+            for metric in metrics
+        }
+        if len(realised) < 2:
+            sentence = f"no alert limits: they need two full reference chunks, but there are {len(realised)}"
+            warnings.warn(sentence, stacklevel=2)
+        return self
+
+    @classmethod
+    def from_forest(
+        cls, forest: Any, y_true: ArrayLike, X_ref: Any = None, *, chunks: Chunks | None = None, **options: Any
+    ) -> Self:
+        """Learn from the out-of-bag probabilities of a forest, so that no labelled rows need be held out.
+
+        Each row is scored by the trees that did not draw it, about a third of them, so the scores are honest but a
+        little noisier than those of the whole forest.
+
+        Parameters
+        ----------
+        forest : AUCForestClassifier
+            Fitted with ``oob_score=True``.
+        y_true : array-like of shape (n_samples,)
+            The labels that it was trained on.
+        X_ref : array-like of shape (n_samples, n_features), optional
+            The features that it was trained on, for the shift report.
+        chunks : Chunks, optional
+            As for `fit`.
+        **options
+            Parameters of CBPE.
+
+        Returns
+        -------
+        CBPE
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            For a forest without out-of-bag probabilities, and as `fit`.
+
+        Examples
+        --------
+        >>> from aucforest import AUCForestClassifier
+        >>> from aucforest.datasets import load_abalone
+        >>> from aucforest.monitoring import CBPE, Chunks
+        >>> X, rings = load_abalone(return_X_y=True)
+        >>> forest = AUCForestClassifier(50, oob_score=True, random_state=0).fit(X[:3000], rings[:3000] > 10)
+        >>> cbpe = CBPE.from_forest(forest, rings[:3000] > 10)
+        >>> row, = cbpe.estimate(forest.predict_proba(X[3000:]), chunks=Chunks.by_number(1)).estimates
+        >>> f"{row.estimate:.2f}"
+        '0.82'
+        """
+        chances = getattr(forest, "oob_decision_function_", None)
+        if chances is None:
+            raise ValueError("from_forest needs out-of-bag probabilities: fit the forest with oob_score=True")
+        labels = np.asarray(y_true)
+        if len(labels) != len(chances):
+            raise ValueError(f"y_true has {len(labels)} rows, but the forest was trained on {len(chances)}")
+        scored = ~np.isnan(chances).any(axis=1)
+        features = None if X_ref is None else np.asarray(X_ref)[scored]
+        predicted = forest.classes_[chances[scored].argmax(axis=1)]
+        fitted = cls(**{"labels": forest.classes_, **options})
+        return fitted.fit(chances[scored], labels[scored], predicted, X=features, chunks=chunks)
+
+    def estimate(
+        self,
+        y_score: ArrayLike,
+        y_pred: ArrayLike | None = None,
+        *,
+        y_true: ArrayLike | None = None,
+        X: Any = None,
+        chunks: Chunks | None = None,
+    ) -> CBPEResult:
+        """Estimate the metrics of new rows.
+
+        Parameters
+        ----------
+        y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Scores, as in `fit`.
+        y_pred : array-like of shape (n_samples,), optional
+            Predicted labels.
+        y_true : array-like of shape (n_samples,), optional
+            Labels as far as they are known, for comparison: estimates do not depend on them.
+        X : array-like of shape (n_samples, n_features), optional
+            Features, for the shift report.
+        chunks : Chunks, optional
+            How the rows are cut; by default as in `fit`.
+
+        Returns
+        -------
+        CBPEResult
+            NaN with an UndefinedMetricWarning for chunks of fewer than two rows and where a class is impossible.
+
+        Raises
+        ------
+        ValueError
+            As `fit`, and when scores are no probabilities although no curve is used.
+        TypeError
+            For scores that are not real numbers.
+        """
+        check_is_fitted(self, "limits_")
+        table, _ = read_table(y_score, y_true, y_pred, X, classes=self.classes_, on_nan=self.on_nan, is_reference=False)
+        check_predictions(self._metrics, table)
+        self._check_features(table)
+        rows: list[ChunkEstimate] = []
+        shifts = {}
+        for number, chunk in enumerate((self._chunks if chunks is None else chunks).split(len(table.scores))):
+            piece = table.take(chunk.rows)
+            random = np.random.default_rng(None if self.random_state is None else [self.random_state, number])
+            judged, shifts[chunk.key] = self._judge_chunk(piece, random)
+            realised = self._realised(piece)
+            for metric, values in zip(self._metrics, judged):
+                lower, upper = self.limits_[metric.name]
+                alert = bool(values.estimate < lower or values.estimate > upper)
+                place = (chunk.key, chunk.start, chunk.end, len(piece.scores), metric.name)
+                rows.append(ChunkEstimate(*place, *values, realised[metric.name], lower, upper, alert))
+        bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
+        if bad:
+            warn_undefined(f"not defined: {', '.join(bad[:5])}{' and more' if len(bad) > 5 else ''}")
+        return CBPEResult(rows, shifts)
+
+    def _check_features(self, table: Table) -> None:
+        """Raise when density ratios are wanted and there are no features."""
+        if self.importance_weighted and table.X is None:
+            raise ValueError("importance_weighted=True needs X, in fit and in estimate")
+
+    def _learn(self, table: Table) -> None:
+        """Fit curves, and what estimated minus realised is on the reference."""
+        columns, truth = rank_columns(table.scores), self._known(table)
+        for k, column in enumerate(columns):
+            auc = soft_roc_auc(Rows([column], truth[:, k : k + 1])).value
+            if auc < 0.5:
+                of = f" of class {self.classes_[k]}" if len(columns) > 1 else ""
+                sentence = f"the ranking is inverted: the scores{of} have an AUC of {auc:.3f} on the reference"
+                warnings.warn(sentence, stacklevel=3)
+        self._reference = Rows(columns, truth, table.predicted)
+        self._scores, self._X = ScoreRange(table.scores), table.X
+        self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.needs_calibration, self.random_state)
+        self._curves, self._offsets = None, {}
+        if self.calibrated_.any() and not self.importance_weighted:
+            self._curves = Curves(Calibration(columns, truth, self.calibrated_), self._reference)
+            if self.bias_correction:
+                self._offsets = {metric.name: self._curves.offset(metric) for metric in self._metrics}
+
+    def _known(self, table: Table) -> FloatArray:
+        """Return labels as columns of zeros and ones."""
+        if len(self.classes_) == 2:
+            return np.asarray(table.codes == 1, dtype=np.float64)[:, None]
+        return np.eye(len(self.classes_))[table.codes]
+
+    def _realised(self, table: Table) -> dict[str, float]:
+        """Return the metrics of the labels; NaN where labels are missing."""
+        if table.codes is None or len(table.codes) < 2 or (table.codes == UNKNOWN).any():
+            return {metric.name: float("nan") for metric in self._metrics}
+        rows = Rows(rank_columns(table.scores), self._known(table), table.predicted)
+        return {metric.name: metric.estimate(rows).value for metric in self._metrics}
+
+    def _judge_chunk(self, table: Table, random: np.random.Generator) -> tuple[list[Judged], ShiftReport]:
+        """Return the judgement of every metric on a chunk, and its shift."""
+        if len(table.scores) < 2:
+            return [Judged()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
+        curves = self._curves
+        report = ShiftReport(self._scores.stability_index(table.scores), self._scores.outside(table.scores))
+        if self._X is not None and table.X is not None:
+            domain = tell_apart(self._X, table.X, random, all_reference=self.importance_weighted)
+            report = report._replace(
+                domain_auc=domain.auc,
+                domain_auc_error=domain.auc_error,
+                effective_sample_size=domain.effective_sample_size,
+            )
+            if self.importance_weighted and self.calibrated_.any():
+                weights = domain.ratios
+                columns, truth, _ = self._reference
+                curves = Curves(Calibration(columns, truth, self.calibrated_, weights), self._reference, weights)
+        judge = Judge(self.level, self.bias_correction, self.n_draws, random)
+        scored = _score(table, curves)
+        return [
+            judge.judge(metric, scored, self._offset(metric, len(table.scores))) for metric in self._metrics
+        ], report
+
+    def _offset(self, metric: Metric, n_rows: int) -> Offset | None:
+        """Return what is taken off the estimate of a chunk of so many rows."""
+        offset = self._offsets.get(metric.name)
+        return offset.scaled(n_rows / len(self._reference.p)) if offset is not None and metric.grows else offset
+
+
+def _score(table: Table, curves: Curves | None) -> Scored:
+    """Return the rows of a chunk with their chances; ValueError when scores are taken as chances but are none."""
+    columns = rank_columns(table.scores)
+    if curves is None:
+        p = table.scores if table.scores.shape[1] > 1 else table.scores[:, 0]
+        return Scored(Rows(columns, check_probabilities(p, n_dims=p.ndim, name="y_score"), table.predicted), None, None)
+    calibrated = curves.calibration.apply(columns)
+    return Scored(Rows(columns, calibrated.p, table.predicted), curves, calibrated)

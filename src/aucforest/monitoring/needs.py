@@ -1,0 +1,123 @@
+"""When scores need a calibration curve: tests on reference labels."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedShuffleSplit
+
+from aucforest.monitoring._auc import soft_roc_auc
+from aucforest.monitoring._influence import Rows, label_variance
+from aucforest.monitoring._ranked import FloatArray, RankedColumn
+from aucforest.monitoring._validation import is_probability
+from aucforest.monitoring.calibration import fit_curve
+
+Rule = Literal["brier_or_auc", "brier", "ece"]
+RULES = ("brier_or_auc", "brier", "ece")
+CALIBRATIONS = ("auto", "isotonic", "none")
+ONE_SIDED_95 = 1.645
+TWO_SIDED_97 = 2.241  # 97.5 %
+N_FOLDS = 5
+ECE_FOLDS = 3
+ECE_BINS = 10
+
+
+def columns_to_fit(
+    columns: list[RankedColumn],
+    truth: FloatArray,
+    calibration: str | Sequence[bool],
+    rule: Rule,
+    random_state: int | None,
+) -> NDArray[np.bool_]:
+    """Return which columns get a curve; see the parameters of CBPE."""
+    n_columns = len(columns)
+    if not isinstance(calibration, str):
+        chosen = np.asarray(calibration, dtype=bool)
+        if chosen.shape != (n_columns,):
+            raise ValueError(f"calibration must be one bool for each of {n_columns} columns, but is {calibration!r}")
+        return chosen
+    if calibration != "auto":
+        return np.full(n_columns, calibration == "isotonic")
+    if not is_probability(np.column_stack([column.scores for column in columns])):
+        return np.full(n_columns, True)
+    needs = [
+        needs_calibration(column, truth[:, k], rule=rule, random_state=random_state) for k, column in enumerate(columns)
+    ]
+    return np.array(needs)
+
+
+def needs_calibration(
+    column: RankedColumn, positive: FloatArray, *, rule: Rule = "brier_or_auc", random_state: int | None = 0
+) -> bool:
+    """Return whether a curve brings scores in [0, 1] closer to the labels than they are.
+
+    Parameters
+    ----------
+    column : RankedColumn
+        Reference scores.
+    positive : ndarray of shape (n,)
+        1.0 for rows of the class, else 0.0.
+    rule : {"brier_or_auc", "brier", "ece"}, default="brier_or_auc"
+        "brier": curves are fitted out of fold (5 folds), and the paired difference of the Brier scores is positive by
+        more than 1.645 standard errors. "brier_or_auc": that, or the AUC that the scores promise differs from the
+        realised one by more than 2.241 standard errors, which has a chance of 2.5 % when they are calibrated. "ece": in
+        each of 3 stratified shuffle splits the curve lowers the expected calibration error of the rows held out.
+    random_state : int or None, default=0
+        Draws the folds.
+
+    Returns
+    -------
+    bool
+    """
+    if rule == "ece":
+        return _ece_improves(column, positive, random_state)
+    return _brier_improves(column, positive, random_state) or (
+        rule != "brier" and _promises_another_auc(column, positive)
+    )
+
+
+def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
+    """Return whether out-of-fold curves have the better Brier score, by a one-sided paired test."""
+    fold = np.random.default_rng(random_state).permutation(positive.size) % N_FOLDS
+    p = np.empty(positive.size)
+    for k in range(N_FOLDS):
+        held_out = fold == k
+        p[held_out] = _chances(column, positive, (~held_out).astype(np.float64))[held_out]
+    gain = (column.scores - positive) ** 2 - (p - positive) ** 2
+    return bool(gain.mean() > ONE_SIDED_95 * gain.std() / np.sqrt(gain.size))
+
+
+def _promises_another_auc(column: RankedColumn, positive: FloatArray) -> bool:
+    """Return whether the soft AUC of the scores is far from the AUC of the labels, for what the labels vary."""
+    p = column.scores[:, None]
+    promised = soft_roc_auc(Rows([column], p))
+    realised = soft_roc_auc(Rows([column], positive[:, None])).value
+    return bool(abs(promised.expected - realised) > TWO_SIDED_97 * np.sqrt(label_variance(p, promised.influence)))
+
+
+def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
+    """Return whether curves lower the calibration error in every split."""
+    splits = StratifiedShuffleSplit(ECE_FOLDS, test_size=1 / ECE_FOLDS, random_state=random_state)
+    for train, test in splits.split(column.scores[:, None], positive):
+        p = _chances(column, positive, np.bincount(train, minlength=positive.size).astype(np.float64))
+        if calibration_error(positive[test], p[test]) >= calibration_error(positive[test], column.scores[test]):
+            return False
+    return True
+
+
+def _chances(column: RankedColumn, positive: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return what a curve fitted with these weights says of every row."""
+    curve = fit_curve(column, positive, weights)
+    return column.to_rows(curve.at(column, curve.locate(column)))
+
+
+def calibration_error(positive: NDArray[np.float64], p: FloatArray, n_bins: int = ECE_BINS) -> float:
+    """Return the expected calibration error: mean |sum y - sum p| of bins of as many rows each, by rising p.
+
+    The last bin takes the rows that are left over.
+    """
+    order = np.argsort(p, kind="stable")
+    n_bins = min(n_bins, p.size)
+    starts = np.arange(n_bins) * (p.size // n_bins)
+    return float(np.abs(np.add.reduceat((positive - p)[order], starts)).sum() / p.size)

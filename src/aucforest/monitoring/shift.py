@@ -1,0 +1,117 @@
+"""How far new rows are from the reference: a warning that estimates may be off, not a verdict."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+from aucforest.estimators import AUCForestClassifier
+from aucforest.metrics import roc_auc_score
+from aucforest.monitoring._ranked import FloatArray, IntArray
+
+N_BINS = 10
+N_FOLDS = 5
+MOST_ROWS = 5_000  # of either sample, for the domain classifier
+LEAST_CHANCE = 0.01  # so that no density ratio is 0 or infinite
+
+
+class ShiftReport(NamedTuple):
+    """What is known, without labels, about the change of a chunk.
+
+    Attributes
+    ----------
+    psi : float
+        Population stability index of the scores over ten reference quantile bins; of several columns the greatest.
+        Above 0.2 is usually called a big change.
+    outside : float
+        Share of rows with a score outside the range of the reference.
+    domain_auc : float
+        AUC of a forest that tells new rows from reference rows by their features, out of fold; NaN without features.
+    domain_auc_error : float
+        Standard error of that AUC when nothing has changed, sqrt((n0 + n1 + 1) / (12 n0 n1)).
+    effective_sample_size : float
+        (sum w)^2 / sum w^2 over the number of reference rows, w their density ratios; 1 when nothing has changed.
+    """
+
+    psi: float
+    outside: float
+    domain_auc: float = float("nan")
+    domain_auc_error: float = float("nan")
+    effective_sample_size: float = float("nan")
+
+
+class ScoreRange:
+    """The reference scores, as far as the shift report needs them."""
+
+    def __init__(self, scores: FloatArray) -> None:
+        self._low, self._high = scores.min(axis=0), scores.max(axis=0)
+        quantiles = np.arange(1, N_BINS) / N_BINS
+        self._edges = [np.unique(np.quantile(column, quantiles, method="lower")) for column in scores.T]
+        self._shares = [_bin_shares(column, edges) for column, edges in zip(scores.T, self._edges)]
+
+    def stability_index(self, scores: FloatArray) -> float:
+        """Return the greatest population stability index of the columns."""
+        return max(
+            float(((new - old) * np.log(new / old)).sum())
+            for old, new in zip(self._shares, map(_bin_shares, scores.T, self._edges))
+        )
+
+    def outside(self, scores: FloatArray) -> float:
+        """Return the share of rows with a score that the reference never reached."""
+        return float(((scores < self._low) | (scores > self._high)).any(axis=1).mean())
+
+
+def _bin_shares(column: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return the share of rows of each bin; half a row more in each, so that none is empty."""
+    counts = np.bincount(np.searchsorted(edges, column, side="left"), minlength=edges.size + 1) + 0.5
+    return counts / counts.sum()
+
+
+class DomainFit(NamedTuple):
+    """A forest's verdict which rows are new.
+
+    Attributes
+    ----------
+    auc, auc_error : float
+        See ShiftReport.
+    reference_rows : ndarray of shape (n,)
+        The reference rows that took part.
+    ratios : ndarray of shape (n,)
+        Their density ratios, new over reference, with mean 1.
+    """
+
+    auc: float
+    auc_error: float
+    reference_rows: IntArray
+    ratios: FloatArray
+
+    @property
+    def effective_sample_size(self) -> float:
+        """(sum w)^2 / sum w^2 as a share of the rows."""
+        return float(self.ratios.sum() ** 2 / (self.ratios @ self.ratios) / self.ratios.size)
+
+
+def tell_apart(
+    reference: FloatArray, new: FloatArray, random: np.random.Generator, *, all_reference: bool = False
+) -> DomainFit:
+    """Fit forests that tell new rows from reference rows, out of fold, on at most MOST_ROWS rows of either."""
+    kept = np.arange(len(reference)) if all_reference else _sample(len(reference), random)
+    new = new[_sample(len(new), random)]
+    is_new = np.repeat([False, True], [len(kept), len(new)])
+    seed = int(random.integers(2**31))
+    forest = AUCForestClassifier(50, criterion="gini", min_samples_leaf=10, random_state=seed)
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
+    chance = cross_val_predict(forest, np.vstack([reference[kept], new]), is_new, cv=folds, method="predict_proba")[
+        :, 1
+    ]
+    of_reference = np.clip(chance[: len(kept)], LEAST_CHANCE, 1.0 - LEAST_CHANCE)
+    ratios = of_reference / (1.0 - of_reference)
+    error = np.sqrt((is_new.size + 1) / (12 * len(kept) * len(new)))
+    return DomainFit(float(roc_auc_score(is_new, chance)), float(error), kept, ratios / ratios.mean())
+
+
+def _sample(n_rows: int, random: np.random.Generator) -> IntArray:
+    """Return at most MOST_ROWS row numbers."""
+    if n_rows <= MOST_ROWS:
+        return np.arange(n_rows)
+    return np.sort(random.choice(n_rows, MOST_ROWS, replace=False))

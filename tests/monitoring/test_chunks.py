@@ -1,0 +1,102 @@
+"""Chunks against the recorded ones of the peer, and where it is not followed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.monitoring import Chunks
+from tests.monitoring.golden import load
+
+CASES = [case for case in load("cbpe_unit")["chunkers"] if isinstance(case["chunks"], list)]
+SIZES = [case for case in CASES if case["kind"] == "size"]
+PERIODS = [case for case in CASES if case["kind"] == "period"]
+TIMES = np.datetime64("2023-01-30") + 2 * np.arange(25)
+
+
+@pytest.mark.parametrize("case", SIZES, ids=lambda case: case["incomplete"])
+def test_sizes(case):
+    chunks = Chunks.by_size(case["size"], incomplete=case["incomplete"]).split(case["n"])
+    assert [(c.key, c.start, c.end) for c in chunks] == [(c["key"], c["start"], c["end"]) for c in case["chunks"]]
+    assert [c.rows.stop - c.rows.start for c in chunks] == [c["n"] for c in case["chunks"]]
+    assert [c.is_full for c in chunks] == [c["n"] >= case["size"] for c in case["chunks"]]
+
+
+@pytest.mark.parametrize("case", PERIODS, ids=lambda case: f"{case['period']}, {case['n']} rows")
+def test_periods(case):
+    times = TIMES if case["n"] == 25 else np.concatenate([TIMES[:5], TIMES[20:]])
+    chunks = Chunks.by_period(times, case["period"]).split(len(times))
+    assert [c.key for c in chunks] == [c["key"] for c in case["chunks"]]
+    assert [(c.start, c.end) for c in chunks] == [(c["start_date"][:10], c["end_date"][:10]) for c in case["chunks"]]
+    for chunk, recorded in zip(chunks, case["chunks"]):
+        assert chunk.rows.tolist() == list(range(recorded["start"], recorded["end"] + 1))
+
+
+def test_all_recorded_kinds_are_there():
+    assert {case["incomplete"] for case in SIZES} == {"keep", "append", "drop"}
+    assert {case["period"] for case in PERIODS} == {"M", "W", "Q", "Y"}
+
+
+def test_days_and_hours():
+    times = ["2023-01-30T23:59:59", "2023-01-31T00:00:00", "2023-01-31T00:59:00"]
+    assert [c.key for c in Chunks.by_period(times, "D").split(3)] == ["2023-01-30", "2023-01-31"]
+    hours = Chunks.by_period(times, "h").split(3)
+    assert [(c.key, c.start, c.end) for c in hours] == [(h, h, h) for h in ("2023-01-30T23", "2023-01-31T00")]
+
+
+@given(st.integers(1, 40), st.integers(0, 200))
+def test_numbers(number, more):
+    n_rows = number + more
+    chunks = Chunks.by_number(number).split(n_rows)
+    sizes = [chunk.rows.stop - chunk.rows.start for chunk in chunks]
+    assert len(chunks) == number
+    assert max(sizes) - min(sizes) <= 1
+    assert all(chunk.is_full for chunk in chunks)
+    assert np.concatenate([np.arange(n_rows)[chunk.rows] for chunk in chunks]).tolist() == list(range(n_rows))
+
+
+@given(st.permutations(range(25)))
+def test_rows_of_a_period_may_be_anywhere(order):
+    times = TIMES[order]
+    for chunk in Chunks.by_period(times, "W").split(25):
+        inside = (times >= np.datetime64(chunk.start)) & (times <= np.datetime64(chunk.end))
+        assert chunk.rows.tolist() == np.flatnonzero(inside).tolist()
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pd.to_datetime], ids=["list", "array", "series", "dates"])
+def test_timestamps_of_any_kind(make):
+    times = ["2023-01-30", "2023-02-05 12:00", "2023-02-06"]
+    times = pd.to_datetime(pd.Series(times), format="mixed") if make is pd.to_datetime else make(times)
+    assert len(Chunks.by_period(times, "W").split(3)) == 2
+
+
+def test_dates_before_1970():
+    (chunk,) = Chunks.by_period(["1969-12-29"], "W").split(1)
+    assert chunk.key == "1969-12-29/1970-01-04"
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Chunks.by_size(0), "size must be at least 1, but is 0"),
+        (lambda: Chunks.by_size(5, incomplete="maybe"), "incomplete must be"),
+        (lambda: Chunks.by_number(0), "number must be at least 1, but is 0"),
+        (lambda: Chunks.by_period(["2023-01-01"], "decade"), "period must be one of h, D, W, M, Q, Y"),
+        (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates"),
+        (lambda: Chunks.by_period(["2023-01-01", "NaT"], "D"), "timestamps has 1 missing values"),
+        (lambda: Chunks.by_period([["2023-01-01"]], "D"), "one dimension"),
+        (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 rows, but y_score has 2"),
+        (lambda: Chunks.by_number(3).split(2), "2 rows cannot be cut into 3 chunks"),
+        (lambda: Chunks.by_size(3, incomplete="drop").split(2), "fewer than one chunk of 3"),
+        (lambda: Chunks.by_size(3).split(0), "no rows"),
+    ],
+)
+def test_refusals(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+def test_fewer_rows_than_a_size():
+    (chunk,) = Chunks.by_size(10, incomplete="append").split(7)
+    assert (chunk.key, chunk.is_full) == ("[0:6]", False)
