@@ -1,5 +1,7 @@
 """What the tree and the forest share: parameters, validation of data, prediction."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,6 +28,8 @@ from aucforest.tree.traverse import PackedTrees, add_probabilities, find_leaves
 
 # Rows of one task of prediction: a task takes some milliseconds.
 _TASK_ROWS = 2048
+# How the names of types begin, in numpy, pandas, polars and arrow, that would turn into numbers without a word.
+_DATES = ("date", "time", "duration", "period")
 
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "criterion": [StrOptions(set(CRITERIA))],
@@ -51,6 +55,16 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+def _refuse_dates(X: Any) -> None:
+    """Raise ValueError if a column holds dates, times or durations."""
+    names = getattr(X, "columns", None)
+    dtypes = [getattr(X, "dtype", None)] if names is None else list(X.dtypes)
+    for j, dtype in enumerate(dtypes):
+        if str(dtype).lower().startswith(_DATES):
+            where = "its dtype" if names is None else f"column {names[j]!r}"
+            raise ValueError(f"X: {where} is not numeric but {dtype}; encode dates and times as numbers")
+
+
 def _non_numeric_column(X: Any) -> str | None:
     """Return a description of the first column that has no number in some row, if there is one."""
     names = getattr(X, "columns", None)
@@ -63,6 +77,18 @@ def _non_numeric_column(X: Any) -> str | None:
         except (TypeError, ValueError):
             return f"column {j if names is None else repr(names[j])}"
     return None
+
+
+def _code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+    """Return the sorted classes and the number of each row's class."""
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise TypeError("y has labels without an order, such as numbers beside strings, or a missing one") from error
+    if len(classes) > MAX_CLASSES:
+        raise ValueError(f"y has {len(classes)} classes, more than the {MAX_CLASSES} supported")
+    return classes, codes.astype(np.uint16)
 
 
 class TrainingData(NamedTuple):
@@ -107,8 +133,20 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         state.pop("_packed", None)
         return state
 
+    @contextmanager
+    def _fitting(self, keep: bool = False) -> Iterator[None]:
+        """Forget the last fit; one that fails leaves nothing half done, or all as it was with `keep`."""
+        before = dict(vars(self)) if keep else {}
+        self._forget()
+        try:
+            yield
+        except BaseException:
+            self._forget()
+            self.__dict__.update(before)
+            raise
+
     def _forget(self) -> None:
-        """Become unfitted, so that a fit that fails leaves nothing half done."""
+        """Become unfitted."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
             delattr(self, name)
         self.__dict__.pop("_packed", None)
@@ -116,41 +154,43 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     def _validate_X(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
         """Validate X, and y where it is given; a column that is not numeric is named."""
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": reset}
+        _refuse_dates(X)
         try:
             return validate_data(self, X, y, **options)
-        except ValueError as error:
-            column = _non_numeric_column(X) if "could not convert" in str(error) else None
+        except (TypeError, ValueError) as error:
+            if "Complex data" in str(error):
+                raise ValueError("Complex data not supported: X and y must be real") from None
+            # What float() says of strings and of other objects.
+            is_object = "could not convert" in str(error) or "float() argument" in str(error)
+            column = _non_numeric_column(X) if is_object else None
             if column is None:
                 raise
-            raise ValueError(
-                f"X: {column} is not numeric; categorical columns are not supported, encode them as numbers"
+            raise type(error)(
+                f"X: {column} is not numeric ({error}); categorical columns are not supported, encode them as numbers"
             ) from error
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> "TrainingData":
         """Validate the arguments of `fit`, set classes_ and bin the rows of positive weight."""
         X, y = self._validate_X(X, reset=True, y=y)
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) > MAX_CLASSES:
-            raise ValueError(f"y has {len(classes)} classes, more than the {MAX_CLASSES} supported")
+        classes, labels = _code_classes(y)
         kept = None
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
                 raise ValueError("sample_weight is zero for all rows")
             kept = None if np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
-        labels: NDArray[np.uint16] = codes.astype(np.uint16)
-        present = labels if kept is None else labels[kept]
-        if np.all(present == present[0]):
-            raise ValueError(f"y has only one class, {classes[present[0]]!r}; a classifier needs at least 2 classes")
-        self.classes_ = classes
-        factors = class_weight_factors(self.class_weight, y)
         rows: Any = slice(None) if kept is None else kept
+        present = labels[rows]
+        if np.all(present == present[0]):
+            label = classes.tolist()[present[0]]
+            raise ValueError(f"y has only one class, {label!r}; a classifier needs at least 2 classes")
+        self.classes_ = classes
+        factors = class_weight_factors(self.class_weight, y[rows])
         training = make_training_set(
             X[rows],
-            labels[rows],
+            present,
             None if sample_weight is None else sample_weight[rows],
-            None if factors is None else factors[rows],
+            factors,
             len(classes),
             self.max_bins,
             getattr(self, "n_jobs", 1),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from tqdm import tqdm
@@ -23,6 +24,7 @@ _NO_LIMIT = 2**31 - 1
 # Sums of fixed-point weights stay below this, products of two class totals of integer weights below its square.
 _WEIGHT_BITS = 61
 _EXACT_WEIGHT = 2**31
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 # Enough batches that no thread waits long for the last, few enough that buffers are worth making.
 _BATCHES_PER_JOB = 8
 
@@ -63,11 +65,11 @@ class GrowthParams:
         return cls(
             criterion=CRITERIA[estimator.criterion],
             max_features=resolve_max_features(estimator.max_features, n_features),
-            max_depth=_NO_LIMIT if estimator.max_depth is None else min(estimator.max_depth, _NO_LIMIT),
+            max_depth=_NO_LIMIT if estimator.max_depth is None else min(int(estimator.max_depth), _NO_LIMIT),
             min_samples_split=int(split) if isinstance(split, Integral) else max(2, int(np.ceil(split * n_rows))),
             min_samples_leaf=int(leaf) if isinstance(leaf, Integral) else int(np.ceil(leaf * n_rows)),
             min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
-            min_gain=estimator.min_gain,
+            min_gain=float(estimator.min_gain),
             n_draws=n_draws,
             balance_draws=estimator.class_weight == "balanced_subsample",
         )
@@ -115,8 +117,21 @@ def make_training_set(
     binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run_in_threads(n_jobs))
     weights = sample_weight
     if class_factors is not None:
-        weights = class_factors if sample_weight is None else sample_weight * class_factors
+        with np.errstate(over="ignore"):
+            weights = class_factors if sample_weight is None else sample_weight * class_factors
+    if weights is not None:
+        _check_range(weights)
     return TrainingSet(binned, labels, weights, n_classes)
+
+
+def _check_range(weights: NDArray[np.float64]) -> None:
+    """Refuse weights whose sums and products could leave the range of float64."""
+    outside = (weights < _LEAST_WEIGHT) | (weights > _MOST_WEIGHT)
+    if np.any(outside):
+        raise ValueError(
+            f"sample_weight times class_weight must be 0, or from {_LEAST_WEIGHT} to {_MOST_WEIGHT}, but is"
+            f" {weights[np.argmax(outside)]} for a row"
+        )
 
 
 def _fixed_point(weights: NDArray[np.float64], n_draws: int) -> tuple[NDArray[np.int64], float]:
@@ -210,7 +225,10 @@ def grow_trees(
     batches = [keys[i : i + size] for i in range(0, len(keys), size)]
     trees: list[Tree] = []
     with tqdm(total=len(keys), desc="trees", disable=not verbose) as progress:
-        run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        backend, _ = get_active_backend(prefer="threads")
+        return_as = "generator" if backend.supports_return_generator else "list"
+        # Copy on write: in processes read-only arrays would be another type, for which all is compiled again.
+        run = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as, mmap_mode="c")
         for batch in run(delayed(_grow_batch)(training, params, some) for some in batches):
             trees += batch
             progress.update(len(batch))
@@ -222,4 +240,10 @@ def class_weight_factors(class_weight: Any, y: NDArray[Any]) -> NDArray[np.float
     if class_weight is None or class_weight == "balanced_subsample":
         return None
     factors: NDArray[np.float64] = compute_sample_weight(class_weight, y)
+    bad = ~(np.isfinite(factors) & (factors > 0))
+    if np.any(bad):
+        row = np.argmax(bad)
+        raise ValueError(
+            f"class_weight of class {y.tolist()[row]!r} must be positive and finite, but is {factors[row]}"
+        )
     return factors

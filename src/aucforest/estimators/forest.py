@@ -54,7 +54,7 @@ class AUCForestClassifier(TreeBasedClassifier):
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; None searches all distinct values.
     warm_start : bool, default=False
-        Whether `fit` keeps the trees there are and adds the missing ones.
+        Whether `fit` keeps the trees there are and adds the missing ones; the data should be the same.
     n_jobs : int or None, default=None
         Threads of `fit` and prediction; None is 1 unless a joblib ``parallel_config`` says otherwise, -1 all
         processors. Results are the same, to the last bit, for every value and backend.
@@ -80,7 +80,7 @@ class AUCForestClassifier(TreeBasedClassifier):
     oob_score_ : float
         ROC AUC of the out-of-bag probabilities, Hand and Till's for more than two classes; with ``oob_score=True``.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        Probabilities from the trees that did not draw a row; NaN where all did.
+        Probabilities from the trees that did not draw a row; NaN where all did, and for rows of weight 0.
 
     See Also
     --------
@@ -175,22 +175,17 @@ class AUCForestClassifier(TreeBasedClassifier):
         Raises
         ------
         ValueError
-            For data that do not fit together, a single class, or a parameter out of range.
+            For data that do not fit together, a single class, or a parameter out of range. A fit that fails or is
+            interrupted leaves the forest unfitted; with ``warm_start=True`` it leaves all as it was.
         """
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score=True needs bootstrap=True: without draws no row is out of bag")
         if self.max_samples is not None and not self.bootstrap:
             raise ValueError(f"max_samples={self.max_samples} needs bootstrap=True")
-        before = dict(vars(self)) if self.warm_start else {}
         seed, trees = self._seed_and_trees()
-        self._forget()
-        try:
-            self._grow(X, y, sample_weight, seed, trees)
-        except BaseException:
-            # Nothing half fitted stays behind, and a warm start loses no tree.
-            self._forget()
-            self.__dict__.update(before)
-            raise
+        classes = self.classes_ if trees else None
+        with self._fitting(keep=self.warm_start):
+            self._grow(X, y, sample_weight, seed, trees, classes)
         return self
 
     def _seed_and_trees(self) -> tuple[int, list[Tree]]:
@@ -206,26 +201,29 @@ class AUCForestClassifier(TreeBasedClassifier):
             warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
         return self._seed, self.trees_
 
-    def _grow(self, X: Any, y: Any, sample_weight: Any, seed: int, trees: list[Tree]) -> None:
-        """Add the missing trees and score out of bag."""
+    def _grow(self, X: Any, y: Any, sample_weight: Any, seed: int, trees: list[Tree], classes: Any) -> None:
+        """Add the missing trees to those there are, which know these classes, and score out of bag."""
         data = self._prepare(X, y, sample_weight)
-        self._check_trees(trees, data.n_features)
+        self._check_trees(trees, classes, data.n_features)
         n_draws = self._n_draws(data.n_rows)
         params = GrowthParams.resolve(self, data.n_rows, data.n_features, n_draws)
         keys = tree_keys(seed, range(self.n_estimators))
         trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
         self._seed, self.trees_ = seed, trees
+        self._pack()
         if self.oob_score and n_draws is not None:
             self._set_oob(data, keys, n_draws)
 
-    def _check_trees(self, trees: list[Tree], n_features: int) -> None:
+    def _check_trees(self, trees: list[Tree], classes: Any, n_features: int) -> None:
         """Refuse to add trees to others that cannot stand beside them."""
-        if not trees:
-            return
-        if trees[0].n_features != n_features or trees[0].n_classes != len(self.classes_):
+        if trees and trees[0].n_features != n_features:
             raise ValueError(
-                f"warm_start: X has {n_features} features and y {len(self.classes_)} classes, but the trees there are"
-                f" know {trees[0].n_features} and {trees[0].n_classes}"
+                f"warm_start: X has {n_features} features, but the trees there are know {trees[0].n_features}"
+            )
+        if trees and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"warm_start: y has the classes {self.classes_.tolist()}, but the trees there are know"
+                f" {classes.tolist()}"
             )
 
     def _n_draws(self, n_rows: int) -> int | None:
@@ -282,7 +280,9 @@ class AUCForestClassifier(TreeBasedClassifier):
             )
         labels, weight = data.labels[scored], None if data.sample_weight is None else data.sample_weight[scored]
         self.oob_decision_function_ = proba
-        if len(self.classes_) == 2:
+        if not np.any(scored):
+            self.oob_score_ = np.nan
+        elif len(self.classes_) == 2:
             self.oob_score_ = float(roc_auc_score(labels, proba[scored, 1], sample_weight=weight))
         else:
             numbers = np.arange(len(self.classes_))

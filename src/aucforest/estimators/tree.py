@@ -137,13 +137,15 @@ class AUCTreeClassifier(TreeBasedClassifier):
         Raises
         ------
         ValueError
-            For data that do not fit together, a single class, or a parameter out of range.
+            For data that do not fit together, a single class, or a parameter out of range. A fit that fails or is
+            interrupted leaves the tree unfitted.
         """
-        self._forget()
-        data = self._prepare(X, y, sample_weight)
-        params = GrowthParams.resolve(self, data.n_rows, data.n_features, n_draws=None)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        self.trees_ = grow_trees(data.training, params, tree_keys(seed, [0]))
+        with self._fitting():
+            data = self._prepare(X, y, sample_weight)
+            params = GrowthParams.resolve(self, data.n_rows, data.n_features, n_draws=None)
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
+            self.trees_ = grow_trees(data.training, params, tree_keys(seed, [0]))
+            self._pack()
         return self
 
     @property
