@@ -214,8 +214,8 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
 
         def walk(start: int) -> None:
             block = np.ascontiguousarray(X[start : start + _TASK_ROWS], dtype=np.float64)
-            active = np.empty(len(block), dtype=np.uint32)
-            kernel(*arrays, block, active, np.empty_like(active), output[start : start + _TASK_ROWS])
+            active, leaves = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
+            kernel(*arrays, block, active, leaves, output[start : start + _TASK_ROWS])
 
         for _ in run_in_threads(getattr(self, "n_jobs", 1))(walk, range(0, len(X), _TASK_ROWS)):
             pass
@@ -237,7 +237,8 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         X = self._validate_X(X, reset=False)
         packed = self._pack()
         total = np.zeros((len(X), len(self.classes_)))
-        self._walk_blocks(X, total, add_probabilities, (packed.nodes, packed.first, packed.values))
+        arrays = (packed.nodes, packed.first, packed.values, packed.first_leaf)
+        self._walk_blocks(X, total, add_probabilities, arrays)
         total /= len(self.trees_)
         return total
 
@@ -276,7 +277,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         X = self._validate_X(X, reset=False)
         packed = self._pack()
         leaves = np.empty((len(X), len(self.trees_)), dtype=np.int64)
-        self._walk_blocks(X, leaves, find_leaves, (packed.nodes, packed.first))
+        self._walk_blocks(X, leaves, find_leaves, (packed.nodes, packed.first, packed.names, packed.first_leaf))
         return leaves
 
 

@@ -250,14 +250,13 @@ class AUCForestClassifier(TreeBasedClassifier):
             # A block of rows is drawn anew for every tree: cheaper than to remember all draws.
             rows = kept[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
             values = np.ascontiguousarray(data.X[rows], dtype=np.float64)
-            active, counts = np.empty(len(rows), dtype=np.uint32), np.empty(len(rows), dtype=np.uint16)
-            place, seen = np.empty_like(active), np.zeros(len(rows), dtype=np.int64)
-            block_total = np.zeros((len(rows), len(self.classes_)))
+            counts = np.empty((len(keys), len(rows)), dtype=np.uint16)
             for tree, key in enumerate(keys):
-                draw_blocks(np.uint64(key), draws[tree][block : block + 1], block, counts)
-                part = slice(packed.first[tree], packed.first[tree + 1])
-                nodes, leaf_values = packed.nodes[part], packed.values[part]
-                add_out_of_bag(nodes, leaf_values, values, counts, active, place, block_total, seen)
+                draw_blocks(np.uint64(key), draws[tree][block : block + 1], block, counts[tree])
+            active, leaves = np.empty(len(rows), dtype=np.uint64), np.empty(len(rows), dtype=np.uint32)
+            block_total, seen = np.zeros((len(rows), len(self.classes_))), np.zeros(len(rows), dtype=np.int64)
+            trees = (packed.nodes, packed.first, packed.values, packed.first_leaf)
+            add_out_of_bag(*trees, values, counts, active, leaves, block_total, seen)
             total[rows], n_trees[rows] = block_total, seen
 
         for _ in run_in_threads(self.n_jobs)(add_block, range(len(draws[0]))):

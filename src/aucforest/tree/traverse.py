@@ -7,130 +7,241 @@ row before, so the processor overlaps their memory reads; rows that have reached
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.structure import Tree
+from aucforest.tree.structure import LEAF, Tree
 
-# Rows that walk together: their values stay in the nearest cache.
-BLOCK_ROWS = 256
+# Rows that walk together: their values and the hot part of a tree stay in the nearest caches.
+BLOCK_ROWS = 512
 
 _LEAF = np.uint32(0xFFFFFFFF)
 _MISSING_LEFT = np.uint32(0x80000000)
 
-# 16 bytes, a quarter of a cache line; the top bit of `feature` says where missing values go.
+# 16 bytes, a quarter of a cache line; the top bit of `feature` says where missing values go. A leaf has its number
+# among the leaves of the tree in place of a child.
 _NODE = np.dtype([("threshold", np.float64), ("left_child", np.uint32), ("feature", np.uint32)], align=True)
+
+# A row on its way: row number (32 bits), node (32 bits).
+_NODE_BITS = np.uint64(32)
+_NODE_MASK = np.uint64(0xFFFFFFFF)
 
 
 class PackedTrees:
-    """The nodes of some trees in one array, laid out for walking.
+    """The nodes of some trees in one array, laid out for walking: nodes that many rows pass stand close together.
 
     Parameters
     ----------
     trees : sequence of Tree
         Valid trees of the same numbers of features and classes.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_all_nodes,), packed nodes
+    first : ndarray of shape (n_trees + 1,), int64
+        Where the nodes of each tree begin.
+    values : ndarray of shape (n_all_leaves, n_classes), float64
+        Class frequencies of the leaves.
+    names : ndarray of shape (n_all_leaves,), int64
+        Their numbers in `Tree`.
+    first_leaf : ndarray of shape (n_trees + 1,), int64
+        Where the leaves of each tree begin.
     """
 
     def __init__(self, trees: Sequence[Tree]) -> None:
-        sizes = [tree.n_nodes for tree in trees]
-        self.first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        self.first = _starts([tree.n_nodes for tree in trees])
+        self.first_leaf = _starts([tree.n_leaves for tree in trees])
         self.nodes = np.empty(self.first[-1], dtype=_NODE)
-        self.values = np.concatenate([tree.value for tree in trees])
-        for tree, start in zip(trees, self.first[:-1], strict=True):
-            nodes = self.nodes[start : start + tree.n_nodes]
-            nodes["threshold"] = tree.threshold
-            nodes["left_child"] = np.where(tree.is_leaf, 0, tree.left_child)
-            feature = tree.feature.astype(np.uint32) | np.where(tree.missing_left, _MISSING_LEFT, np.uint32(0))
-            nodes["feature"] = np.where(tree.is_leaf, _LEAF, feature)
+        self.values = np.empty((self.first_leaf[-1], trees[0].n_classes))
+        self.names = np.empty(self.first_leaf[-1], dtype=np.int64)
+        place = np.empty(max(tree.n_nodes for tree in trees), dtype=np.int64)
+        heat = np.empty(64, dtype=np.int64)
+        for i, tree in enumerate(trees):
+            nodes = self.nodes[self.first[i] : self.first[i + 1]]
+            leaves = slice(self.first_leaf[i], self.first_leaf[i + 1])
+            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.n_samples, tree.value)
+            _pack_tree(*parts, heat, place, nodes, self.values[leaves], self.names[leaves])
+
+
+def _starts(sizes: list[int]) -> NDArray[np.int64]:
+    """Return where pieces of these sizes begin, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
 @bare_device
-def _walk(nodes, X, active, place):  # type: ignore[no-untyped-def]
-    """Take the active rows of X to their leaves; the list of them is used up, place[row] is the leaf."""
-    for i in range(len(active)):
-        place[active[i]] = 0
+def _bit_length(number):  # type: ignore[no-untyped-def]
+    """Return the number of bits of a positive integer."""
+    n_bits = 0
+    while number > 0:
+        number >>= 1
+        n_bits += 1
+    return n_bits
+
+
+@bare_kernel
+def _pack_tree(  # type: ignore[no-untyped-def]
+    feature, threshold, missing_left, left_child, n_samples, value, heat, place, nodes, leaf_values, leaf_names
+):
+    """Lay out one tree: the root, then pairs of children by falling powers of two of their parents' rows."""
+    heat[:] = 0
+    for i in range(len(nodes)):
+        if feature[i] != LEAF:
+            heat[_bit_length(n_samples[i])] += 1
+    start = 0
+    for n_bits in range(len(heat) - 1, -1, -1):
+        n_pairs = heat[n_bits]
+        heat[n_bits] = start
+        start += n_pairs
+    place[0] = 0
+    for i in range(len(nodes)):
+        if feature[i] != LEAF:
+            n_bits = _bit_length(n_samples[i])
+            place[left_child[i]] = 1 + 2 * heat[n_bits]
+            place[left_child[i] + 1] = 2 + 2 * heat[n_bits]
+            heat[n_bits] += 1
+    for i in range(len(nodes)):
+        node = nodes[place[i]]
+        node.threshold = threshold[i]
+        if feature[i] == LEAF:
+            node.feature = _LEAF
+            node.left_child = np.uint32(i)
+        else:
+            node.feature = np.uint32(feature[i]) | (_MISSING_LEFT if missing_left[i] else np.uint32(0))
+            node.left_child = np.uint32(place[left_child[i]])
+    n_leaves = 0
+    for i in range(len(nodes)):
+        if nodes[i].feature == _LEAF:
+            name = np.int64(nodes[i].left_child)
+            leaf_names[n_leaves] = name
+            for k in range(value.shape[1]):
+                leaf_values[n_leaves, k] = value[name, k]
+            nodes[i].left_child = np.uint32(n_leaves)
+            n_leaves += 1
+
+
+@bare_device
+def _any_missing(X):  # type: ignore[no-untyped-def]
+    """Say whether a value is missing."""
+    n_missing = 0
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            n_missing += X[i, f] != X[i, f]
+    return n_missing > 0
+
+
+@bare_device
+def _descend(nodes, X, any_missing, active, leaves):  # type: ignore[no-untyped-def]
+    """Take the active rows, at the root and not in a leaf, to their leaves."""
     n_active = np.uint64(len(active))
     while n_active > np.uint64(0):
         n_left = np.uint64(0)
         for i in range(n_active):
-            row = active[i]
-            node = nodes[place[row]]
-            feature = node.feature
-            if feature == _LEAF:
-                continue
-            value = X[row, np.uint64(feature & ~_MISSING_LEFT)]
-            goes_right = np.uint32(not (value <= node.threshold))
-            if value != value and feature >= _MISSING_LEFT:
-                goes_right = np.uint32(0)
-            place[row] = node.left_child + goes_right
-            active[n_left] = row
-            n_left += np.uint64(1)
+            row = active[i] >> _NODE_BITS
+            node = nodes[active[i] & _NODE_MASK]
+            value = X[row, np.uint64(node.feature & ~_MISSING_LEFT)]
+            goes_right = np.uint64(value > node.threshold)
+            if any_missing and value != value and node.feature < _MISSING_LEFT:
+                goes_right = np.uint64(1)
+            place = np.uint64(node.left_child) + goes_right
+            # Written at every step, right when the child is a leaf: cheaper than a branch that cannot be predicted.
+            child = nodes[place]
+            leaves[row] = child.left_child
+            active[n_left] = (row << _NODE_BITS) | place
+            n_left += np.uint64(child.feature != _LEAF)
         n_active = n_left
 
 
 @bare_device
-def _activate_all(active):  # type: ignore[no-untyped-def]
-    """List all rows."""
-    for i in range(np.uint32(len(active))):
-        active[i] = i
+def _walk(nodes, X, any_missing, active, leaves):  # type: ignore[no-untyped-def]
+    """Take the rows listed in `active` to their leaves; the list is used up, leaves[row] is the leaf's number."""
+    for i in range(np.uint64(len(active))):
+        leaves[active[i]] = 0
+        active[i] <<= _NODE_BITS
+    if nodes[0].feature == _LEAF:
+        return
+    # The constants make two loops of one; the one without the check is much faster.
+    if any_missing:
+        _descend(nodes, X, True, active, leaves)
+    else:
+        _descend(nodes, X, False, active, leaves)
+
+
+@bare_device
+def _add_leaf(values, leaf, total):  # type: ignore[no-untyped-def]
+    """Add the class frequencies of a leaf to those of a row."""
+    if len(total) == 2:
+        total[0] += values[leaf, 0]
+        total[1] += values[leaf, 1]
+    else:
+        for k in range(np.uint64(len(total))):
+            total[k] += values[leaf, k]
 
 
 @bare_kernel
-def add_probabilities(nodes, first, values, X, active, place, total):  # type: ignore[no-untyped-def]
-    """Add the leaf frequencies of all trees, in order, for a block of rows.
+def add_probabilities(nodes, first, values, first_leaf, X, active, leaves, total):  # type: ignore[no-untyped-def]
+    """Add the leaf frequencies of all trees, in order.
 
     Parameters
     ----------
-    nodes, first, values
+    nodes, first, values, first_leaf
         Of `PackedTrees`.
     X : ndarray of shape (n_rows, n_features), float64, C order
-    active, place : ndarray of shape (n_rows,), uint32
+    active : ndarray of shape (n_rows,), uint64
+    leaves : ndarray of shape (n_rows,), uint32
         Scratch.
     total : ndarray of shape (n_rows, n_classes), float64
         Output, added to.
     """
-    n_rows, n_classes = total.shape
-    for tree in range(len(first) - 1):
-        _activate_all(active)
-        _walk(nodes[first[tree] : first[tree + 1]], X, active, place)
-        for i in range(n_rows):
-            leaf = first[tree] + place[i]
-            for k in range(n_classes):
-                total[i, k] += values[leaf, k]
+    for start in range(0, len(X), BLOCK_ROWS):
+        block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
+        n_rows = np.uint64(len(block))
+        any_missing = _any_missing(block)
+        for tree in range(len(first) - 1):
+            for i in range(n_rows):
+                active[i] = i
+            _walk(nodes[first[tree] : first[tree + 1]], block, any_missing, active[:n_rows], leaves)
+            leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
+            for i in range(n_rows):
+                _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
 
 
 @bare_kernel
-def add_out_of_bag(nodes, values, X, counts, active, place, total, n_trees):  # type: ignore[no-untyped-def]
-    """Add the leaf frequencies of one tree for the rows of a block that it did not draw, and count those rows.
+def add_out_of_bag(nodes, first, values, first_leaf, X, counts, active, leaves, total, n_trees):  # type: ignore[no-untyped-def]
+    """Add the leaf frequencies of all trees, in order, for the rows that a tree did not draw, and count the trees.
 
     Parameters
     ----------
-    nodes, values
-        The part of `PackedTrees` for this tree.
-    X : ndarray of shape (n_rows, n_features), float64, C order
-    counts : ndarray of shape (n_rows,), uint16
-        How often the tree drew each row.
-    active, place : ndarray of shape (n_rows,), uint32
-        Scratch.
-    total : ndarray of shape (n_rows, n_classes), float64
+    nodes, first, values, first_leaf, X, active, leaves, total
+        As in `add_probabilities`.
+    counts : ndarray of shape (n_all_trees, n_rows), uint16
+        How often each tree drew each row.
     n_trees : ndarray of shape (n_rows,), int64
+        Output, added to.
     """
-    n_active = np.uint64(0)
-    for i in range(len(counts)):
-        active[n_active] = i
-        n_active += np.uint64(counts[i] == 0)
-    _walk(nodes, X, active[:n_active], place)
-    for i in range(len(counts)):
-        if counts[i] == 0:
-            n_trees[i] += 1
-            for k in range(total.shape[1]):
-                total[i, k] += values[place[i], k]
+    for start in range(0, len(X), BLOCK_ROWS):
+        block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
+        any_missing = _any_missing(block)
+        for tree in range(len(first) - 1):
+            drawn = counts[tree, start : start + BLOCK_ROWS]
+            n_active = np.uint64(0)
+            for i in range(np.uint64(len(block))):
+                active[n_active] = i
+                n_active += np.uint64(drawn[i] == 0)
+            _walk(nodes[first[tree] : first[tree + 1]], block, any_missing, active[:n_active], leaves)
+            leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
+            for i in range(np.uint64(len(block))):
+                if drawn[i] == 0:
+                    n_trees[start + i] += 1
+                    _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
 
 
 @bare_kernel
-def find_leaves(nodes, first, X, active, place, leaves):  # type: ignore[no-untyped-def]
-    """Write the leaf of every row of a block in every tree to leaves, (n_rows, n_trees), int64."""
+def find_leaves(nodes, first, names, first_leaf, X, active, leaves, found):  # type: ignore[no-untyped-def]
+    """Write the leaf of every row in every tree, by its number in `Tree`, to found, (n_rows, n_trees), int64."""
+    any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
-        _activate_all(active)
-        _walk(nodes[first[tree] : first[tree + 1]], X, active, place)
-        for i in range(len(place)):
-            leaves[i, tree] = place[i]
+        for i in range(np.uint64(len(X))):
+            active[i] = i
+        _walk(nodes[first[tree] : first[tree + 1]], X, any_missing, active, leaves)
+        for i in range(len(X)):
+            found[i, tree] = names[first_leaf[tree] + leaves[i]]
