@@ -70,7 +70,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
     near the ends, AUC does not.
 
     Missing values (NaN) are tried on both sides of every cut; where a node has seen none, they follow the heavier
-    child. Ties go to the feature drawn first, then to the lowest threshold, then to missing values on the right.
+    child. Ties go to the feature drawn first, then to missing values on the right, then to the lowest threshold.
 
     References
     ----------

@@ -1,6 +1,6 @@
 """The best cut of one node: features drawn by the node's key, one histogram and one walk a feature.
 
-Ties: the feature drawn first wins, within it the lowest cut, and at the same cut the missing rows to the right.
+Ties: the feature drawn first wins, within it a cut with the missing rows on the right, and then the lowest cut.
 """
 
 from typing import NamedTuple
@@ -119,12 +119,6 @@ def _number_present(totals, scratch):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _bounds_children(rules):  # type: ignore[no-untyped-def]
-    """Say whether a child may be too small."""
-    return rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
-
-
-@bare_device
 def _count_rows(column, elements, weights, scratch):  # type: ignore[no-untyped-def]
     """Count rows and weight by code."""
     for i in range(len(elements)):
@@ -201,6 +195,9 @@ def _search_column(column, columns, elements, feature, n_present, shift, rules, 
             first, stop = _admissible(
                 listed, code_shift, len(elements), missing_code, side == 1, n_present, rules, scratch
             )
+        if pair and side == 1:
+            # Below it there is no cut, but for missing rows alone on the left: the last cut with them on the right.
+            first = max(first, two_classes.lowest_code(listed, scratch.histogram))
         if pair:
             new_score, code = two_classes.walk(rules.criterion, listed, first, stop, score, scratch)
         else:

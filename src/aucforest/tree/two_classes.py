@@ -45,6 +45,17 @@ def take_missing(n_listed, missing_code, scratch):  # type: ignore[no-untyped-de
 
 
 @bare_device
+def lowest_code(listed, histogram):  # type: ignore[no-untyped-def]
+    """Return the first listed code that has weight; there is one."""
+    t = np.uint64(0)
+    cell = np.uint64(2) * np.uint64(listed[t])
+    while histogram[cell] + histogram[cell + np.uint64(1)] == 0:
+        t += np.uint64(1)
+        cell = np.uint64(2) * np.uint64(listed[t])
+    return np.int64(listed[t])
+
+
+@bare_device
 def sum_left(listed, code, scratch):  # type: ignore[no-untyped-def]
     """Add all up to a code to scratch.best_left and return the next code with weight, -1 if there is none."""
     histogram, best_left = scratch.histogram, scratch.best_left
@@ -59,11 +70,14 @@ def sum_left(listed, code, scratch):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _walk_auc(listed, histogram, first, stop, left, total, best):  # type: ignore[no-untyped-def]
+def _walk_auc(listed, histogram, first, stop, left, total, best, best_left):  # type: ignore[no-untyped-def]
     """Rank by |d| = |n0 * left1 - n1 * left0| = n0 * n1 * |alpha - beta|, in exact integers."""
     n0, n1 = total[0], total[1]
     d = n0 * left[1] - n1 * left[0]
-    bar, at = np.int64(best), np.int64(-1)
+    bar, at = np.int64(0), np.int64(-1)
+    if best > 0.0:
+        # As a float the best score so far may have lost its last bits.
+        bar = abs(n0 * best_left[1] - n1 * best_left[0])
     for t in range(len(listed)):
         code = listed[t]
         cell = np.uint64(2) * np.uint64(code)
@@ -79,7 +93,7 @@ def _walk_auc_in_floats(listed, histogram, first, stop, left, total, best):  # t
     """Rank by the same where the integers could overflow."""
     n0, n1 = np.float64(total[0]), np.float64(total[1])
     left0, left1 = left[0], left[1]
-    at = np.int64(-1)
+    best, at = max(best, ROUNDING * n0 * n1), np.int64(-1)
     for t in range(len(listed)):
         code = listed[t]
         cell = np.uint64(2) * np.uint64(code)
@@ -111,7 +125,8 @@ def _walk_gini(listed, histogram, first, stop, left, total, best, lefts, scores)
         left_weight = lefts[t] + scores[t]
         d = n0 * scores[t] - n1 * lefts[t]
         scores[t] = d * d / (left_weight * (weight - left_weight))
-    at = np.int64(-1)
+    # The largest score is n0 * n1, and a score is a square.
+    best, at = max(best, ROUNDING * ROUNDING * n0 * n1), np.int64(-1)
     for t in range(n_listed):
         # Where a side is empty the score is 0 / 0, and what is not a number beats nothing.
         if scores[t] > best and first <= listed[t] < stop:
@@ -144,7 +159,7 @@ def walk(criterion, listed, first, stop, best, scratch):  # type: ignore[no-unty
     """
     histogram, left, total = scratch.histogram, scratch.left, scratch.total
     if criterion == AUC and np.float64(total[0]) * np.float64(total[1]) < _EXACT_LIMIT:
-        return _walk_auc(listed, histogram, first, stop, left, total, best)
+        return _walk_auc(listed, histogram, first, stop, left, total, best, scratch.best_left)
     if criterion == AUC:
         return _walk_auc_in_floats(listed, histogram, first, stop, left, total, best)
     if criterion == GINI:
