@@ -20,6 +20,7 @@ MAX_BINS = 255
 SAMPLE_ROWS = 200_000
 _GROUP_CELLS = 4_000_000
 _BLOCK_ROWS = 16_384
+_LARGEST = float(np.finfo(np.float64).max)
 
 ParallelMap = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 
@@ -44,9 +45,11 @@ class BinnedMatrix(NamedTuple):
 def midway(low: float, high: float) -> float:
     """Return the threshold between two neighbouring values: at least `low` and never `high`.
 
-    Halves are added so that it cannot overflow; rounding or an infinite side can still push it out.
+    It never falls when a side rises: so rows go to one side by their codes and by their values, whatever codes lie
+    between. An infinite side counts as the largest finite value. Halves are added so that nothing overflows; rounding
+    can still push the middle out.
     """
-    middle = 0.5 * low + 0.5 * high
+    middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
 
 
