@@ -1,0 +1,207 @@
+"""Values to codes and back: order, edges, the size of bins, and rows that the sample left out."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.tree import binning
+from aucforest.tree.binning import bin_matrix, code_dtype, midway, sample_rows
+from tests.reference import tree as reference
+
+AWKWARD = [-np.inf, np.inf, np.nan, 0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, 1.0, np.nextafter(1.0, 2.0)]
+VALUES = st.sampled_from(AWKWARD) | st.floats(-4, 4) | st.integers(-3, 3).map(float)
+COLUMNS = st.lists(VALUES, min_size=1, max_size=60)
+
+
+def bounds_of(binned, feature: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and upper values of the codes of a feature."""
+    part = slice(*binned.values.first[feature : feature + 2])
+    return binned.values.lower[part], binned.values.upper[part]
+
+
+def check_codes(column, binned, feature: int) -> None:
+    """Check what must hold for the codes of a feature whose rows were all sampled."""
+    codes, n_bins = binned.codes[feature].astype(int), int(binned.n_bins[feature])
+    lower, upper = bounds_of(binned, feature)
+    missing = np.isnan(column)
+    assert len(lower) == len(upper) == n_bins
+    assert np.array_equal(codes == n_bins, missing)
+    assert np.array_equal(np.unique(codes[~missing]), np.arange(n_bins))
+    for code in range(n_bins):
+        inside = column[codes == code]
+        assert (inside.min(), inside.max()) == (lower[code], upper[code])
+    assert np.all(lower <= upper)
+    assert np.all(upper[:-1] < lower[1:])
+
+
+@given(COLUMNS, st.sampled_from([2, 3, 7, 255, None]), st.sampled_from([np.float64, np.float32]))
+def test_codes_keep_the_order_and_say_which_values_they_hold(column, max_bins, dtype):
+    with np.errstate(over="ignore"):
+        column = np.array(column).astype(dtype)
+    binned = bin_matrix(column[:, None], max_bins=max_bins)
+    check_codes(column.astype(np.float64), binned, 0)
+    n_distinct = len(np.unique(column[~np.isnan(column)]))
+    if max_bins is None or n_distinct <= max_bins:
+        assert binned.n_bins[0] == n_distinct
+    else:
+        assert 2 <= binned.n_bins[0] <= max_bins
+
+
+@given(COLUMNS, st.integers(2, 9), st.data())
+def test_weighted_bins_keep_the_same_promises(column, max_bins, data):
+    weights = data.draw(st.lists(st.sampled_from([1e-9, 1.0, 2.5, 1e9]), min_size=len(column), max_size=len(column)))
+    binned = bin_matrix(np.array(column)[:, None], max_bins=max_bins, weights=np.array(weights))
+    check_codes(np.array(column), binned, 0)
+    assert binned.n_bins[0] <= max_bins
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_midway_parts_two_values(a, b):
+    low, high = min(a, b), max(a, b)
+    if low < high:
+        assert low <= midway(low, high) < high
+        if high - low < np.inf and high - low > 1e-300:
+            assert midway(low, high) == pytest.approx(low + (high - low) / 2, rel=1e-15, abs=1e-300)
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=3, max_size=3, unique=True))
+def test_midway_never_falls_when_a_side_rises(values):
+    low, middle, high = sorted(values)
+    assert midway(low, middle) <= midway(low, high) <= midway(middle, high)
+
+
+def test_uniform_values_get_bins_of_equal_size():
+    column = np.random.default_rng(0).permutation(10_000.0 + np.arange(10_000))
+    sizes = np.bincount(bin_matrix(column[:, None], max_bins=100).codes[0])
+    assert sizes.tolist() == [100] * 100
+    sizes = np.bincount(bin_matrix(column[:, None]).codes[0])
+    assert len(sizes) == 255
+    assert np.ptp(sizes) <= 1
+
+
+def test_a_heavy_value_stands_alone_and_those_above_share_the_rest():
+    column = np.concatenate((np.full(5000, 0.5), np.linspace(0, 1, 1000)))
+    binned = bin_matrix(column[:, None], max_bins=21)
+    lower, upper = bounds_of(binned, 0)
+    alone = (lower == 0.5) & (upper == 0.5)
+    assert alone.sum() == 1
+    sizes = np.bincount(binned.codes[0])
+    assert len(sizes) == 21
+    assert sizes[alone] == 5000
+    above = sizes[np.flatnonzero(alone)[0] + 1 :]
+    assert np.ptp(above) <= 1
+
+
+def test_weights_move_the_edges():
+    column = np.arange(1000.0)
+    weights = np.where(column < 100, 9.0, 1.0)
+    binned = bin_matrix(column[:, None], max_bins=18, weights=weights)
+    by_bin = np.bincount(binned.codes[0], weights)
+    assert len(by_bin) == 18
+    assert by_bin == pytest.approx(100, abs=9)
+    assert binned.codes[0, 99] == pytest.approx(8.5, abs=0.5)
+
+
+@pytest.mark.parametrize("max_bins", [2, 10, 255])
+def test_equal_weights_are_no_weights(max_bins):
+    column = np.random.default_rng(1).normal(size=(3000, 1)).round(2)
+    plain = bin_matrix(column, max_bins=max_bins)
+    assert np.array_equal(bin_matrix(column, max_bins=max_bins, weights=np.ones(3000)).codes, plain.codes)
+
+
+def test_a_rising_map_keeps_the_codes():
+    column = np.random.default_rng(2).normal(size=(2000, 1))
+    plain = bin_matrix(column, max_bins=40)
+    assert np.array_equal(bin_matrix(np.exp(column), max_bins=40).codes, plain.codes)
+
+
+def test_the_code_of_missing_values_fits_as_well():
+    assert [code_dtype(n) for n in (0, 255, 256, 2**16 - 1, 2**16)] == 2 * [np.uint8] + 2 * [np.uint16] + [np.uint32]
+    assert all(n <= np.iinfo(code_dtype(n)).max for n in (255, 2**16 - 1, 2**32 - 1))
+
+
+def test_all_255_bins_and_missing_values_fit_a_byte():
+    column = np.concatenate((np.arange(255.0), [np.nan]))
+    binned = bin_matrix(column[:, None])
+    assert binned.codes.dtype == np.uint8
+    assert binned.codes[0].tolist() == list(range(256))
+
+
+def test_features_of_every_kind_side_by_side():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=500), np.full(500, np.nan), np.full(500, 2.0), rng.integers(0, 5, 500)])
+    X[::7, 3] = np.nan
+    binned = bin_matrix(X, max_bins=30)
+    assert binned.n_bins.tolist() == [30, 0, 1, 5]
+    for feature in range(4):
+        check_codes(X[:, feature], binned, feature)
+    for order in (np.ascontiguousarray, np.asfortranarray):
+        assert np.array_equal(bin_matrix(order(X), max_bins=30).codes, binned.codes)
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(binning, "_BLOCK_ROWS", 64)
+    monkeypatch.setattr(binning, "_GROUP_CELLS", 1500)
+    X = np.random.default_rng(4).normal(size=(700, 7))
+    with ThreadPoolExecutor(2) as pool:
+        threaded = bin_matrix(X, run=pool.map)
+    plain = bin_matrix(X)
+    assert np.array_equal(threaded.codes, plain.codes)
+    assert np.array_equal(threaded.values.first, plain.values.first)
+    assert np.array_equal(threaded.values.upper, plain.values.upper)
+    for feature in range(7):
+        check_codes(X[:, feature], plain, feature)
+
+
+def test_the_sample_is_the_rows_with_the_smallest_hashes():
+    assert sample_rows(50, 50).tolist() == list(range(50))
+    for n_rows, size in [(51, 50), (1000, 10)]:
+        hashes = [reference.mix(row + 1) for row in range(n_rows)]
+        expected = sorted(sorted(range(n_rows), key=hashes.__getitem__)[:size])
+        assert sample_rows(n_rows, size).tolist() == expected
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(binning.sample_rows, "__defaults__", (100,))
+    return sample_rows(2000, 100)
+
+
+def test_few_distinct_values_are_all_kept_though_the_sample_misses_some(small_sample):
+    column = np.repeat([3.0, 1.0], 1000)
+    unseen = np.setdiff1d(np.arange(2000), small_sample)
+    column[unseen[:5]] = [2.0, -np.inf, np.nan, 9.0, 2.0]
+    binned = bin_matrix(column[:, None], max_bins=6)
+    assert bounds_of(binned, 0)[0].tolist() == [-np.inf, 1.0, 2.0, 3.0, 9.0]
+    check_codes(column, binned, 0)
+
+
+def test_values_that_the_sample_missed_go_by_the_edges(small_sample):
+    column = np.random.default_rng(5).normal(size=2000)
+    column[::50] = np.nan
+    binned = bin_matrix(column[:, None], max_bins=20)
+    lower, upper = bounds_of(binned, 0)
+    seen = column[small_sample]
+    assert np.isin(lower, seen).all()
+    assert np.isin(upper, seen).all()
+    edges = [midway(a, b) for a, b in zip(upper[:-1], lower[1:])]
+    expected = np.where(np.isnan(column), 20, np.searchsorted(edges, column, side="left"))
+    assert binned.codes[0].tolist() == expected.tolist()
+
+
+def test_too_many_values_for_the_bins_are_binned_by_the_sample(small_sample):
+    column = np.repeat([1.0, 2.0], 1000)
+    unseen = np.setdiff1d(np.arange(2000), small_sample)
+    column[unseen[:50]] = 3.0 + np.arange(50)
+    assert bounds_of(bin_matrix(column[:, None], max_bins=10), 0)[0].tolist() == [1.0, 2.0]
+
+
+def test_exact_mode_samples_nothing(small_sample):
+    column = np.random.default_rng(6).normal(size=2000)
+    binned = bin_matrix(column[:, None], max_bins=None)
+    assert binned.n_bins[0] == 2000
+    check_codes(column, binned, 0)

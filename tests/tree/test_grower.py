@@ -1,0 +1,289 @@
+"""Whole trees: node for node as the reference, whatever the order of growing and wherever rows are kept."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aucforest.tree.binning import bin_matrix
+from aucforest.tree.grower import branch_rows
+from tests.reference import tree as reference
+from tests.tree.growing import Growth, bin_for, canonical, grow, grow_binned
+from tests.tree.oracle import make_rules, make_table, random_data, threshold
+
+CRITERIA = ["auc", "gini", "entropy", "hellinger"]
+
+
+def reference_canonical(node: reference.Node, values) -> list[tuple]:
+    """Return what `canonical` says of a grown tree, for one of the reference."""
+    if node.cut is None:
+        return [(-1, 0.0, False, 0.0, len(node.rows), *node.totals)]
+    cut = node.cut
+    gain = pytest.approx(float(cut.gain), abs=1e-12)
+    top = (cut.feature, pytest.approx(threshold(values, cut), abs=1e-12), cut.missing_left, gain)
+    below = reference_canonical(node.left, values) + reference_canonical(node.right, values)
+    return [(*top, len(node.rows), *node.totals), *below]
+
+
+@pytest.mark.parametrize("criterion", ["auc", "gini"])
+@pytest.mark.parametrize("max_bins", [255, None, 4])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"max_features": 2},
+        {"max_depth": 3},
+        {"min_samples_split": 9, "min_samples_leaf": 2},
+        {"min_weight_split": 12, "min_weight_leaf": 5},
+        {"min_gain": 0.06},
+    ],
+)
+def test_the_reference_grows_the_same_tree(criterion, max_bins, how):
+    for seed in range(3):
+        X, labels = random_data(seed, 2)
+        counts = np.random.default_rng(seed).poisson(1.0, len(labels))
+        growth = Growth(criterion, key=2**63 + seed, **how)
+        binned = bin_for(X, max_bins, wide=max_bins is None)
+        grown = grow_binned(binned, labels, growth, 2, counts)
+        table, rows = make_table(binned, labels, 2, counts)
+        expected = reference.grow(table, rows, growth.key, make_rules(growth))
+        assert canonical(grown) == reference_canonical(expected, binned.values)
+
+
+def grow_by_levels(binned, labels, how: Growth, n_classes: int) -> list[tuple]:
+    """Grow a tree level by level: every node is a stump of its own rows with the key it would have in the tree."""
+    said, level = {}, [((), np.arange(len(labels)), how.key)]
+    while level:
+        below = []
+        for path, rows, key in level:
+            part = binned._replace(codes=np.ascontiguousarray(binned.codes[:, rows]))
+            stump = grow_binned(part, labels[rows], how._replace(key=key, max_depth=1), n_classes)
+            said[path] = canonical(stump)[0]
+            tree = stump.tree
+            if tree.n_nodes == 1:
+                continue
+            f = tree.feature[0]
+            codes, missing = part.codes[f].astype(int), part.codes[f] == binned.n_bins[f]
+            lower = binned.values.lower[binned.values.first[f] : binned.values.first[f + 1]]
+            n_left = np.searchsorted(lower, tree.threshold[0], side="right")
+            is_left = np.where(missing, tree.missing_left[0], codes < n_left)
+            below.append(((*path, 0), rows[is_left], reference.derive_key(key, 0)))
+            below.append(((*path, 1), rows[~is_left], reference.derive_key(key, 1)))
+        level = below
+    return [said[path] for path in sorted(said)]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(("n_classes", "wide"), [(2, False), (3, True)])
+def test_depth_first_and_level_by_level_agree(criterion, n_classes, wide):
+    for seed in range(3):
+        X, labels = random_data(seed, n_classes, n_rows=150, n_values=20)
+        binned, how = bin_for(X, wide=wide), Growth(criterion, max_features=2, key=seed)
+        assert canonical(grow_binned(binned, labels, how, n_classes)) == grow_by_levels(binned, labels, how, n_classes)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_local_copies_of_branches_change_nothing(criterion, n_classes, wide, weighted):
+    for seed in range(2):
+        X, labels = random_data(seed, n_classes, n_rows=400, n_values=150)
+        X[:, 1] = np.random.default_rng(seed).normal(size=400).round(2)
+        weights = np.rint(np.random.default_rng(seed).uniform(1, 2, 400) * 2**50) if weighted else None
+        trees = [
+            canonical(grow(X, labels, weights=weights, criterion=criterion, key=seed, wide=wide, aside_rows=rows))
+            for rows in (0, 3, 40, 10_000)
+        ]
+        assert len(trees[0]) > 50
+        assert trees[0] == trees[1] == trees[2] == trees[3]
+
+
+def test_branches_are_copied_where_it_pays():
+    assert branch_rows(30, 5) == 4096
+    assert branch_rows(1000, 500) == 2**18 // 1000
+    assert branch_rows(1000, 10) == 0
+
+
+@pytest.mark.parametrize("criterion", ["auc", "gini"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_integer_weights_are_repeated_rows(criterion, n_classes):
+    for seed in range(3):
+        X, labels = random_data(seed, n_classes)
+        counts = np.random.default_rng(seed).poisson(1.0, len(labels))
+        binned = bin_for(X)
+        repeated = binned._replace(codes=np.ascontiguousarray(np.repeat(binned.codes, counts, axis=1)))
+        how = Growth(criterion, key=seed)
+        expected = canonical(grow_binned(repeated, np.repeat(labels, counts), how, n_classes))
+        expected = [(*node[:4], *node[5:]) for node in expected]
+        for kind in ({"counts": counts}, {"counts": counts > 0, "weights": np.maximum(counts, 1)}):
+            grown = canonical(grow_binned(binned, labels, how, n_classes, **kind))
+            assert [(*node[:4], *node[5:]) for node in grown] == expected
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_order_of_rows_changes_nothing(criterion):
+    X, labels = random_data(1, 3, n_rows=200)
+    weights = np.rint(np.random.default_rng(0).uniform(1, 2, 200) * 2**50)
+    order = np.random.default_rng(1).permutation(200)
+    grown = grow(X, labels, weights=weights, criterion=criterion)
+    assert canonical(grown) == canonical(grow(X[order], labels[order], weights=weights[order], criterion=criterion))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_exact_mode_is_hist_mode_where_every_value_has_a_bin(criterion, n_classes):
+    X, labels = random_data(2, n_classes, n_rows=500, n_values=255)
+    X[:, 1] = np.random.default_rng(0).integers(0, 255, 500) / 7.0
+    hist = grow(X, labels, criterion=criterion)
+    assert hist.binned.codes.dtype == np.uint8
+    exact = grow(X, labels, max_bins=None, wide=True, criterion=criterion)
+    assert canonical(hist) == canonical(exact)
+
+
+def test_exact_mode_finds_what_bins_hide():
+    X = np.arange(3000.0)[:, None]
+    labels = (X[:, 0] >= 1234).astype(int)
+    exact = grow(X, labels, max_bins=None)
+    assert exact.binned.codes.dtype == np.uint16
+    assert exact.tree.threshold.tolist() == [1233.5, 0.0, 0.0]
+    assert grow(X, labels).tree.n_nodes > 3
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("label_of_leaf", [[0, 1, 1, 0], [0, 1, 2, 3]])
+@pytest.mark.parametrize("max_bins", [255, None])
+def test_a_known_tree_is_found(criterion, label_of_leaf, max_bins):
+    rng = np.random.default_rng(5)
+    X = rng.permuted(np.tile(np.arange(100.0), (8, 3)), axis=1).reshape(8, 3, 100).transpose(0, 2, 1).reshape(800, 3)
+    X[rng.random(800) < 0.1, 2] = np.nan
+    leaf = np.where(X[:, 0] <= 30, np.where(X[:, 1] <= 90, 0, 1), np.where(X[:, 2] > 10, 2, 3))
+    tree = grow(X, np.array(label_of_leaf)[leaf], max_bins=max_bins, wide=max_bins is None, criterion=criterion).tree
+    assert tree.feature.tolist() == [0, 1, 2, -1, -1, -1, -1]
+    assert tree.threshold.tolist() == [30.5, 90.5, 10.5, 0.0, 0.0, 0.0, 0.0]
+    assert tree.missing_left.tolist()[2]
+    assert tree.value[3:].argmax(axis=1).tolist() == [label_of_leaf[i] for i in (0, 1, 3, 2)]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("change", [np.exp, np.arctan, lambda x: x**3, lambda x: 1e300 * x, lambda x: 1e-300 * x])
+def test_rising_transformations_keep_the_partition(criterion, n_classes, change):
+    X, labels = random_data(4, n_classes, n_rows=80, n_values=30)
+    plain = grow(X, labels, max_bins=None, wide=True, criterion=criterion)
+    changed = grow(change(X), labels, max_bins=None, wide=True, criterion=criterion)
+    assert [(*n[:1], *n[2:]) for n in canonical(plain)] == [(*n[:1], *n[2:]) for n in canonical(changed)]
+
+
+@pytest.mark.parametrize("criterion", ["auc", "gini"])
+@pytest.mark.parametrize("names", [[1, 0], [2, 0, 1], [3, 1, 0, 2]])
+def test_names_of_classes_do_not_matter(criterion, names):
+    n_classes = len(names)
+    X, labels = random_data(6, n_classes, n_rows=200)
+    plain = grow(X, labels, criterion=criterion)
+    renamed = grow(X, np.array(names)[labels], criterion=criterion)
+    assert np.array_equal(renamed.totals[:, names], plain.totals)
+    assert np.array_equal(renamed.tree.threshold, plain.tree.threshold)
+    assert np.array_equal(renamed.tree.feature, plain.tree.feature)
+    assert renamed.tree.gain == pytest.approx(plain.tree.gain, abs=1e-15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("value", [0.0, np.inf, -np.inf, np.nan])
+def test_constant_features_make_one_leaf(n_classes, value):
+    grown = grow(np.full((30, 3), value), np.arange(30) % n_classes)
+    assert grown.tree.n_nodes == 1
+    assert grown.tree.value[0] == pytest.approx(1 / n_classes)
+
+
+def test_a_pure_node_is_not_searched():
+    assert grow(np.arange(9.0)[:, None], np.ones(9, dtype=int), n_classes=3).tree.n_nodes == 1
+
+
+def test_infinite_values_are_values():
+    X = np.array([-np.inf, -np.inf, -1e308, 1e308, np.inf, np.inf, np.nan])[:, None]
+    for labels in ([0, 0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0, 1]):
+        tree = grow(X, np.array(labels)).tree
+        assert tree.value[tree.is_leaf].max(axis=1).min() == 1.0
+        for row, label in zip(X, labels):
+            assert tree.value[reference.leaf_of(tree, row)][label] == 1.0
+    assert grow(X[:2].repeat(4, axis=0), np.arange(8) % 2).tree.n_nodes == 1
+
+
+NEIGHBOURS = [
+    (0.0, np.nextafter(0.0, 1.0)),
+    (1.0, np.nextafter(1.0, 2.0)),
+    (-np.nextafter(1.0, 2.0), -1.0),
+    (np.finfo(float).max, np.inf),
+    (-np.inf, -np.finfo(float).max),
+    (-np.inf, np.inf),
+    (-np.finfo(float).max, np.finfo(float).max),
+    (np.nextafter(np.finfo(float).max, 0.0), np.finfo(float).max),
+    (-5e-324, 5e-324),
+]
+
+
+@pytest.mark.parametrize(("low", "high"), NEIGHBOURS)
+def test_a_threshold_parts_any_two_values(low, high):
+    tree = grow(np.array([[low], [high]]), np.array([0, 1])).tree
+    assert low <= tree.threshold[0] < high
+    assert reference.leaf_of(tree, [low]) == 1
+    assert reference.leaf_of(tree, [high]) == 2
+
+
+AWKWARD = [-np.inf, -1e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, np.nextafter(1, 2), 2.5, 1e308, np.inf, np.nan]
+
+
+@st.composite
+def datasets(draw):
+    """Small matrices of awkward values, with labels and draws."""
+    n_classes, n_features = draw(st.integers(2, 4)), draw(st.integers(1, 4))
+    row = st.tuples(
+        st.lists(st.sampled_from(AWKWARD) | st.floats(-9, 9), min_size=n_features, max_size=n_features),
+        st.integers(0, n_classes - 1),
+        st.integers(0, 3),
+    )
+    rows = draw(st.lists(row, min_size=1, max_size=40))
+    X, labels, counts = (np.array(part) for part in zip(*rows))
+    if not np.any(counts):
+        counts[0] = 1
+    return X.astype(float), labels, counts, n_classes
+
+
+@settings(max_examples=150)
+@given(datasets(), st.sampled_from(CRITERIA), st.sampled_from([2, 5, 255, None]), st.integers(0, 2**64 - 1), st.data())
+def test_any_tree_is_valid_and_its_rows_land_by_value_where_they_went_by_code(data, criterion, max_bins, key, more):
+    X, labels, counts, n_classes = data
+    how = {
+        "max_features": more.draw(st.integers(1, X.shape[1])),
+        "min_samples_leaf": more.draw(st.integers(1, 3)),
+        "min_weight_leaf": more.draw(st.integers(0, 4)),
+        "max_depth": more.draw(st.sampled_from([1, 3, 99])),
+        "aside_rows": more.draw(st.sampled_from([0, 5, 100])),
+    }
+    kwargs = {"max_bins": max_bins, "wide": max_bins is None, "counts": counts, "n_classes": n_classes}
+    grown = grow(X, labels, criterion=criterion, key=key, **kwargs, **how)
+    tree = grown.tree
+    drawn = np.flatnonzero(counts)
+    leaves = np.array([reference.leaf_of(tree, X[r]) for r in drawn])
+    for node in np.flatnonzero(tree.is_leaf):
+        rows = drawn[leaves == node]
+        assert tree.n_samples[node] == len(rows)
+        assert grown.totals[node].tolist() == np.bincount(labels[rows], counts[rows], n_classes).tolist()
+    assert tree.max_depth <= how["max_depth"]
+    assert np.all(tree.gain[~tree.is_leaf] > 0)
+
+
+@pytest.mark.slow
+def test_more_distinct_values_than_16_bits_hold():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70_000, 2))
+    labels = (X[:, 0] + 0.1 * rng.normal(size=len(X)) > 0).astype(int)
+    binned = bin_matrix(X, max_bins=None)
+    assert binned.codes.dtype == np.uint32
+    how = Growth(max_depth=9)
+    grown = grow_binned(binned, labels, how)
+    assert canonical(grown) == canonical(grow_binned(binned, labels, how._replace(aside_rows=0)))
+    assert grown.tree.gain[0] == pytest.approx(0.5 - math.atan(0.1) / math.pi, abs=0.01)

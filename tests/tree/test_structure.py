@@ -1,0 +1,137 @@
+"""The invariants of a tree: grown ones keep them, and breaking any is refused in one sentence."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from aucforest.tree.structure import LEAF, Tree
+
+
+def small_tree() -> Tree:
+    """Return a tree of two cuts: the root, a leaf on its left, a cut on its right."""
+    return Tree(
+        feature=np.array([1, LEAF, 0, LEAF, LEAF], dtype=np.int32),
+        threshold=np.array([0.5, 0.0, np.inf, 0.0, 0.0]),
+        missing_left=np.array([True, False, False, False, False]),
+        left_child=np.array([1, LEAF, 3, LEAF, LEAF], dtype=np.int32),
+        gain=np.array([0.25, 0.0, 0.5, 0.0, 0.0]),
+        n_samples=np.array([6, 2, 4, 3, 1]),
+        weight=np.array([8.0, 2.0, 6.0, 4.0, 2.0]),
+        value=np.array([[0.5, 0.5], [0.0, 1.0], [4 / 6, 2 / 6], [1.0, 0.0], [0.0, 1.0]]),
+        n_features=2,
+    )
+
+
+def single_leaf(**changes) -> Tree:
+    """Return a tree of one node."""
+    tree = small_tree()
+    parts = {f.name: getattr(tree, f.name)[1:2].copy() for f in fields(Tree) if f.name != "n_features"}
+    return Tree(**{**parts, "n_features": 2, **changes})
+
+
+def test_valid_trees_pass():
+    small_tree().validate()
+    single_leaf().validate()
+
+
+def test_what_follows_from_the_arrays():
+    tree = small_tree()
+    assert (tree.n_nodes, tree.n_classes, tree.n_leaves, tree.max_depth) == (5, 2, 3, 2)
+    assert tree.is_leaf.tolist() == [False, True, False, True, True]
+    assert tree.right_child.tolist() == [2, -1, 4, -1, -1]
+    assert tree.right_child.dtype == np.int32
+    assert tree.depth.tolist() == [0, 1, 1, 2, 2]
+    assert tree.feature_importances() == pytest.approx([0.5 * 6 / 8, 0.25])
+    assert single_leaf().max_depth == 0
+    assert single_leaf().feature_importances().tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Tree) if f.name != "n_features"])
+def test_arrays_cannot_be_written(name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(small_tree(), name)[0] = 0
+
+
+def test_the_tree_itself_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        small_tree().n_features = 9
+
+
+# (attribute, index, wrong value, part of the sentence)
+CORRUPTIONS = [
+    ("feature", 0, 2, "a feature is not in [-1, 2)"),
+    ("feature", 2, -2, "a feature is not in [-1, 2)"),
+    ("feature", 1, 0, "a child does not come after its parent"),
+    ("feature", 2, LEAF, "a leaf has a child"),
+    ("left_child", 3, 1, "a leaf has a child"),
+    ("left_child", 2, 1, "a child does not come after its parent"),
+    ("left_child", 2, 2, "a child does not come after its parent"),
+    ("left_child", 2, 4, "out of range"),
+    ("left_child", 2, 2**31 - 1, "out of range"),
+    ("left_child", 0, 3, "does not have exactly one parent"),
+    ("left_child", 0, 2, "does not have exactly one parent"),
+    ("threshold", 0, np.nan, "a threshold is NaN"),
+    ("threshold", 1, 0.5, "a leaf has one"),
+    ("value", (1, 0), -1.0, "a class frequency is negative or not finite"),
+    ("value", (1, 0), np.nan, "a class frequency is negative or not finite"),
+    ("value", (1, 0), np.inf, "a class frequency is negative or not finite"),
+    ("value", (1, 0), 1e-6, "do not sum to 1"),
+    ("value", 1, [1.0, 0.0], "class weights of two children do not add up"),
+    ("weight", 3, 0.0, "a weight is not finite and positive"),
+    ("weight", 3, -4.0, "a weight is not finite and positive"),
+    ("weight", 0, np.inf, "a weight is not finite and positive"),
+    ("weight", 0, np.nan, "a weight is not finite and positive"),
+    ("weight", 3, 4.5, "class weights of two children do not add up"),
+    ("n_samples", 4, 0, "rows of two children do not add up"),
+    ("n_samples", 0, 7, "rows of two children do not add up"),
+    ("gain", 0, 0.0, "a cut without a gain"),
+    ("gain", 0, -0.1, "a cut without a gain"),
+    ("gain", 2, np.nan, "a cut without a gain"),
+    ("gain", 2, np.inf, "a cut without a gain"),
+    ("gain", 1, 0.1, "or a leaf with one"),
+]
+
+
+def refusal(tree: Tree) -> str:
+    """Return the sentence in which a tree is refused."""
+    with pytest.raises(ValueError) as caught:
+        tree.validate()
+    message = str(caught.value)
+    assert message.startswith("tree: ")
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(("name", "index", "wrong", "sentence"), CORRUPTIONS)
+def test_a_broken_invariant_is_refused(name, index, wrong, sentence):
+    array = getattr(small_tree(), name).copy()
+    array[index] = wrong
+    assert sentence in refusal(replace(small_tree(), **{name: array}))
+
+
+def test_an_empty_node_is_refused_where_sums_agree():
+    n_samples = np.array([4, 0, 4, 3, 1])
+    assert "rows of two children" in refusal(replace(small_tree(), n_samples=n_samples))
+    assert "rows of two children" in refusal(single_leaf(n_samples=np.zeros(1, dtype=np.int64)))
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Tree) if f.name not in ("n_features", "value")])
+def test_wrong_types_and_shapes_are_refused(name):
+    array = getattr(small_tree(), name)
+    for wrong in (array.astype(np.float32), array[:4], array[:, None]):
+        message = refusal(replace(small_tree(), **{name: wrong}))
+        # The number of nodes is the length of `feature`.
+        assert (f"tree: {name} must be {array.dtype} of shape (5,)" in message) or len(wrong) == 4
+
+
+def test_wrong_frequencies_are_refused():
+    value = small_tree().value
+    for wrong in (value.astype(np.float32), value[:4], value[:, 0]):
+        assert "value must be float64 of shape (5, n_classes)" in refusal(replace(small_tree(), value=wrong))
+
+
+def test_a_tree_without_nodes_is_refused():
+    tree = small_tree()
+    parts = {f.name: getattr(tree, f.name)[:0].copy() for f in fields(Tree) if f.name != "n_features"}
+    assert "at least one node" in refusal(Tree(**parts, n_features=2))

@@ -1,0 +1,110 @@
+"""Walks of compiled code against a row that goes from node to node in plain Python."""
+
+import numpy as np
+import pytest
+
+from aucforest.tree.traverse import BLOCK_ROWS, PackedTrees, add_out_of_bag, add_probabilities, find_leaves
+from tests.reference.tree import leaf_of
+from tests.tree.growing import grow
+from tests.tree.oracle import random_data
+
+EXTREMES = [-np.inf, np.inf, np.nan, 0.0, -0.0, 5e-324, 1e308, -1e308]
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def trees(request):
+    """Trees of different sizes on the same classes, a single leaf among them."""
+    X, labels = random_data(0, request.param, n_rows=200, n_values=30)
+    how = [{"max_depth": 2}, {}, {"max_depth": 0}, {"max_features": 1, "key": 3}, {"criterion": "gini", "key": 9}]
+    return [grow(X, labels, **one).tree for one in how]
+
+
+def rows_for(trees, n_rows: int, seed: int = 0) -> np.ndarray:
+    """Return rows whose values lie on, just beside and far from the thresholds of the trees, missing and infinite."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0, 2, (n_rows, trees[0].n_features))
+    for tree in trees:
+        cuts = np.flatnonzero(~tree.is_leaf)
+        if len(cuts) == 0:
+            continue
+        for node in rng.choice(cuts, n_rows):
+            at = tree.threshold[node]
+            beside = [at, np.nextafter(at, np.inf), np.nextafter(at, -np.inf)]
+            X[rng.integers(n_rows), tree.feature[node]] = rng.choice(beside)
+    special = rng.random(X.shape) < 0.2
+    X[special] = rng.choice(EXTREMES, special.sum())
+    # A first block without missing values, which are looked for block by block.
+    first_block = X[:BLOCK_ROWS] if n_rows > BLOCK_ROWS else X[:0]
+    first_block[np.isnan(first_block)] = 0.5
+    return X
+
+
+def scratch(n_rows: int):
+    """Return buffers whose content must not matter."""
+    return np.full(n_rows, 2**63, dtype=np.uint64), np.full(n_rows, 99, dtype=np.uint32)
+
+
+def leaves_of(trees, X) -> np.ndarray:
+    """Return the leaf of every row in every tree."""
+    packed, found = PackedTrees(trees), np.full((len(X), len(trees)), -1, dtype=np.int64)
+    find_leaves(packed.nodes, packed.first, packed.names, packed.first_leaf, X, *scratch(len(X)), found)
+    return found
+
+
+def test_packed_trees_hold_every_leaf_once(trees):
+    packed = PackedTrees(trees)
+    assert packed.first.tolist() == np.cumsum([0, *(tree.n_nodes for tree in trees)]).tolist()
+    for i, tree in enumerate(trees):
+        leaves = slice(*packed.first_leaf[i : i + 2])
+        assert sorted(packed.names[leaves]) == np.flatnonzero(tree.is_leaf).tolist()
+        assert np.array_equal(packed.values[leaves], tree.value[packed.names[leaves]])
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, BLOCK_ROWS + 90])
+def test_rows_reach_the_leaves_of_a_naive_walk(trees, n_rows):
+    X = rows_for(trees, n_rows)
+    assert leaves_of(trees, X).tolist() == [[leaf_of(tree, row) for tree in trees] for row in X]
+    X[np.isnan(X)] = 0.0
+    assert leaves_of(trees, X).tolist() == [[leaf_of(tree, row) for tree in trees] for row in X]
+
+
+@pytest.mark.parametrize("n_rows", [1, BLOCK_ROWS + 90])
+def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
+    packed, X = PackedTrees(trees), rows_for(trees, n_rows, seed=1)
+    total = np.full((n_rows, trees[0].n_classes), 0.25)
+    parts = (packed.nodes, packed.first, packed.values, packed.first_leaf)
+    add_probabilities(*parts, X, *scratch(n_rows), total)
+    expected = np.full_like(total, 0.25)
+    for tree in trees:
+        expected += tree.value[[leaf_of(tree, row) for row in X]]
+    assert np.array_equal(total, expected)
+
+
+def test_out_of_bag_rows_alone_are_walked(trees):
+    n_rows = BLOCK_ROWS + 90
+    packed, X = PackedTrees(trees), rows_for(trees, n_rows, seed=2)
+    counts = np.random.default_rng(0).poisson(1.0, (len(trees), n_rows)).astype(np.uint16)
+    # All rows are out of the bag of the first tree, none of that of the second.
+    counts[0], counts[1] = 0, 1
+    total, n_trees = np.full((n_rows, trees[0].n_classes), 0.25), np.full(n_rows, 7)
+    parts = (packed.nodes, packed.first, packed.values, packed.first_leaf)
+    add_out_of_bag(*parts, X, counts, *scratch(n_rows), total, n_trees)
+    expected = np.full_like(total, 0.25)
+    for tree, drawn in zip(trees, counts):
+        for row in np.flatnonzero(drawn == 0):
+            expected[row] += tree.value[leaf_of(tree, X[row])]
+    assert np.array_equal(total, expected)
+    assert np.array_equal(n_trees, 7 + np.sum(counts == 0, axis=0))
+
+
+@pytest.mark.parametrize("missing_left", [False, True])
+def test_missing_values_go_where_the_tree_says(missing_left):
+    X = np.array([[1.0], [1.0], [2.0], [np.nan]])
+    tree = grow(X, np.array([0, 0, 1, 0 if missing_left else 1])).tree
+    assert leaves_of([tree], np.array([[np.nan], [2.0]]))[:, 0].tolist() == [1 if missing_left else 2, 2]
+
+
+def test_an_infinite_threshold_parts_missing_values_from_all_others():
+    tree = grow(np.array([[np.inf], [-np.inf], [np.nan]]), np.array([0, 0, 1])).tree
+    assert tree.threshold[0] == np.inf
+    assert leaves_of([tree], np.array([[np.inf], [np.nan], [0.0]]))[:, 0].tolist() == [1, 2, 1]
