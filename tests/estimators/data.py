@@ -1,0 +1,40 @@
+"""Small tables for the tests of estimators."""
+
+import numpy as np
+
+from aucforest import AUCForestClassifier, AUCTreeClassifier
+
+
+def make_table(n_rows=240, n_features=5, n_classes=2, *, seed=0, missing=0.0):
+    """Return X, its values exact in float32, and y: the classes are of falling size, the last features are noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features)).astype(np.float32).astype(np.float64)
+    score = X[:, 0] + 0.7 * X[:, 1] + rng.normal(scale=0.7, size=n_rows)
+    y = np.digitize(score, np.quantile(score, 1 - 0.5 ** np.arange(1, n_classes)))
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+def small_forest(n_estimators=6, **params):
+    return AUCForestClassifier(n_estimators, **{"random_state": 0, **params})
+
+
+def small_tree(**params):
+    return AUCTreeClassifier(**{"random_state": 0, "max_features": 2, **params})
+
+
+def digest(model):
+    """Return the bytes of every array of every tree."""
+    arrays = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples", "weight", "value")
+    return [[getattr(tree, name).tobytes() for name in arrays] for tree in model.trees_]
+
+
+def walk(tree, row):
+    """Return the nodes that a row of values passes, by one comparison after the other."""
+    nodes = [0]
+    while tree.left_child[nodes[-1]] >= 0:
+        node = nodes[-1]
+        value = row[tree.feature[node]]
+        goes_left = bool(tree.missing_left[node]) if np.isnan(value) else value <= tree.threshold[node]
+        nodes.append(int(tree.left_child[node]) + (0 if goes_left else 1))
+    return nodes

@@ -1,0 +1,374 @@
+"""What the tree and the forest share: which data they take, which they refuse, and what a failed fit leaves."""
+
+import datetime
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+import aucforest.estimators.forest
+import aucforest.estimators.tree
+from tests.estimators.data import digest, make_table, small_forest, small_tree
+
+X, Y = make_table(missing=0.1)
+ONES = np.ones(len(Y))
+NAMES = list("abcde")
+
+both = pytest.mark.parametrize("make", [small_tree, small_forest])
+
+
+def with_value(values, at, value):
+    values = values.copy()
+    values[at] = value
+    return values
+
+
+def frame(**columns):
+    return pd.DataFrame(X, columns=NAMES).assign(**columns)
+
+
+WORDS = ["low", "high"] * (len(X) // 2)
+DAY = datetime.datetime(2024, 2, 29)
+
+BAD_TABLES = {
+    "no rows": (X[:0], ValueError, r"0 sample\(s\) \(shape=\(0, 5\)\) while a minimum of 1 is required"),
+    "no features": (X[:, :0], ValueError, r"0 feature\(s\) \(shape=\(240, 0\)\) while a minimum of 1 is required"),
+    "one dimension": (X[:, 0], ValueError, "Expected 2D array, got 1D array instead"),
+    "three dimensions": (X[None], ValueError, "Found array with dim 3, while dim <= 2 is required"),
+    "complex": (X + 1j, ValueError, "^Complex data not supported: X and y must be real$"),
+    "sparse": (scipy.sparse.csr_matrix(X), TypeError, r"Sparse data was passed for X.* Use '.toarray\(\)'"),
+    "strings": (np.c_[X.astype(object), WORDS], ValueError, "^X: column 5 is not numeric .*'low'"),
+    "a list of strings": ([["x"]] * len(X), ValueError, "^X: column 0 is not numeric .*'x'"),
+    "objects": (np.full((len(X), 1), {}), TypeError, "^X: column 0 is not numeric .*'dict'"),
+    "pandas strings": (frame(c=WORDS), ValueError, "^X: column 'c' is not numeric .*'low'.*encode them as numbers$"),
+    "pandas objects": (frame(c=[0, pd.NA] * 120), TypeError, "^X: column 'c' is not numeric .*'NAType'"),
+    "pandas categories": (frame(c=pd.Categorical(WORDS)), ValueError, "^X: column 'c' is not numeric"),
+    "pandas dates": (frame(d=DAY), ValueError, r"^X: column 'd' is not numeric but datetime64\[us\]; encode dates"),
+    "pandas time zone": (frame(d=pd.Timestamp(DAY, tz="UTC")), ValueError, "^X: column 'd' is not numeric but date"),
+    "pandas durations": (frame(d=pd.Timedelta("1 h")), ValueError, "^X: column 'd' is not numeric but timedelta64"),
+    "pandas periods": (frame(d=pd.Period("2024", "Y")), ValueError, "^X: column 'd' is not numeric but period"),
+    "polars strings": (pl.DataFrame({"a": WORDS}), ValueError, "^X: column 'a' is not numeric .*'low'"),
+    "polars dates": (pl.DataFrame({"d": [DAY] * 240}), ValueError, "^X: column 'd' is not numeric but Datetime"),
+    "numpy dates": (
+        np.full((240, 1), "2024", "M8[s]"),
+        ValueError,
+        r"^X: its dtype is not numeric but datetime64\[s\]",
+    ),
+}
+
+NO_ORDER = "^y has labels without an order, such as numbers beside strings, or a missing one$"
+
+BAD_LABELS = {
+    "one class": (np.zeros(240), ValueError, "^y has only one class, 0.0; a classifier needs at least 2 classes$"),
+    "one string": (np.full(240, "no"), ValueError, "^y has only one class, 'no'; a classifier needs"),
+    "short": (Y[:-1], ValueError, r"inconsistent numbers of samples: \[240, 239\]"),
+    "two columns": (np.c_[Y, Y], ValueError, r"y should be a 1d array, got an array of shape \(240, 2\) instead"),
+    "continuous": (np.linspace(0, 1, 240), ValueError, "Unknown label type: continuous"),
+    "NaN": (with_value(Y.astype(float), 3, np.nan), ValueError, "Input y contains NaN"),
+    "infinite": (with_value(Y.astype(float), 3, np.inf), ValueError, "Input y contains infinity"),
+    "None": (np.array(["no", None] * 120, dtype=object), TypeError, NO_ORDER),
+    "polars null": (pl.Series(["no", None] * 120), TypeError, NO_ORDER),
+    "pandas NA": (pd.Series([0, None] * 120, dtype="Int64"), ValueError, "Input y contains NaN"),
+    "mixed": (np.array(["no", 1] * 120, dtype=object), TypeError, NO_ORDER),
+    "complex": (Y + 1j, ValueError, "^Complex data not supported: X and y must be real$"),
+    "none": (None, ValueError, "requires y to be passed, but the target y is None"),
+    "many": (np.resize(np.arange(70_000), 140_000), ValueError, "^y has 70000 classes, more than the 65535 supported$"),
+}
+
+RANGE = r"^sample_weight times class_weight must be 0, or from 1e-200 to 1e\+200, but is "
+
+BAD_WEIGHTS = {
+    "short": (ONES[:-1], r"sample_weight.shape == \(239,\), expected \(240,\)"),
+    "two columns": (np.c_[ONES, ONES], "Sample weights must be 1D array or scalar, got 2D array"),
+    "negative": (with_value(ONES, 3, -0.5), "Negative values in data passed to `sample_weight`"),
+    "zero": (
+        0 * ONES,
+        "^(Sample weights must contain at least one non-zero number.|sample_weight is zero for all rows)$",
+    ),
+    "NaN": (with_value(ONES, 3, np.nan), "Input sample_weight contains NaN"),
+    "infinite": (with_value(ONES, 3, np.inf), "Input sample_weight contains infinity"),
+    "one class": (Y == 1, "^y has only one class, 1; a classifier needs at least 2 classes$"),
+    "tiny": (with_value(ONES, 3, 1e-300), RANGE + "1e-300 for a row$"),
+    "huge": (with_value(ONES, 3, 1e300), RANGE + r"1e\+300 for a row$"),
+}
+
+BAD_PARAMS = {
+    "criterion": ("mse", r"must be a str among .*'hellinger'.* Got 'mse' instead"),
+    "max_features": (0, r"an int in the range \[1, inf\).* Got 0 instead"),
+    "max_depth": (0, r"an int in the range \[1, inf\) or None. Got 0 instead"),
+    "min_samples_split": (1, r"an int in the range \[2, inf\).* Got 1 instead"),
+    "min_samples_leaf": (1.0, r"a float in the range \(0.0, 1.0\). Got 1.0 instead"),
+    "min_weight_fraction_leaf": (0.6, r"a float in the range \[0.0, 0.5\]. Got 0.6 instead"),
+    "min_gain": (-0.1, r"a float in the range \[0.0, inf\). Got -0.1 instead"),
+    "max_bins": (1, r"an int in the range \[2, 255\] or None. Got 1 instead"),
+    "max_bins ": (256, r"an int in the range \[2, 255\] or None. Got 256 instead"),
+    "random_state": ("x", "Got 'x' instead"),
+    "class_weight": ("heavy", "Got 'heavy' instead"),
+}
+
+BAD_CLASS_WEIGHTS = {
+    "negative": ({0: 1, 1: -2}, "^class_weight of class 1 must be positive and finite, but is -2.0$"),
+    "zero": ({0: 0, 1: 1}, "^class_weight of class 0 must be positive and finite, but is 0.0$"),
+    "NaN": ({0: 1, 1: np.nan}, "^class_weight of class 1 must be positive and finite, but is nan$"),
+    "infinite": ({0: 1, 1: np.inf}, "^class_weight of class 1 must be positive and finite, but is inf$"),
+    "unknown classes": ({5: 1}, r"The classes, \[0, 1\], are not in class_weight"),
+    "tiny": ({0: 1e-250, 1: 1}, RANGE + "1e-250 for a row$"),
+}
+
+
+def cases(table):
+    return pytest.mark.parametrize(tuple("abc")[: len(next(iter(table.values())))], table.values(), ids=table)
+
+
+def refuse(model, error, message, *data, **more):
+    """Fit; it must fail with one sentence and leave nothing fitted."""
+    with pytest.raises(error, match=message) as caught:
+        model.fit(*data, **more)
+    assert "Expected 2D" in message or "\n" not in str(caught.value).strip()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@both
+@cases(BAD_TABLES)
+def test_bad_table(make, a, b, c):
+    refuse(make(), b, c, a, Y)
+
+
+@both
+@cases(BAD_LABELS)
+def test_bad_labels(make, a, b, c):
+    table = X if a is None or len(a) < 1000 else np.zeros((len(a), 1))
+    refuse(make(), b, c, table, a)
+
+
+@both
+@cases(BAD_WEIGHTS)
+def test_bad_weights(make, a, b):
+    refuse(make(), ValueError, b, X, Y, sample_weight=a)
+
+
+@both
+@cases(BAD_CLASS_WEIGHTS)
+def test_bad_class_weights(make, a, b):
+    refuse(make(class_weight=a), ValueError, b, X, Y)
+
+
+@both
+@pytest.mark.parametrize("name", BAD_PARAMS)
+def test_bad_parameter(make, name):
+    value, message = BAD_PARAMS[name]
+    refuse(make(**{name.strip(): value}), ValueError, f"^The '{name.strip()}' parameter of .*{message}", X, Y)
+
+
+@both
+def test_weights_whose_product_leaves_the_range(make):
+    refuse(make(class_weight={0: 1e300, 1: 1}), ValueError, RANGE + "inf for a row$", X, Y, sample_weight=1e100 * ONES)
+
+
+def methods(model):
+    return model.predict, model.predict_proba, model.predict_log_proba, model.apply, model.decision_path
+
+
+@both
+@pytest.mark.parametrize("at", range(5))
+def test_bad_table_at_prediction(make, at):
+    method = methods(make().fit(X, Y))[at]
+    with pytest.raises(ValueError, match=r"^X has 4 features, but AUC\w+Classifier is expecting 5 features as input.$"):
+        method(X[:, :4])
+    with pytest.raises(ValueError, match="Reshape your data"):
+        method(X[0])
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        method(X[:0])
+    with pytest.raises(TypeError, match="Sparse data was passed for X"):
+        method(scipy.sparse.csr_matrix(X))
+    method = methods(make().fit(frame(), Y))[at]
+    with pytest.raises(
+        ValueError, match=r"^The feature names should match(.|\n)*unseen at fit time:\n- f\n(.|\n)*- e\n"
+    ):
+        method(frame().rename(columns={"e": "f"}))
+    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+        method(frame()[NAMES[::-1]])
+    with pytest.raises(ValueError, match=r"^X: column 'b' is not numeric"):
+        method(frame(b=WORDS))
+    with pytest.raises(ValueError, match=r"^X: column 'b' is not numeric but datetime"):
+        method(frame(b=DAY))
+
+
+@both
+@pytest.mark.parametrize("at", range(5))
+def test_not_fitted(make, at):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        methods(make())[at](X)
+    assert not hasattr(make(), "feature_importances_")
+
+
+@both
+def test_a_parameter_out_of_range_keeps_the_last_fit(make):
+    model = make().fit(X, Y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="max_bins"):
+        model.set_params(max_bins=0).fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@both
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupted_fit_leaves_nothing_fitted(make, error, monkeypatch):
+    def fail(*_):
+        raise error
+
+    model = make().fit(X, Y)
+    model.predict(X)
+    for module in (aucforest.estimators.forest, aucforest.estimators.tree):
+        monkeypatch.setattr(module, "grow_trees", fail)
+    with pytest.raises(error):
+        model.fit(X[:, :3], Y)
+    assert not [name for name in vars(model) if name.endswith("_")]
+    monkeypatch.undo()
+    assert model.fit(X[:, :3], Y).predict(X[:, :3]).shape == Y.shape
+
+
+@both
+def test_a_refit_forgets_the_last(make):
+    model = make().fit(frame(), Y)
+    model.predict(frame())
+    other = X[:, :2] ** 2
+    assert not hasattr(model.fit(other, Y > 0), "feature_names_in_")
+    np.testing.assert_array_equal(model.predict_proba(other), make().fit(other, Y > 0).predict_proba(other))
+    assert model.n_features_in_ == 2
+    assert model.classes_.dtype == bool
+
+
+def read_only(values, folder, name):
+    np.save(folder / name, values)
+    return np.load(folder / name, mmap_mode="r")
+
+
+WIDE = np.zeros((2 * len(X), 2 * X.shape[1]))
+WIDE[::2, ::2] = X
+
+SHAPES = {
+    "list": X.tolist(),
+    "Fortran order": np.asfortranarray(X),
+    "slice": WIDE[::2, ::2],
+    "backwards": X[::-1].copy()[::-1],
+    "float32": X.astype(np.float32),
+    "float32, Fortran order": np.asfortranarray(X, dtype=np.float32),
+    "float32 slice": WIDE.astype(np.float32)[::2, ::2],
+    "long double": X.astype(np.longdouble),
+    "objects": X.astype(object),
+    "pandas": frame(),
+    "pandas float32": frame().astype(np.float32),
+    "pandas nullable": frame().astype("Float64"),
+    "polars": pl.DataFrame(X, schema=NAMES),
+    "polars null": pl.DataFrame(X, schema=NAMES).fill_nan(None),
+}
+
+
+@both
+@pytest.mark.parametrize("shape", SHAPES)
+def test_tables_of_every_shape_give_the_same_trees(make, shape):
+    table = SHAPES[shape]
+    expected, model = make().fit(X, Y), make().fit(table, Y)
+    assert digest(model) == digest(expected)
+    np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(X))
+    np.testing.assert_array_equal(model.apply(table), expected.apply(X))
+    assert list(getattr(model, "feature_names_in_", NAMES)) == NAMES
+    assert hasattr(model, "feature_names_in_") == shape.startswith(("pandas", "polars"))
+
+
+@both
+@pytest.mark.parametrize("values", [X, np.asfortranarray(X, dtype=np.float32)], ids=["float64", "float32"])
+def test_read_only_memory_maps(make, values, tmp_path):
+    weights = np.linspace(0.5, 2, len(X))
+    table, labels = read_only(values, tmp_path, "x.npy"), read_only(Y, tmp_path, "y.npy")
+    model = make().fit(table, labels, read_only(weights, tmp_path, "w.npy"))
+    expected = make().fit(X, Y, weights)
+    assert digest(model) == digest(expected)
+    np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(X))
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16, bool])
+def test_numbers_of_every_type(make, dtype):
+    table = np.nan_to_num(X * 3).clip(0).astype(dtype)
+    assert digest(make().fit(table, Y)) == digest(make().fit(table.astype(float), Y))
+
+
+@both
+@pytest.mark.parametrize("order", "CF")
+def test_float32_is_not_copied(make, order):
+    table = np.asarray(X, dtype=np.float32, order=order)
+    model = make()
+    assert np.shares_memory(model._prepare(table, Y, None).X, table)
+    many = np.zeros((200_000, 10), dtype=np.float32, order=order)
+    model.fit(np.resize(table, (240, 10)), Y).predict_proba(many[:1])
+    tracemalloc.start()
+    model.predict_proba(many)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < many.nbytes
+
+
+@both
+def test_inputs_are_not_changed(make):
+    table, labels, weights = X.copy(), Y.copy(), np.linspace(0, 1, len(X))
+    given = weights.copy()
+    make().fit(table, labels, weights).predict(table)
+    for after, before in ((table, X), (labels, Y), (weights, given)):
+        np.testing.assert_array_equal(after, before)
+
+
+LABELS = {
+    "bool": ([False, True, True], bool),
+    "int": ([-7, 0, 3], np.int64),
+    "uint8": ([1, 2, 255], np.uint8),
+    "float": ([-1.0, 0.0, 2.0], np.float64),
+    "str": (["a", "b", "longer"], np.str_),
+    "object": (["a", "b", "longer"], object),
+}
+
+
+@both
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("box", [np.array, list, pd.Series, pl.Series])
+def test_labels_of_every_type(make, kind, box):
+    names, dtype = LABELS[kind]
+    codes = make_table(n_classes=3)[1].clip(max=1 if kind == "bool" else 2)
+    model = make().fit(X, box(np.array(names, dtype=dtype)[codes].tolist()))
+    expected = make().fit(X, codes)
+    assert digest(model) == digest(expected)
+    assert model.classes_.tolist() == names[: codes.max() + 1]
+    assert model.predict(X).tolist() == [names[code] for code in expected.predict(X)]
+    assert model.score(X, model.predict(X)) == 1.0
+
+
+def test_infinite_values_are_values():
+    table = np.repeat([[-np.inf], [-1.0], [1e308], [np.inf]], 3, axis=0)
+    labels = np.repeat([0, 1, 0, 1], 3)
+    tree = small_tree().fit(table, labels)
+    np.testing.assert_array_equal(tree.predict(table), labels)
+    # Both sides of a cut beside infinity are told apart.
+    assert np.isfinite(tree.tree_.threshold[~tree.tree_.is_leaf]).sum() >= 1
+
+
+def test_missing_values_go_where_they_were_seen():
+    table = np.array([[0.0], [1.0], [2.0], [np.nan], [np.nan]])
+    for labels in ([0, 0, 1, 1, 1], [0, 0, 1, 0, 0]):
+        np.testing.assert_array_equal(small_tree().fit(table, labels).predict(table), labels)
+    unseen = small_tree().fit(table[:3], [0, 0, 1])
+    np.testing.assert_array_equal(unseen.predict([[np.nan]]), [0])
+
+
+@both
+def test_a_table_without_values(make):
+    model = make().fit(np.full_like(X, np.nan), Y)
+    assert all(tree.n_nodes == 1 for tree in model.trees_)
+    np.testing.assert_array_equal(model.feature_importances_, np.zeros(5))

@@ -1,0 +1,124 @@
+"""Prediction of the tree and the forest, their copies, and the tools of scikit-learn that use them."""
+
+import copy
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.inspection import partial_dependence, permutation_importance
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
+
+X, Y = make_table(missing=0.1)
+
+both = pytest.mark.parametrize("make", [small_tree, small_forest])
+
+
+@both
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_prediction_is_the_mean_over_leaves(make, n_classes):
+    table, labels = make_table(n_rows=300, n_classes=n_classes, missing=0.1)
+    model = make(max_depth=4).fit(table[:200], labels[:200])
+    leaves = np.array([[walk(tree, row)[-1] for tree in model.trees_] for row in table])
+    np.testing.assert_array_equal(np.reshape(model.apply(table), leaves.shape), leaves)
+    proba = model.predict_proba(table)
+    expected = np.mean([tree.value[leaf] for tree, leaf in zip(model.trees_, leaves.T)], axis=0)
+    np.testing.assert_allclose(proba, expected, rtol=1e-14)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.predict(table), model.classes_[proba.argmax(axis=1)])
+    assert model.score(table, labels) == np.mean(model.predict(table) == labels)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(model.predict_log_proba(table), np.log(proba))
+
+
+def test_a_tie_goes_to_the_first_class():
+    tree = small_tree().fit(np.zeros((4, 1)), ["b", "a", "c", "c"])
+    assert tree.predict([[0]]) == ["c"]
+    assert small_tree().fit(np.zeros((4, 1)), ["b", "a", "a", "b"]).predict([[0]]) == ["a"]
+
+
+@both
+def test_rows_do_not_see_each_other(make):
+    many = np.tile(X, (25, 1))
+    model = make().fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(many), np.tile(model.predict_proba(X), (25, 1)))
+    np.testing.assert_array_equal(model.apply(many), np.concatenate([model.apply(X)] * 25))
+    np.testing.assert_array_equal(model.predict_proba(X[7:8]), model.predict_proba(X)[7:8])
+
+
+@both
+def test_importances_are_gains_by_weight(make):
+    model = make().fit(X, Y, np.linspace(0.5, 2, len(Y)))
+    gains = np.zeros(5)
+    for tree in model.trees_:
+        for node in np.flatnonzero(tree.left_child >= 0):
+            gains[tree.feature[node]] += tree.gain[node] * tree.weight[node] / tree.weight[0]
+    np.testing.assert_allclose(model.feature_importances_, gains / gains.sum(), rtol=1e-12)
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert model.feature_importances_.argmax() in (0, 1)
+
+
+def through_file(model, folder, mmap_mode=None):
+    joblib.dump(model, folder / "model")
+    return joblib.load(folder / "model", mmap_mode=mmap_mode)
+
+
+COPIES = {
+    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
+    "deepcopy": lambda model, _: copy.deepcopy(model),
+    "joblib": through_file,
+    "memory map": lambda model, folder: through_file(model, folder, "r"),
+    "clone and fit": lambda model, _: clone(model).fit(X, Y),
+}
+
+
+@both
+@pytest.mark.parametrize("how", COPIES)
+def test_copies_predict_alike(make, how, tmp_path):
+    model = make(random_state=3, max_depth=3).fit(X, Y)
+    before = model.predict_proba(X)
+    other = COPIES[how](model, tmp_path)
+    assert other.get_params() == model.get_params()
+    assert digest(other) == digest(model)
+    np.testing.assert_array_equal(other.predict_proba(X), before)
+    np.testing.assert_array_equal(other.apply(X), model.apply(X))
+    np.testing.assert_array_equal(other.classes_, model.classes_)
+
+
+@both
+def test_a_pickle_holds_the_nodes_once(make):
+    model = make().fit(X, Y)
+    assert "_packed" in vars(model)
+    assert "_packed" not in vars(pickle.loads(pickle.dumps(model)))
+
+
+@both
+def test_a_clone_is_not_fitted(make):
+    other = clone(make(max_depth=2).fit(X, Y))
+    assert other.max_depth == 2
+    with pytest.raises(NotFittedError):
+        other.predict(X)
+
+
+@both
+def test_the_tools_of_scikit_learn(make):
+    model, table = make(max_depth=4), np.nan_to_num(X)
+    scores = cross_val_score(model, table, Y, cv=3, scoring="roc_auc")
+    assert scores.min() > 0.6
+    search = GridSearchCV(model, {"criterion": ["auc", "gini"], "max_depth": [1, 4]}, cv=3, scoring="roc_auc")
+    assert search.fit(table, Y).best_score_ >= scores.mean()
+    assert make_pipeline(StandardScaler(), model).fit(table, Y).score(table, Y) > 0.75
+    calibrated = CalibratedClassifierCV(model, cv=3).fit(table, Y)
+    assert np.all(np.isfinite(calibrated.predict_proba(table)))
+    model.fit(table, Y)
+    drop = permutation_importance(model, table, Y, n_repeats=2, random_state=0, scoring="roc_auc")
+    assert drop.importances_mean.argmax() == 0
+    curve = partial_dependence(model, table, [0], kind="average", grid_resolution=5)["average"][0]
+    assert curve[-1] > curve[0] + 0.1
