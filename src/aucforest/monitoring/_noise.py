@@ -69,14 +69,14 @@ class Curves:
     def offset(self, metric: Metric) -> Offset:
         """Return estimated minus realised on the reference; nothing where either is undefined."""
         estimate = metric.estimate(self._truth._replace(p=self._rows.p))
-        realised = metric.estimate(self._truth).value
-        if np.isnan(estimate.expected - realised):
+        realised = metric.estimate(self._truth)
+        if np.isnan(estimate.expected - realised.value):
             return self.no_offset()
         return Offset(
-            estimate.expected - realised,
+            estimate.expected - realised.value,
             self.calibration.spread(self._rows, estimate.influence),
-            self._design.cross(estimate.influence),
-            label_variance(self._design.p, estimate.influence),
+            self._design.cross(realised.influence),
+            label_variance(self._design.p, realised.influence),
         )
 
     def variance(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> float:

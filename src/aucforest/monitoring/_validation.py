@@ -52,7 +52,13 @@ def rank_columns(scores: FloatArray) -> list[RankedColumn]:
 
 
 def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which labels are missing: NaN, NaT, None or whatever else does not equal itself."""
+    """Return which labels are missing: NaN, NaT, None, or what cannot say that it equals itself."""
     if values.dtype.kind == "O":
-        return np.array([value is None or (value == value) is not True for value in values.tolist()], dtype=bool)
+        return np.array([_is_missing(value) for value in values.tolist()], dtype=bool)
     return np.asarray(values != values)
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether one label is missing."""
+    itself = value == value  # of pandas' NA this is NA again
+    return value is None or not isinstance(itself, bool | np.bool_) or not itself

@@ -88,7 +88,7 @@ class IsotonicCurve:
     def locate(self, column: RankedColumn) -> _Position:
         """Return between which blocks the distinct scores of a column lie."""
         left = np.searchsorted(self._knots, column.values, side="right") - 1
-        left = np.clip(left, 0, max(0, self._knots.size - 2))
+        left = np.maximum(left, 0)
         right = np.minimum(left + 1, self._knots.size - 1)
         gap = np.where(right > left, self._knots[right] - self._knots[left], 1.0)
         share = np.clip((column.values - self._knots[left]) / gap, 0.0, 1.0)

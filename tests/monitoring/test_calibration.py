@@ -1,0 +1,117 @@
+"""Isotonic curves against scikit-learn, the recorded peer and pooling in plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+
+from aucforest.monitoring._ranked import RankedColumn
+from aucforest.monitoring._validation import rank_columns
+from aucforest.monitoring.calibration import Calibration, IsotonicCurve, fit_curve
+from tests.monitoring.golden import load
+from tests.reference.isotonic import curve_at, pooled_blocks
+
+GRID = np.linspace(-6, 6, 49)
+
+
+@st.composite
+def labelled(draw, min_size=2, max_size=25):
+    """Draw (scores, labels) with ties; both labels are there."""
+    n = draw(st.integers(min_size, max_size))
+    scores = draw(st.lists(st.integers(-5, 5).map(float), min_size=n, max_size=n))
+    labels = [0.0, 1.0, *draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n - 2, max_size=n - 2))]
+    return np.array(scores), np.array(labels)
+
+
+def values(curve, scores):
+    """Return a curve at scores, in their order."""
+    (column,) = rank_columns(np.asarray(scores, dtype=float))
+    return column.to_rows(curve.at(column, curve.locate(column)))
+
+
+@given(labelled())
+@settings(deadline=None)
+def test_rising_curves(rows):
+    scores, labels = rows
+    curve = IsotonicCurve(RankedColumn(scores), labels, increasing=True)
+    peer = IsotonicRegression(out_of_bounds="clip").fit(scores, labels)
+    np.testing.assert_allclose(values(curve, GRID), peer.predict(GRID), atol=1e-12)
+    blocks = pooled_blocks(scores, labels)
+    np.testing.assert_allclose(values(curve, GRID), [curve_at(blocks, labels, score) for score in GRID], atol=1e-12)
+    assert curve.mass.tolist() == [len(members) for _, _, members in blocks]
+    assert curve.hits.tolist() == [labels[members].sum() for _, _, members in blocks]
+
+
+@given(labelled(), st.data())
+@settings(deadline=None)
+def test_falling_and_weighted_curves(rows, data):
+    scores, labels = rows
+    weights = np.array(
+        data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=labels.size, max_size=labels.size))
+    )
+    weights[:2] = 1.0
+    peer = IsotonicRegression(out_of_bounds="clip", increasing=False)
+    taken = weights > 0
+    peer.fit(scores[taken], labels[taken], sample_weight=weights[taken])
+    curve = IsotonicCurve(RankedColumn(scores), labels, increasing=False, weights=weights)
+    np.testing.assert_allclose(values(curve, GRID), peer.predict(GRID), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in load("cbpe_unit")["calibration"] if "isotonic_pred" in c], ids=lambda case: case["name"]
+)
+def test_recorded_curves(case):
+    curve = fit_curve(RankedColumn(np.array(case["score"])), np.array(case["y"], dtype=float))
+    np.testing.assert_allclose(values(curve, case["isotonic_grid"]), case["isotonic_pred"], atol=1e-12)
+
+
+def test_an_inverted_ranking_gets_a_falling_curve():
+    scores, labels = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 1.0, 0.0, 0.0])
+    assert values(fit_curve(RankedColumn(scores), labels), scores).tolist() == [1, 1, 0, 0]
+    assert values(fit_curve(RankedColumn(-scores), labels), -scores).tolist() == [1, 1, 0, 0]
+
+
+@given(labelled(), st.lists(st.floats(-6, 6), min_size=1, max_size=10))
+@settings(deadline=None)
+def test_spread_is_the_way_back(rows, new):
+    """Raising the level of one block raises a weighted sum of new chances by what falls to that block."""
+    scores, labels = rows
+    calibration = Calibration(rank_columns(scores), labels[:, None], np.array([True]))
+    new = np.array(new)
+    columns = rank_columns(new)
+    influence = np.arange(1.0, new.size + 1)[:, None]
+    before = calibration.apply(columns)
+    spread = calibration.spread(before, influence)
+    assert spread.sum() == pytest.approx(influence.sum())
+    (curve,) = calibration.curves
+    for block in range(curve.levels.size):
+        curve.levels[block] += 1.0
+        gained = ((calibration.apply(columns).p - before.p) * influence).sum()
+        curve.levels[block] -= 1.0
+        assert gained == pytest.approx(spread[block], abs=1e-9)
+
+
+def test_several_columns_are_divided_by_their_sum():
+    random = np.random.default_rng(0)
+    p = random.dirichlet([1.0, 2.0, 3.0], size=500)
+    truth = np.eye(3)[(random.random(500)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
+    columns = rank_columns(p)
+    rows = Calibration(columns, truth, np.array([True, False, True])).apply(columns)
+    single = [fit_curve(columns[k], truth[:, k]) for k in range(3)]
+    raw = np.column_stack([values(single[0], p[:, 0]), p[:, 1], values(single[2], p[:, 2])])
+    np.testing.assert_allclose(rows.p, raw / raw.sum(axis=1, keepdims=True), atol=1e-12)
+    influence = random.normal(size=p.shape)
+    calibration = Calibration(columns, truth, np.array([True, False, True]))
+    spread = calibration.spread(rows, influence)
+    curve, step, block = calibration.curves[0], 1e-6, 1
+    curve.levels[block] += step
+    gained = ((calibration.apply(columns).p - rows.p) * influence).sum() / step
+    assert gained == pytest.approx(spread[block], rel=1e-3)
+
+
+def test_rows_that_every_curve_calls_impossible_are_of_any_class():
+    truth = np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    scores = np.where(truth > 0, 0.9, 0.05)
+    calibration = Calibration(rank_columns(scores), truth, np.full(3, True))
+    np.testing.assert_allclose(calibration.apply(rank_columns(np.zeros((1, 3)))).p, [[1 / 3] * 3])

@@ -1,0 +1,399 @@
+"""CBPE from the outside: what it estimates, corrects, refuses and warns about."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import roc_auc_score
+
+from aucforest import AUCForestClassifier
+from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
+from aucforest.monitoring._metrics import NAMES, Metric, alert_limits
+from tests.monitoring.golden import load
+
+ONE = Chunks.by_number(1)
+ALL = [name for name in NAMES if not name.startswith("business")]
+
+
+def drawn(n=2000, seed=0, power=2.0, prevalence=1.6):
+    """Return scores and labels with P(y = 1 | score) = score ** power."""
+    random = np.random.default_rng(seed)
+    score = random.beta(0.8, prevalence, n)
+    return score, (random.random(n) < score**power).astype(int)
+
+
+def classes_drawn(n=2000, seed=0):
+    """Return probabilities of three classes, calibrated, labels and predictions."""
+    random = np.random.default_rng(seed)
+    p = random.dirichlet([1.0, 2.0, 3.0], size=n)
+    y_true = np.array(["a", "b", "c"])[(random.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
+    return p, y_true, np.array(["a", "b", "c"])[p.argmax(axis=1)]
+
+
+def only(result, metric="roc_auc"):
+    """Return the single row of a metric."""
+    (row,) = result.of(metric)
+    return row
+
+
+def figures(result):
+    """Return estimate, standard error and bounds of every row."""
+    return [row[5:9] for row in result.estimates]
+
+
+def test_the_reference_itself_is_estimated_as_it_was_realised():
+    score, y_true = drawn()
+    y_pred = (score > 0.4).astype(int)
+    cbpe = CBPE([name for name in ALL if name != "average_precision"], calibration="isotonic").fit(
+        score, y_true, y_pred
+    )
+    for row in cbpe.estimate(score, y_pred, y_true=y_true, chunks=ONE).estimates:
+        assert row.estimate == pytest.approx(row.realised, abs=1e-9), row.metric
+
+
+def test_without_corrections_it_is_the_soft_auc_of_the_curve():
+    score, y_true = drawn()
+    new, _ = drawn(seed=1)
+    plain = CBPE(calibration="isotonic", bias_correction=False).fit(score, y_true)
+    p = IsotonicRegression(out_of_bounds="clip").fit(score, y_true).predict(new)
+    assert only(plain.estimate(new, chunks=ONE)).estimate == pytest.approx(soft_auc(new, p), abs=1e-12)
+
+
+def test_calibrated_scores_are_taken_as_they_are():
+    score, y_true = drawn(power=1.0)
+    new, _ = drawn(seed=1)
+    cbpe = CBPE().fit(score, y_true)
+    assert not cbpe.calibrated_.any()
+    row = only(cbpe.estimate(new, chunks=ONE))
+    expected = soft_auc_interval(new, new, method="wald")
+    assert (row.estimate, row.low, row.high, row.standard_error) == pytest.approx(expected)
+
+
+def test_scores_that_are_no_probabilities_get_a_curve():
+    score, y_true = drawn()
+    as_margin = np.log(score + 1e-6)
+    cbpe = CBPE().fit(as_margin, y_true)
+    assert cbpe.calibrated_.all()
+    new, _ = drawn(seed=1)
+    same = CBPE(calibration="isotonic").fit(as_margin, y_true)
+    assert figures(cbpe.estimate(np.log(new + 1e-6))) == figures(same.estimate(np.log(new + 1e-6)))
+
+
+def test_order_of_rows_does_not_matter():
+    score, y_true = drawn()
+    new, _ = drawn(500, seed=1)
+    order, new_order = np.random.default_rng(0).permutation(score.size), np.random.default_rng(1).permutation(500)
+    options = {"calibration": "isotonic"}
+    one = only(CBPE(**options).fit(score, y_true).estimate(new, chunks=ONE))
+    other = only(CBPE(**options).fit(score[order], y_true[order]).estimate(new[new_order], chunks=ONE))
+    assert tuple(one)[5:9] == pytest.approx(tuple(other)[5:9], abs=1e-10)
+
+
+def test_monotone_scores_give_the_same_at_the_reference_scores():
+    score, y_true = np.round(drawn()[0], 2), drawn()[1]
+    results = []
+    for change in (lambda s: s, expit, lambda s: 7 * s - 2):
+        cbpe = CBPE(calibration="isotonic").fit(change(score), y_true)
+        results.append(tuple(only(cbpe.estimate(change(score[::3]), chunks=ONE)))[5:9])
+    assert results[0] == pytest.approx(results[1], abs=1e-9)
+    assert results[0] == pytest.approx(results[2], abs=1e-9)
+
+
+def test_estimates_do_not_depend_on_labels():
+    score, y_true = drawn()
+    new, labels = drawn(seed=1)
+    cbpe = CBPE(ALL).fit(score, y_true, score > 0.4)
+    without = cbpe.estimate(new, new > 0.4)
+    with_labels = cbpe.estimate(new, new > 0.4, y_true=labels)
+    assert figures(without) == figures(with_labels)
+    assert all(np.isnan(row.realised) for row in without.estimates)
+    assert with_labels.estimates[0].realised == pytest.approx(roc_auc_score(labels[:200], new[:200]))
+
+
+def test_a_chunk_does_not_depend_on_the_others():
+    score, y_true = drawn()
+    new, _ = drawn(400, seed=1)
+    cbpe = CBPE(["average_precision"]).fit(score, y_true)
+    first, *_ = figures(cbpe.estimate(new, chunks=Chunks.by_size(100)))
+    assert figures(cbpe.estimate(new[:100], chunks=Chunks.by_size(100))) == [first]
+
+
+def test_several_classes():
+    p, y_true, y_pred = classes_drawn()
+    for multi_class in ("ovo", "ovr"):
+        cbpe = CBPE(ALL, multi_class=multi_class).fit(p, y_true, y_pred)
+        new, labels, predicted = classes_drawn(seed=1)
+        result = cbpe.estimate(new, predicted, y_true=labels, chunks=ONE)
+        assert len(result.metrics) == 7 + 9
+        for row in result.estimates:
+            assert abs(row.estimate - row.realised) < 5 * row.standard_error, row
+        auc = roc_auc_score(labels, new, multi_class=multi_class)
+        assert only(result).realised == pytest.approx(auc)
+
+
+def test_labels_say_which_column_is_which():
+    p, y_true, _ = classes_drawn()
+    expected = CBPE().fit(p, y_true).estimate(p, y_true=y_true, chunks=ONE)
+    turned = CBPE(labels=["c", "b", "a"]).fit(p[:, ::-1], y_true)
+    assert only(turned.estimate(p[:, ::-1], y_true=y_true, chunks=ONE))[5:] == pytest.approx(only(expected)[5:])
+    score, binary = drawn()
+    names = np.where(binary == 1, "ill", "well")
+    ill = CBPE(labels=["well", "ill"]).fit(score, names)
+    assert figures(ill.estimate(score)) == figures(CBPE().fit(score, binary).estimate(score))
+
+
+def test_two_columns_are_the_second_column():
+    score, y_true = drawn()
+    both = np.column_stack([1 - score, score])
+    assert figures(CBPE().fit(both, y_true).estimate(both)) == figures(CBPE().fit(score, y_true).estimate(score))
+
+
+def test_few_expected_positives_make_draws():
+    score, y_true = drawn()
+    cbpe = CBPE(calibration="none").fit(score, y_true)
+    few = np.random.default_rng(1).uniform(0.0, 0.05, 300)
+    row = only(cbpe.estimate(few, chunks=ONE))
+    wald = soft_auc_interval(few, few, method="wald")
+    assert row.low != pytest.approx(wald.low, abs=1e-4)
+    assert row.low == pytest.approx(soft_auc_interval(few, few).low, abs=0.04)
+
+
+def test_importance_weights_make_a_curve_for_the_chunk():
+    """P(y | x) is the same everywhere, but the score misses a feature whose distribution moves."""
+    random = np.random.default_rng(0)
+
+    def rows(n, share):
+        group = random.random(n) < share
+        score = random.random(n)
+        chance = np.where(group, score**3, score**0.5)
+        return np.column_stack([score, group]), score, (random.random(n) < chance).astype(int)
+
+    X, score, y_true = rows(4000, 0.5)
+    X_new, new, labels = rows(4000, 0.95)
+    plain = CBPE(["accuracy"], calibration="isotonic").fit(score, y_true, score > 0.5, X=X)
+    weighted = CBPE(["accuracy"], importance_weighted=True).fit(score, y_true, score > 0.5, X=X)
+    errors = []
+    for cbpe in (plain, weighted):
+        row = only(cbpe.estimate(new, new > 0.5, y_true=labels, X=X_new, chunks=ONE), "accuracy")
+        errors.append(abs(row.estimate - row.realised))
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_the_shift_is_reported_next_to_each_chunk():
+    score, y_true = drawn()
+    X = np.column_stack([score, np.random.default_rng(0).normal(size=score.size)])
+    cbpe = CBPE().fit(score, y_true, X=X)
+    moved = X + np.array([0.0, 2.0])
+    calm, shifted = (cbpe.estimate(score, X=features, chunks=ONE).shifts["[0:1999]"] for features in (X, moved))
+    assert calm.psi == shifted.psi == 0.0
+    assert calm.outside == 0.0
+    assert calm.domain_auc < 0.5 + 4 * calm.domain_auc_error < 0.8 < shifted.domain_auc
+    assert np.isnan(cbpe.estimate(score, chunks=ONE).shifts["[0:1999]"].domain_auc)
+
+
+@pytest.fixture(scope="module")
+def forest_rows():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1200, 3))
+    y = np.where(random.random(1200) < expit(2 * X[:, 0]), "yes", "no")
+    forest = AUCForestClassifier(30, oob_score=True, min_samples_leaf=5, random_state=0)
+    return forest.fit(X[:800], y[:800]), X, y
+
+
+def test_from_forest(forest_rows):
+    forest, X, y = forest_rows
+    cbpe = CBPE.from_forest(forest, y[:800], X[:800], metrics=["roc_auc", "accuracy"])
+    assert cbpe.classes_.tolist() == ["no", "yes"]
+    result = cbpe.estimate(
+        forest.predict_proba(X[800:]), forest.predict(X[800:]), y_true=y[800:], X=X[800:], chunks=ONE
+    )
+    for row in result.estimates:
+        assert row.low <= row.realised <= row.high
+    assert result.shifts["[0:399]"].domain_auc > 0
+
+
+def test_from_forest_refuses(forest_rows):
+    forest, X, y = forest_rows
+    with pytest.raises(ValueError, match="oob_score=True"):
+        CBPE.from_forest(clone(forest).set_params(oob_score=False).fit(X, y), y)
+    with pytest.raises(ValueError, match="y_true has 3 rows, but the forest was trained on 800"):
+        CBPE.from_forest(forest, y[:3])
+
+
+@pytest.mark.parametrize("case", [c for c in load("cbpe_unit")["thresholds"] if c["std_mult"] in ([3, 3], [0, 0])])
+def test_recorded_limits(case):
+    values = [np.nan if value is None else value for value in case["values"]]
+    limits = alert_limits(Metric("m", len, *case["limits"]), values, case["std_mult"][0])
+    assert limits == pytest.approx(tuple(case["result"]), abs=1e-12)
+
+
+def test_alerts():
+    score, y_true = drawn(4000, power=1.0)
+    cbpe = CBPE(calibration="none").fit(score, y_true, chunks=Chunks.by_size(500))
+    lower, upper = cbpe.limits_["roc_auc"]
+    assert lower < roc_auc_score(y_true, score) < upper
+    vague = 0.4 + 0.2 * score  # ranks the same, promises less
+    rows = [only(cbpe.estimate(new, chunks=ONE)) for new in (score, vague)]
+    assert [row.alert for row in rows] == [False, True]
+    assert rows[1].estimate < lower == rows[1].lower_limit
+
+
+def test_one_reference_chunk_sets_no_limits():
+    score, y_true = drawn()
+    for chunks in (ONE, Chunks.by_size(1500)):
+        with pytest.warns(UserWarning, match="no alert limits: they need two full reference chunks, but there are 1"):
+            cbpe = CBPE().fit(score, y_true, chunks=chunks)
+        row = only(cbpe.estimate(score, chunks=ONE))
+        assert np.isnan([row.lower_limit, row.upper_limit]).all()
+        assert not row.alert
+
+
+def test_an_inverted_ranking():
+    score, y_true = drawn()
+    with pytest.warns(
+        UserWarning, match=r"the ranking is inverted: the scores have an AUC of 0\.1\d* on the reference"
+    ):
+        cbpe = CBPE().fit(1 - score, y_true)
+    new, labels = drawn(seed=1)
+    row = only(cbpe.estimate(1 - new, y_true=labels, chunks=ONE))
+    assert row.estimate < 0.3
+    assert row.low <= row.realised <= row.high
+
+
+def test_missing_values_are_refused_or_dropped():
+    score, y_true = drawn()
+    gap, labels = score.copy(), y_true.astype(float)
+    gap[:3], labels[3:5] = np.nan, np.nan
+    with pytest.raises(ValueError, match="y_score has 3 and y_true 2 missing values"):
+        CBPE().fit(gap, labels)
+    with pytest.warns(UserWarning, match="y_score has 3 and y_true 2 missing values: dropped"):
+        dropped = CBPE(on_nan="drop").fit(gap, labels, chunks=Chunks.by_size(500))
+    clean = CBPE().fit(score[5:], y_true[5:])
+    assert only(dropped.estimate(score, chunks=ONE))[5:9] == only(clean.estimate(score, chunks=ONE))[5:9]
+    y_true = y_true.astype(object)
+    for none in (
+        np.array([None, *y_true[1:]], dtype=object),
+        np.array([np.nan, *y_true[1:]], dtype=float),
+        np.array([pd.NA, *y_true[1:]], dtype=object),
+    ):
+        with pytest.raises(ValueError, match="y_score has 0 and y_true 1 missing values"):
+            CBPE().fit(score, none)
+
+
+def test_new_rows_without_a_label_still_count():
+    score, y_true = drawn()
+    labels = y_true.astype(float)
+    labels[1500:] = np.nan
+    cbpe = CBPE(on_nan="drop").fit(score, y_true)
+    with pytest.warns(UserWarning, match="y_true 500 missing values"):
+        rows = cbpe.estimate(score, y_true=labels, chunks=Chunks.by_size(1000)).estimates
+    assert [row.n_rows for row in rows] == [1000, 1000]
+    assert not np.isnan(rows[0].realised)
+    assert np.isnan(rows[1].realised)
+    assert not np.isnan(rows[1].estimate)
+
+
+@pytest.mark.parametrize(
+    ("new", "chunks"),
+    [([0.3, 0.4, 0.5], Chunks.by_size(2)), ([0.0, 0.0, 0.1], Chunks.by_size(2)), ([0.4, 1.0, 1.0], Chunks.by_size(1))],
+    ids=["one row", "no chance", "single rows"],
+)
+def test_chunks_without_an_estimate(new, chunks):
+    score, y_true = drawn(power=1.0)
+    cbpe = CBPE(calibration="none").fit(score, y_true)
+    with pytest.warns(UndefinedMetricWarning, match="not defined: roc_auc of"):
+        rows = cbpe.estimate(new, chunks=chunks).estimates
+    undefined = [row for row in rows if np.isnan(row.estimate)]
+    assert undefined
+    for row in undefined:
+        assert np.isnan([row.standard_error, row.low, row.high]).all()
+        assert not row.alert
+
+
+def test_equal_scores():
+    score, y_true = drawn()
+    row = only(CBPE(calibration="isotonic").fit(score, y_true).estimate(np.full(200, 0.3), chunks=ONE))
+    assert (row.estimate, row.standard_error, row.low, row.high) == (0.5, 0.0, 0.5, 0.5)
+
+
+def test_nothing_predicted_positive():
+    score, y_true = drawn()
+    cbpe = CBPE(["precision", "recall", "f1"]).fit(score, y_true, score > 0.4)
+    with pytest.warns(UndefinedMetricWarning, match="not defined: precision of"):
+        result = cbpe.estimate(score, np.zeros(score.size, dtype=int), y_true=y_true, chunks=ONE)
+    assert np.isnan(only(result, "precision").estimate)
+    assert only(result, "recall").estimate < 0.01
+    assert only(result, "recall").realised == only(result, "f1").realised == 0.0
+
+
+def test_labels_of_one_class():
+    score, y_true = drawn()
+    row = only(CBPE().fit(score, y_true).estimate(score, y_true=np.zeros(score.size, dtype=int), chunks=ONE))
+    assert np.isnan(row.realised)
+    assert 0.5 < row.estimate < 1
+
+
+REFUSED_IN_FIT = [
+    (([], []), {}, "y_score is empty"),
+    (([0.1, 0.2], [0, 1, 1]), {}, "y_true has 3 rows"),
+    (([0.1, 0.2], [1, 1]), {}, "the reference must hold rows of all of two or more classes"),
+    (([0.1, np.inf], [0, 1]), {}, "infinite"),
+    (([0.1, 0.2], [np.nan, np.nan]), {}, "all 2 labels of y_true are missing"),
+    (([[0.1, 0.2, 0.7]] * 2, [0, 1]), {}, "y_score has 3 columns, but there are 2 classes"),
+    (([0.1, 0.2], [0, 1]), {"labels": ["a", "b"]}, "y_true has the label 0"),
+    (([0.1, 0.2], [0, 1]), {"labels": [0, 1, 2]}, "the reference must hold rows of all"),
+    (([0.1, 0.2], [0, 1]), {"metrics": ["auc"]}, "metrics must be among"),
+    (([0.1, 0.2], [0, 1]), {"metrics": "roc_auc"}, "metrics must be a sequence"),
+    (([0.1, 0.2], [0, 1]), {"metrics": ["f1"]}, "needs y_pred"),
+    (([0.1, 0.2], [0, 1]), {"calibration": "platt"}, "calibration must be among"),
+    (([0.1, 0.2], [0, 1]), {"needs_calibration": "never"}, "needs_calibration must be among"),
+    (([0.1, 0.2], [0, 1]), {"multi_class": "all"}, "multi_class must be among"),
+    (([0.1, 0.2], [0, 1]), {"on_nan": "ignore"}, "on_nan must be among"),
+    (([0.1, 0.2], [0, 1]), {"level": 0.0}, "level must be in"),
+    (([0.1, 0.2], [0, 1]), {"threshold": -1.0}, "threshold must not be negative"),
+    (([0.1, 0.2], [0, 1]), {"n_draws": 1}, "n_draws must be at least 2"),
+    (([0.1, 0.2], [0, 1]), {"importance_weighted": True}, "needs X"),
+]
+
+
+@pytest.mark.parametrize(("rows", "options", "sentence"), REFUSED_IN_FIT)
+def test_fit_refuses(rows, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        CBPE(**options).fit(*rows, chunks=ONE)
+
+
+def test_estimate_refuses():
+    score, y_true = drawn()
+    cbpe = CBPE(["accuracy"], calibration="none").fit(score, y_true, score > 0.5)
+    for arguments, options, sentence in [
+        (([0.2, 1.5], [0, 1]), {}, r"y_score must be in \[0, 1\], but value 1 is 1\.5"),
+        (([0.2, np.nan], [0, 1]), {}, "y_score has 1 and y_true 0 missing values"),
+        (([0.2, 0.3], None), {}, "'accuracy' needs y_pred"),
+        (([0.2, 0.3], [0, 7]), {}, "y_pred has the label 7"),
+        (([0.2, 0.3], [0, 1]), {"y_true": [0, 3]}, "y_true has the label 3"),
+        (([0.2, 0.3], [0, 1]), {"X": [[1.0]]}, "X must have 2 rows"),
+        (([[0.2, 0.3, 0.5]], [0]), {}, "y_score has 3 columns"),
+        (([0.2, 0.3], [0, 1]), {"chunks": Chunks.by_number(3)}, "2 rows cannot be cut into 3 chunks"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            cbpe.estimate(*arguments, **{"chunks": ONE, **options})
+    p, labels, _ = classes_drawn()
+    several = CBPE(calibration="none").fit(p, labels)
+    with pytest.raises(ValueError, match="rows of y_score must sum to 1, but row 0 sums to 2"):
+        several.estimate(np.full((2, 3), 2 / 3), chunks=ONE)
+    with pytest.raises(NotFittedError):
+        CBPE().estimate(score)
+    with pytest.raises(TypeError, match="real numbers"):
+        CBPE().fit(["a", "b"], [0, 1])
+
+
+def test_nothing_is_warned_about_in_the_ordinary_case():
+    score, y_true = drawn()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CBPE(ALL).fit(score, y_true, score > 0.4).estimate(score, score > 0.4, y_true=y_true)

@@ -1,0 +1,54 @@
+"""Results as records, frame and picture."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucforest.monitoring import CBPEResult, ChunkEstimate, ShiftReport
+
+mpl.use("Agg")
+
+
+@pytest.fixture
+def result():
+    rows = [
+        ChunkEstimate(f"[{k}:{k}]", k, k, 10, name, 0.8 + 0.01 * k, 0.02, 0.7, 0.9, realised, low, np.nan, k == 1)
+        for k in range(3)
+        for name, realised, low in (("roc_auc", 0.81, 0.75), ("f1", np.nan, np.nan))
+    ]
+    return CBPEResult(rows, {f"[{k}:{k}]": ShiftReport(0.1 * k, 0.0) for k in range(3)})
+
+
+def test_frame(result):
+    frame = result.to_frame()
+    assert list(frame.columns) == [*ChunkEstimate._fields, *ShiftReport._fields]
+    assert len(frame) == 6
+    assert frame.loc[frame["metric"] == "roc_auc", "estimate"].tolist() == pytest.approx([0.8, 0.81, 0.82])
+    assert frame["psi"].tolist() == [0.0, 0.0, 0.1, 0.1, 0.2, 0.2]
+    assert frame["alert"].dtype == bool
+    pd.testing.assert_frame_equal(pd.DataFrame(result.records()), frame)
+
+
+def test_one_metric(result):
+    assert [row.chunk for row in result.of("f1")] == ["[0:0]", "[1:1]", "[2:2]"]
+    with pytest.raises(ValueError, match="metric must be among roc_auc, f1, but is 'recall'"):
+        result.of("recall")
+    assert repr(result) == "CBPEResult(3 chunks, metrics roc_auc, f1, 2 alerts)"
+
+
+def test_picture(result):
+    display = result.plot()
+    assert [ax.get_ylabel() for ax in display.axes_] == ["roc_auc", "f1"]
+    legend = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
+    assert legend == ["realised", "alert limits", "alert", "estimate"]
+    estimates = display.axes_[0].containers[0].lines[0]
+    assert estimates.get_ydata().tolist() == pytest.approx([0.8, 0.81, 0.82])
+    labels = [text.get_text() for text in display.axes_[-1].get_xticklabels()]
+    assert labels == ["[0:0]", "[1:1]", "[2:2]"]
+    # no realised values and no limits: two lines less
+    assert len(display.axes_[1].lines) == len(display.axes_[0].lines) - 2
+    mpl.pyplot.close(display.figure_)
+    (ax,) = result.plot(metrics=["f1"]).axes_
+    assert ax.get_ylabel() == "f1"
+    mpl.pyplot.close(ax.figure)

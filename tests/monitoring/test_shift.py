@@ -1,0 +1,74 @@
+"""The shift report: nothing where nothing changed, something where it did."""
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+
+from aucforest.monitoring.shift import MOST_ROWS, ScoreRange, tell_apart
+
+
+def normal(n, mean=0.0, seed=0, columns=1):
+    """Return normal columns."""
+    return np.random.default_rng(seed).normal(mean, 1.0, (n, columns))
+
+
+def test_stability_index_by_hand():
+    reference = np.arange(100.0)[:, None]
+    new = np.concatenate([np.zeros(50), np.arange(50.0, 100.0)])[:, None]
+    old = np.full(10, 10.5) / 105
+    counts = np.array([50, 0, 0, 0, 0, 10, 10, 10, 10, 10]) + 0.5
+    shares = counts / counts.sum()
+    expected = ((shares - old) * np.log(shares / old)).sum()
+    assert ScoreRange(reference).stability_index(new) == pytest.approx(expected)
+    assert ScoreRange(reference).stability_index(reference) == 0.0
+
+
+def test_stability_index_grows_with_the_shift_and_takes_the_worst_column():
+    reference = ScoreRange(normal(5000))
+    values = [reference.stability_index(normal(5000, mean, seed=1)) for mean in (0.0, 0.3, 1.0)]
+    assert values[0] < 0.01 < values[1] < 0.2 < values[2]
+    both = ScoreRange(np.hstack([normal(5000), normal(5000, seed=2)]))
+    moved = np.hstack([normal(5000, seed=3), normal(5000, 1.0, seed=1)])
+    assert both.stability_index(moved) > 0.2
+
+
+def test_few_distinct_scores():
+    reference = ScoreRange(np.repeat([0.1, 0.9], 50)[:, None])
+    assert reference.stability_index(np.repeat([0.1, 0.9], 50)[:, None]) == 0.0
+    assert reference.stability_index(np.repeat([0.1, 0.9], [90, 10])[:, None]) > 0.5
+
+
+def test_share_outside():
+    reference = ScoreRange(np.array([[0.2, 0.5], [0.4, 0.9]]))
+    new = np.array([[0.2, 0.5], [0.1, 0.5], [0.3, 1.0], [0.5, 0.4]])
+    assert reference.outside(new) == 0.75
+
+
+def test_a_domain_classifier_sees_a_shift_and_nothing_else():
+    reference = normal(800, columns=3)
+    same = tell_apart(reference, normal(600, seed=1, columns=3), np.random.default_rng(0))
+    moved = tell_apart(reference, normal(600, 1.0, seed=1, columns=3), np.random.default_rng(0))
+    assert same.auc_error == pytest.approx(np.sqrt(1401 / (12 * 800 * 600)))
+    assert abs(same.auc - 0.5) < 4 * same.auc_error
+    assert moved.auc > 0.8
+    assert same.effective_sample_size > 0.6 > 0.3 > moved.effective_sample_size
+    assert moved.ratios.mean() == pytest.approx(1.0)
+    # rows near the new ones weigh more
+    heavy = moved.ratios > np.median(moved.ratios)
+    assert reference[heavy].mean() > reference[~heavy].mean() + 0.3
+
+
+def test_the_null_error_is_that_of_mann_whitney():
+    random = np.random.default_rng(0)
+    n0, n1 = 30, 20
+    values = [mannwhitneyu(random.random(n0), random.random(n1)).statistic / (n0 * n1) for _ in range(4000)]
+    assert np.std(values) == pytest.approx(np.sqrt((n0 + n1 + 1) / (12 * n0 * n1)), rel=0.05)
+
+
+def test_large_samples_are_thinned():
+    reference = normal(MOST_ROWS + 100, columns=1)
+    fit = tell_apart(reference, normal(50, seed=1), np.random.default_rng(0))
+    assert fit.reference_rows.size == np.unique(fit.reference_rows).size == MOST_ROWS
+    assert tell_apart(reference, normal(50, seed=1), np.random.default_rng(0), all_reference=True).ratios.size == len(
+        reference
+    )
