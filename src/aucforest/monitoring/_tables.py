@@ -100,8 +100,14 @@ def _check_classes(codes: NDArray[np.uint32], classes: NDArray[Any]) -> None:
 
 def _columns(y_score: ArrayLike) -> FloatArray:
     """Return scores as columns; of two columns the second."""
-    n_dims = 2 if np.ndim(y_score) == 2 else 1
-    scores = np.asarray(check_scores(y_score, n_dims=n_dims), dtype=np.float64).reshape(np.shape(y_score)[0], -1)
+    given = np.asarray(y_score)
+    if given.dtype.kind == "O":  # pandas' columns with missing values, or text
+        try:
+            given = given.astype(np.float64)
+        except (ValueError, TypeError) as error:
+            raise TypeError(f"y_score must hold real numbers: {error}") from None
+    scores = np.asarray(check_scores(given, n_dims=2 if given.ndim == 2 else 1), dtype=np.float64)
+    scores = scores.reshape(len(scores), -1)
     if np.isinf(scores).any():
         raise ValueError(f"y_score has {np.isinf(scores).sum()} infinite values")
     return scores[:, 1:] if scores.shape[1] == 2 else scores

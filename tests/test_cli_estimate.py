@@ -1,0 +1,138 @@
+"""`aucforest estimate`: what it prints, writes and refuses."""
+
+import json
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from aucforest.cli import app
+from aucforest.monitoring import CBPE, Chunks
+
+mpl.use("Agg")
+
+
+def run(*arguments):
+    """Call `aucforest estimate` in this process."""
+    return CliRunner().invoke(app, ["estimate", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+def frame_of(n, seed):
+    """Return rows of a model whose scores are too high."""
+    random = np.random.default_rng(seed)
+    score = random.random(n)
+    return pd.DataFrame({
+        "score": score,
+        "label": np.where(random.random(n) < score**2, "yes", "no"),
+        "guess": np.where(score > 0.6, "yes", "no"),
+        "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n) // 20, unit="D"),
+        "age": random.normal(40, 9, n),
+    })  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = tmp_path / "reference.csv", tmp_path / "new.parquet"
+    frame_of(1000, 0).to_csv(paths[0], index=False)
+    frame_of(400, 1).to_parquet(paths[1])
+    return paths
+
+
+NAMES = ("--score", "score", "--target", "label")
+
+
+def test_it_writes_what_cbpe_says(files, tmp_path):
+    outs = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "png")}
+    arguments = [*NAMES, "--prediction", "guess", "--metrics", "roc_auc,f1", "--size", "200"]
+    result = run(*files, *arguments, "--json", outs["json"], "--csv", outs["csv"], "--plot", outs["png"])
+    assert result.exit_code == 0, result.output
+    assert outs["png"].read_bytes().startswith(b"\x89PNG")
+    reference, new = pd.read_csv(files[0]), pd.read_parquet(files[1])
+    cbpe = CBPE(["roc_auc", "f1"]).fit(
+        reference["score"], reference["label"], reference["guess"], chunks=Chunks.by_size(200)
+    )
+    expected = cbpe.estimate(new["score"], new["guess"], y_true=new["label"]).to_frame()
+    pd.testing.assert_frame_equal(pd.read_csv(outs["csv"]), expected)
+    content = json.loads(outs["json"].read_text())
+    assert content["metrics"] == ["roc_auc", "f1"]
+    assert [row["estimate"] for row in content["estimates"]] == expected["estimate"].tolist()
+    assert content["estimates"][0]["domain_auc"] is None
+    for text in ("[0:199]", "[200:399]", "roc_auc", "f1", f"{expected['estimate'][0]:.4g}"):
+        assert text in result.output
+
+
+def test_periods_features_and_unlabelled_rows(files, tmp_path):
+    new = tmp_path / "unlabelled.csv"
+    frame_of(400, 1).drop(columns="label").to_csv(new, index=False)
+    arguments = ["--period", "M", "--time", "day", "--features", "age,score", "--json", tmp_path / "a.json"]
+    result = run(files[0], new, *NAMES, *arguments)
+    assert result.exit_code == 0, result.output
+    (row,) = json.loads((tmp_path / "a.json").read_text())["estimates"]
+    assert (row["chunk"], row["start"], row["end"]) == ("2024-01", "2024-01-01", "2024-01-31")
+    assert row["realised"] is None
+    assert 0.3 < row["domain_auc"] < 0.7
+
+
+def test_several_classes_by_name(tmp_path):
+    random = np.random.default_rng(0)
+    p = random.dirichlet([1, 2, 3], size=600)
+    table = pd.DataFrame(p, columns=["p1", "p2", "p3"])
+    table["kind"] = (random.random(600)[:, None] > p.cumsum(axis=1)).sum(axis=1) + 1
+    table.to_csv(tmp_path / "table.csv", index=False)
+    names = ("--score", "p3,p2,p1", "--labels", "3,2,1", "--target", "kind", "--number", "2")
+    result = run(tmp_path / "table.csv", tmp_path / "table.csv", *names, "--json", tmp_path / "a.json")
+    assert result.exit_code == 0, result.output
+    rows = json.loads((tmp_path / "a.json").read_text())["estimates"]
+    assert len(rows) == 2
+    for row in rows:
+        assert row["low"] < row["realised"] < row["high"]
+
+
+def test_alerts_and_warnings_are_shown(files, tmp_path):
+    vague = tmp_path / "vague.csv"
+    frame_of(400, 1).assign(score=0.5).to_csv(vague, index=False)
+    result = run(files[0], vague, *NAMES)
+    assert result.exit_code == 0, result.output
+    assert "0.5 alert" in result.output
+    result = run(*files, *NAMES, "--number", "1")
+    assert "Warning: no alert limits" in result.stderr
+
+
+def test_missing_scores(files, tmp_path):
+    gaps = tmp_path / "gaps.csv"
+    frame_of(400, 1).assign(score=lambda f: f["score"].where(f.index > 2)).to_csv(gaps, index=False)
+    refused = run(files[0], gaps, *NAMES)
+    assert refused.exit_code == 2
+    assert "y_score has 3 and y_true 0 missing values" in refused.stderr
+    dropped = run(files[0], gaps, *NAMES, "--drop-missing")
+    assert dropped.exit_code == 0, dropped.output
+    assert "Warning: y_score has 3" in dropped.stderr
+
+
+def test_refusals_are_one_line_and_exit_with_2(files, tmp_path):
+    one_class = tmp_path / "one.csv"
+    frame_of(100, 0).assign(label="no").to_csv(one_class, index=False)
+    cases = [
+        ((files[0], tmp_path / "missing.csv", *NAMES), "there is no file"),
+        ((*files, "--score", "scor", "--target", "label"), "no column 'scor'; did you mean 'score'?"),
+        ((*files, "--score", "score", "--target", "lable"), "no column 'lable'; did you mean 'label'?"),
+        ((*files, *NAMES, "--period", "W"), "--period together with --time"),
+        ((*files, *NAMES, "--size", "10", "--number", "3"), "chunks are cut by --size, by --number"),
+        ((*files, *NAMES, "--period", "W", "--time", "label"), "timestamps must be dates"),
+        ((*files, *NAMES, "--size", "0"), "size must be at least 1"),
+        ((*files, *NAMES, "--metrics", "f1"), "metric 'f1' needs y_pred"),
+        ((*files, *NAMES, "--metrics", "auc"), "metrics must be among"),
+        ((*files, "--score", "label", "--target", "label"), "y_score must hold real numbers"),
+        ((one_class, files[1], *NAMES), "the reference must hold rows of all of two or more classes"),
+        ((*files, *NAMES, "--labels", "no,maybe"), "y_true has the label 'yes', which is not in labels"),
+        ((*files, *NAMES, "--plot", "a.txt"), "--plot must end in"),
+        ((*files, *NAMES, "--csv", tmp_path / "no" / "a.csv"), "does not exist"),
+    ]
+    for arguments, sentence in cases:
+        result = run(*arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("Error: "), line
+        assert sentence in line, (line, sentence)
