@@ -34,20 +34,20 @@ def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score") 
     return np.ascontiguousarray(scores, dtype=np.float32 if is_single else np.float64)
 
 
-def check_length(values: NDArray[Any], name: str, n_rows: int) -> None:
+def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_score") -> None:
     """Raise ValueError unless `values` has one entry a row."""
     if values.ndim != 1:
         raise ValueError(f"{name} must have one dimension, but its shape is {values.shape}")
     if values.size != n_rows:
-        raise ValueError(f"{name} has {values.size} rows, but y_score has {n_rows}")
+        raise ValueError(f"{name} has {values.size} rows, but {of} has {n_rows}")
 
 
-def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Weights | None:
+def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> Weights | None:
     """Return weights as contiguous float64, finite and not negative; None stays None."""
     if sample_weight is None:
         return None
     weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
-    check_length(weights, "sample_weight", n_rows)
+    check_length(weights, "sample_weight", n_rows, of=of)
     if not np.isfinite(weights).all():
         raise_not_finite(weights, "sample_weight")
     if weights.min(initial=0.0) < 0.0:
@@ -56,14 +56,16 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Weights | Non
     return weights
 
 
-def is_positive(y_true: ArrayLike, n_rows: int, *, pos_label: Any = None) -> NDArray[np.bool_]:
+def is_positive(
+    y_true: ArrayLike, n_rows: int, *, pos_label: Any = None, name: str = "y_true", of: str = "y_score"
+) -> NDArray[np.bool_]:
     """Return whether each row is of the positive class: `pos_label`, or else the greater one of two labels.
 
     A sole label counts as positive when it equals 1. The two labels are found by two comparisons of the whole
     array, whatever its dtype: no sort, no hashing.
     """
     labels = np.asarray(y_true)
-    check_length(labels, "y_true", n_rows)
+    check_length(labels, name, n_rows, of=of)
     first = labels[0]
     is_first = np.asarray(labels == first)
     n_first = np.count_nonzero(is_first)
@@ -72,16 +74,16 @@ def is_positive(y_true: ArrayLike, n_rows: int, *, pos_label: Any = None) -> NDA
         return np.full(n_rows, sole_is_positive)
     second = labels[np.argmin(is_first)]
     if n_first + np.count_nonzero(labels == second) != n_rows:
-        raise ValueError("y_true must have two labels, but it has more, or a missing value (NaN, None)")
+        raise ValueError(f"{name} must have two labels, but it has more, or a missing value (NaN, None)")
     if pos_label is None:
         try:
             first_is_positive = bool(first > second)
         except TypeError:
-            raise TypeError(f"y_true mixes labels without an order: {first!r} and {second!r}") from None
+            raise TypeError(f"{name} mixes labels without an order: {first!r} and {second!r}") from None
     else:
         first_is_positive = bool(first == pos_label)
         if not first_is_positive and not second == pos_label:
-            raise ValueError(f"pos_label={pos_label!r} is none of the labels {first!r}, {second!r} of y_true")
+            raise ValueError(f"pos_label={pos_label!r} is none of the labels {first!r}, {second!r} of {name}")
     return is_first if first_is_positive else ~is_first
 
 

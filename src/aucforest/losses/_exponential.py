@@ -1,0 +1,93 @@
+"""RankBoost's loss in O(n): exp(-(f_i - f_j)) is a product, so the double sum is a product of two sums."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import kernel
+from aucforest.losses._pairs import Pairs, Vector, in_row_order
+
+LANES = 8  # independent sums, so that additions overlap
+SAFE_RANGE = 500.0  # exp(-500) is far from the smallest float64
+
+
+@kernel
+def _exponents(scores, positive, starts, scale, ends, exponents):  # type: ignore[no-untyped-def]
+    """Fill `exponents`: the scaled distance, not positive, of each score from the end of its group and class."""
+    for group in range(starts.size - 1):
+        highest, lowest = ends[group, 0], ends[group, 1]
+        for i in range(starts[group], starts[group + 1]):
+            exponents[i] = scale * (lowest - scores[i] if positive[i] else scores[i] - highest)
+
+
+@kernel
+def _class_totals(values, positive, starts, totals):  # type: ignore[no-untyped-def]
+    """Fill `totals` with the sum of the values of each group and class."""
+    lanes = np.empty((2, LANES))
+    for group in range(starts.size - 1):
+        lanes[:] = 0.0
+        start, end = starts[group], starts[group + 1]
+        whole = end - (end - start) % LANES
+        for i in range(start, whole, LANES):
+            for lane in range(LANES):
+                of_positive = values[i + lane] * positive[i + lane]
+                lanes[1, lane] += of_positive
+                lanes[0, lane] += values[i + lane] - of_positive
+        for i in range(whole, end):
+            lanes[positive[i], 0] += values[i]
+        totals[group, 0] = lanes[0].sum()
+        totals[group, 1] = lanes[1].sum()
+
+
+@kernel
+def _derivatives(values, positive, starts, factors, scale, gradient):  # type: ignore[no-untyped-def]
+    """Fill the gradient, and turn `values` into the diagonal of the hessian."""
+    for group in range(starts.size - 1):
+        of_negative, of_positive = factors[group, 0], factors[group, 1]
+        for i in range(starts[group], starts[group + 1]):
+            size = values[i] * (of_positive if positive[i] else of_negative)
+            gradient[i] = -size if positive[i] else size
+            values[i] = size * (scale - size)
+
+
+def _score_ends(scores: Vector, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> Vector:
+    """Return, for each group, a score that no negative is above and one that no positive is below.
+
+    The ends of a whole group do unless they are so far apart that exponentials of a class could all vanish.
+    """
+    groups = starts[:-1]
+    highest, lowest = np.maximum.reduceat(scores, groups), np.minimum.reduceat(scores, groups)
+    with np.errstate(invalid="ignore"):  # both are infinite in a group without weight
+        far_apart = not (scale * (highest - lowest) <= SAFE_RANGE).all()
+    if far_apart:
+        highest = np.maximum.reduceat(np.where(positive, -np.inf, scores), groups)
+        lowest = np.minimum.reduceat(np.where(positive, scores, np.inf), groups)
+    ends = np.column_stack([highest, lowest])
+    ends[np.isinf(ends)] = 0.0  # a class without weight: any finite end will do
+    return ends
+
+
+def log_mean_exp(pairs: Pairs, scores: Vector, eps: float) -> tuple[float, Vector, Vector]:
+    """Return the logarithm of the mean of exp(-(f_i - f_j) / eps) over pairs, its gradient and hessian diagonal."""
+    scale = 1.0 / eps
+    if pairs.weights is not None:
+        # a weight is a shift of the score, and that of a row without weight is infinite
+        with np.errstate(divide="ignore"):
+            scores = scores + np.where(pairs.positive, -eps, eps) * np.log(pairs.weights)
+    order, starts = pairs.by_group()
+    scores, positive = scores[order], pairs.positive[order].view(np.uint8)
+    ends = _score_ends(scores, positive, starts, scale)
+    values = np.empty(scores.size)
+    _exponents(scores, positive, starts, scale, ends, values)
+    np.exp(values, out=values)
+    totals = np.empty_like(ends)
+    _class_totals(values, positive, starts, totals)
+    with np.errstate(divide="ignore"):
+        log_sums = np.log(totals).sum(axis=1) + scale * (ends[:, 0] - ends[:, 1])
+    log_sum = np.logaddexp.reduce(log_sums)
+    shares = np.exp(log_sums - log_sum)[:, None]
+    factors = np.divide(scale * shares, totals, out=np.zeros_like(totals), where=shares > 0.0)
+    gradient = np.empty_like(values)
+    _derivatives(values, positive, starts, factors, scale, gradient)
+    if pairs.groups is not None:
+        gradient, values = in_row_order(gradient, order), in_row_order(values, order)
+    return float(log_sum - np.log(pairs.total)), gradient, values

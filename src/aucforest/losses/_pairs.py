@@ -1,0 +1,94 @@
+"""Which pairs a loss sums over: classes, weights and groups, checked once, and their order by score."""
+
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.metrics._ranking import WORD, rank_rows
+from aucforest.metrics._validation import check_length, check_scores, check_weights, is_positive, raise_not_finite
+
+Vector = NDArray[np.float64]
+
+
+class Pairs(NamedTuple):
+    """The pairs of a positive and a negative row of one group, and the sum of their weights w_i w_j."""
+
+    positive: NDArray[np.bool_]
+    weights: Vector | None
+    groups: NDArray[np.intp] | None  # codes from 0; None for one group
+    total: float
+
+    def by_group(self) -> tuple[Any, NDArray[np.intp]]:
+        """Return an index that puts groups in order, and where each starts, with the number of rows at the end."""
+        if self.groups is None:
+            return slice(None), np.array([0, self.positive.size], dtype=np.intp)
+        return np.argsort(self.groups, kind="stable"), _starts(self.groups)
+
+    def by_score(self, scores: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the rows in ascending order of score within their group, and where each group starts."""
+        rows = (rank_rows(scores) & WORD).astype(np.intp)
+        if self.groups is None:
+            return rows, np.array([0, rows.size], dtype=np.intp)
+        return rows[np.argsort(self.groups[rows], kind="stable")], _starts(self.groups)
+
+
+def _starts(groups: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return where each group starts once groups are in order, with the number of rows at the end."""
+    return np.concatenate([[0], np.cumsum(np.bincount(groups))]).astype(np.intp)
+
+
+def in_row_order(values: Vector, order: NDArray[np.intp]) -> Vector:
+    """Return values (n, ...) that were computed in `order` in the order of the rows."""
+    back = np.empty_like(values)
+    back[order] = values
+    return back
+
+
+def check_pairs(
+    y: ArrayLike, n_rows: int, sample_weight: ArrayLike | None = None, group: ArrayLike | None = None
+) -> Pairs:
+    """Return the pairs of checked rows; ValueError when there is none of positive weight."""
+    positive = is_positive(y, n_rows, name="y", of="scores")
+    weights = check_weights(sample_weight, n_rows, of="scores")
+    groups = None if group is None else _group_codes(group, n_rows)
+    n_positive = np.count_nonzero(positive)
+    if n_positive in (0, n_rows):
+        raise ValueError(f"y has one class in its {n_rows} rows, but a pair takes two")
+    if weights is None and groups is None:
+        return Pairs(positive, None, None, float(n_positive) * float(n_rows - n_positive))
+    ones = np.ones(n_rows) if weights is None else weights
+    codes = np.zeros(n_rows, dtype=np.intp) if groups is None else groups
+    of_positive = np.bincount(codes, ones * positive)
+    total = float(of_positive @ np.bincount(codes, ones * ~positive))
+    if not total > 0.0:
+        cause = "sample_weight leaves" if groups is None else "group and sample_weight leave"
+        raise ValueError(f"{cause} no pair of a positive and a negative row with weight")
+    return Pairs(positive, weights, groups, total)
+
+
+def _group_codes(group: ArrayLike, n_rows: int) -> NDArray[np.intp]:
+    """Return the code of each row's group, counted from 0."""
+    values = np.asarray(group)
+    check_length(values, "group", n_rows, of="scores")
+    codes: NDArray[np.intp] = np.unique(values, return_inverse=True)[1]
+    return codes
+
+
+def check_loss_scores(scores: ArrayLike) -> Vector:
+    """Return scores as contiguous float64, finite."""
+    checked = check_scores(scores, name="scores").astype(np.float64, copy=False)
+    if not np.isfinite(checked).all():
+        raise_not_finite(checked, "scores")
+    return checked
+
+
+def check_eps(eps: float) -> float:
+    """Return the width as a float; ValueError unless it and its reciprocal are positive and finite."""
+    if not isinstance(eps, Real) or isinstance(eps, bool):
+        raise TypeError(f"eps must be a number, but is {eps!r}")
+    width = float(eps)
+    if not 1e-300 < width < np.inf:
+        raise ValueError(f"eps must be positive and finite (above 1e-300), but is {eps}")
+    return width

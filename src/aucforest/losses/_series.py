@@ -1,0 +1,138 @@
+"""Sums of sigmoid-like functions of score differences over all pairs, in one walk over sorted rows.
+
+With z = exp(-|x|), x the difference of two scores in units of eps, every function needed is z q(z) with q analytic
+but for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q converges like
+(3 + sqrt(8))^-k, so a polynomial of 20 terms is good to rounding, and a polynomial in z is a sum of exponentials
+exp(-k |x|): these factorise into a part of either row, so that moments of the rows passed so far give all sums.
+
+    scores, ascending   o   o  o      o | o  o     anchors are set anew after a distance of eps, so that
+                        '----- eps -----' '---     no power of exp(distance) is large
+
+The error of one pair is relative: far pairs, which add nearly nothing, add nearly no error. It is below 1e-14 for
+values and 1e-13 for first derivatives; second derivatives, which have zeros, are good to 5e-13 exp(-|x|).
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
+from numpy.typing import NDArray
+
+from aucforest._compile import device, kernel
+
+TERMS = 20
+LANES = 4  # independent sums and products, so that they overlap; divides TERMS
+
+Quotient = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def _coefficients(quotient: Quotient) -> NDArray[np.float64]:
+    """Return the coefficients of z, z^2, ... of z q(z)."""
+    chebyshev = Chebyshev.interpolate(quotient, TERMS - 1, domain=[0.0, 1.0])
+    powers = chebyshev.convert(kind=Polynomial, domain=[-1.0, 1.0], window=[-1.0, 1.0])
+    return np.asarray(powers.coef, dtype=np.float64)
+
+
+# the sigmoid of -x, minus its first derivative, its second derivative, and the softplus of -x; Chebyshev's nodes
+# leave out z = 0
+_SIGMOID = _coefficients(lambda z: 1.0 / (1.0 + z))
+_SLOPE = _coefficients(lambda z: 1.0 / (1.0 + z) ** 2)
+_BEND = _coefficients(lambda z: (1.0 - z) / (1.0 + z) ** 3)
+_SOFTPLUS = _coefficients(lambda z: np.log1p(z) / z)
+
+
+def _row(distance: float, weight: float, series: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the coefficients of |x|, 1, z, z^2, ..."""
+    return np.concatenate([[distance, weight], series])
+
+
+# For each loss phi(x): phi, -phi' and phi'' where x < 0 (a pair in the wrong order), then where x > 0.
+TABLES = {
+    "sigmoid": np.array([
+        [_row(0, 1, -_SIGMOID), _row(0, 0, _SLOPE), _row(0, 0, -_BEND)],
+        [_row(0, 0, _SIGMOID), _row(0, 0, _SLOPE), _row(0, 0, _BEND)],
+    ]),
+    "logistic": np.array([
+        [_row(1, 0, _SOFTPLUS), _row(0, 1, -_SIGMOID), _row(0, 0, _SLOPE)],
+        [_row(0, 0, _SOFTPLUS), _row(0, 0, _SIGMOID), _row(0, 0, _SLOPE)],
+    ]),
+}  # fmt: skip
+
+
+@device
+def _set_powers(base, factor, powers):  # type: ignore[no-untyped-def]
+    """Fill `powers` with factor * base, factor * base^2, ...; each lane goes on by itself."""
+    power = factor * base
+    for k in range(LANES):
+        powers[k] = power
+        power *= base
+    square = base * base
+    step = square * square
+    for k in range(LANES, TERMS):
+        powers[k] = powers[k - LANES] * step
+
+
+@device
+def _move_anchor(distance, lags, totals, moments, powers):  # type: ignore[no-untyped-def]
+    """Let the moments of both classes refer to an anchor that is `distance` further on."""
+    _set_powers(math.exp(-distance), 1.0, powers)
+    for c in range(2):
+        lags[c] += totals[c] * distance
+        for k in range(TERMS):
+            moments[c, k] *= powers[k]
+
+
+@device
+def _dot(series, terms):  # type: ignore[no-untyped-def]
+    """Return the sum over k of series[2 + k] * terms[k], in lanes."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for k in range(0, TERMS, LANES):
+        a += series[2 + k] * terms[k]
+        b += series[3 + k] * terms[k + 1]
+        c += series[4 + k] * terms[k + 2]
+        d += series[5 + k] * terms[k + 3]
+    return (a + b) + (c + d)
+
+
+@kernel
+def add_series_sums(scores, positive, weights, starts, scale, direction, table, sums):  # type: ignore[no-untyped-def]
+    """Add to each row of `sums` the functions of `table`, summed over the pairs with rows that came before.
+
+    Rows are sorted by score within groups; `direction` is 1 for a walk upwards and -1 for one downwards, and both
+    together see every pair once from either row.
+    """
+    moments = np.empty((2, TERMS))
+    rise, fall = np.empty(TERMS), np.empty(TERMS)
+    totals, lags = np.empty(2), np.empty(2)
+    for group in range(starts.size - 1):
+        moments[:] = 0.0
+        totals[:] = 0.0
+        lags[:] = 0.0
+        first = starts[group] if direction > 0 else starts[group + 1] - 1
+        anchor = scores[first]
+        for step in range(starts[group + 1] - starts[group]):
+            i = first + direction * step
+            offset = abs(scores[i] - anchor) * scale
+            if offset > 1.0:
+                _move_anchor(offset, lags, totals, moments, fall)
+                anchor = scores[i]
+                offset = 0.0
+            own = np.int64(positive[i])
+            other = 1 - own
+            up = math.exp(offset)
+            _set_powers(up, weights[i], rise)
+            _set_powers(1.0 / up, 1.0, fall)
+            # one array written a loop, so that each loop is vectorised
+            theirs, ours = moments[other], moments[own]
+            for k in range(TERMS):
+                fall[k] *= theirs[k]
+            for k in range(TERMS):
+                ours[k] += rise[k]
+            # a negative row below a positive one is in the right order
+            series = table[own if direction > 0 else other]
+            distance = lags[other] + totals[other] * offset
+            for q in range(sums.shape[1]):
+                sums[i, q] += series[q, 0] * distance + series[q, 1] * totals[other] + _dot(series[q], fall)
+            totals[own] += weights[i]
+            lags[own] -= weights[i] * offset

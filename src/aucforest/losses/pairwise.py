@@ -1,0 +1,142 @@
+"""Losses of pairs, with gradient and diagonal hessian in the space of scores."""
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.losses._exponential import log_mean_exp
+from aucforest.losses._pairs import Pairs, Vector, check_eps, check_loss_scores, check_pairs, in_row_order
+from aucforest.losses._series import TABLES, add_series_sums
+from aucforest.losses._walks import add_hinge_sums
+
+Loss = Literal["exp", "logistic", "sigmoid", "squared_hinge"]
+
+
+def check_loss(loss: str) -> None:
+    """Raise ValueError unless the loss is known."""
+    if loss not in get_args(Loss):
+        raise ValueError(f"loss must be one of {', '.join(map(repr, get_args(Loss)))}, but is {loss!r}")
+
+
+def pairwise_loss(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    loss: Loss = "exp",
+    eps: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean loss over pairs of a positive and a negative row, its gradient and its diagonal hessian.
+
+    L = sum over pairs of w_i w_j phi((f_i - f_j) / eps) / sum over pairs of w_i w_j, where row i is positive and row j
+    negative. The sums over all pairs take O(n log n) time, O(n) for "exp".
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Two labels; the greater is the positive one.
+    scores : array-like of shape (n_samples,)
+        Scores f, finite.
+    loss : {"exp", "logistic", "sigmoid", "squared_hinge"}, default="exp"
+        - "exp" (RankBoost [1]_, [2]_): phi(x) = exp(-x). **The logarithm of L is returned**, with its gradient and
+          hessian: L itself overflows where scores are some hundred eps apart. Both have the same minimum.
+        - "logistic" (RankNet [3]_): phi(x) = log(1 + exp(-x)).
+        - "sigmoid": phi(x) = 1 / (1 + exp(x)), so that L is one minus the AUC smoothed with width eps, see
+          `smooth_auc`. Not convex: its hessian has negative entries.
+        - "squared_hinge": phi(x) = max(0, 1 - x)^2, exact.
+    eps : float, default=1.0
+        Width of phi, in units of the scores.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative; a pair has the product of its rows' weights.
+    group : array-like of shape (n_samples,), optional
+        Only rows of the same group make a pair. A group of one class adds nothing.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (n_samples,), float64
+        Derivatives of the value by the scores.
+    hessian : ndarray of shape (n_samples,), float64
+        Second derivatives of the value by each score alone.
+
+    Raises
+    ------
+    ValueError
+        For an unknown loss, one class, no pair with weight, scores that are not finite or too far apart for a float64,
+        eps that is not positive, negative weights, or lengths that differ.
+    TypeError
+        For scores or eps that are not real numbers.
+
+    Notes
+    -----
+    "sigmoid" and "logistic" are summed as polynomials in exp(-|x|). The truncation error of each pair, and so of their
+    sums, is at most 1e-14 relative in the value and 1e-13 in the gradient, and 5e-13 w_i w_j / eps^2 in the hessian;
+    rounding comes on top.
+
+    References
+    ----------
+    .. [1] Y. Freund, R. Iyer, R. E. Schapire, Y. Singer, "An efficient boosting algorithm for combining preferences",
+       Journal of Machine Learning Research 4 (2003), 933-969.
+    .. [2] C. Cortes, M. Mohri, "AUC optimization vs. error rate minimization", NIPS 2003.
+    .. [3] C. Burges et al., "Learning to rank using gradient descent", ICML 2005.
+
+    Examples
+    --------
+    >>> from aucforest.losses import pairwise_loss
+    >>> value, gradient, hessian = pairwise_loss([0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], loss="logistic")
+    >>> round(value, 4)
+    0.5298
+    >>> gradient.round(4)
+    array([ 0.1893, -0.2283,  0.2192, -0.1803])
+    """
+    check_loss(loss)
+    width = check_eps(eps)
+    checked = check_loss_scores(scores)
+    return evaluate(check_pairs(y, checked.size, sample_weight, group), checked, loss, width)
+
+
+def evaluate(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector, Vector]:
+    """Return value, gradient and diagonal hessian of a loss from checked arguments."""
+    if loss == "exp":
+        value, gradient, hessian = log_mean_exp(pairs, scores, eps)
+    else:
+        weights, sums = _sums_of_pairs(pairs, scores, loss, eps, n_functions=3)
+        value, gradient = _mean(pairs, weights, sums, eps)
+        hessian = weights * sums[:, 2] / (pairs.total * eps * eps)
+    return _finite(value, scores, eps), gradient, hessian
+
+
+def value_and_gradient(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector]:
+    """Return value and gradient of "sigmoid" or "logistic" from checked arguments."""
+    value, gradient = _mean(pairs, *_sums_of_pairs(pairs, scores, loss, eps, n_functions=2), eps)
+    return _finite(value, scores, eps), gradient
+
+
+def _sums_of_pairs(pairs: Pairs, scores: Vector, loss: str, eps: float, n_functions: int) -> tuple[Vector, Vector]:
+    """Return the weights, and phi, -phi', phi'' summed over the pairs of each row, (n_samples, n_functions)."""
+    rows, starts = pairs.by_score(scores)
+    weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
+    sums = np.zeros((rows.size, n_functions))
+    walk = (scores[rows], pairs.positive[rows], weights[rows], starts, 1.0 / eps)
+    for direction in (1, -1):
+        if loss == "squared_hinge":
+            add_hinge_sums(*walk, direction, sums)
+        else:
+            add_series_sums(*walk, direction, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
+    return weights, in_row_order(sums, rows)
+
+
+def _mean(pairs: Pairs, weights: Vector, sums: Vector, eps: float) -> tuple[float, Vector]:
+    """Return the mean over pairs, every pair having been seen from both rows, and its gradient."""
+    scale = weights / pairs.total
+    gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
+    return 0.5 * float(scale @ sums[:, 0]), gradient
+
+
+def _finite(value: float, scores: Vector, eps: float) -> float:
+    """Return the value; ValueError when it overflowed."""
+    if not np.isfinite(value):
+        raise ValueError(f"scores from {scores.min():g} to {scores.max():g} are too far apart for eps={eps:g}")
+    return value

@@ -1,0 +1,120 @@
+"""The AUC smoothed by a sigmoid of width eps, and its gradient: all pairs, fast or one by one, or a sample."""
+
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.utils import check_random_state
+
+from aucforest.losses._pairs import Pairs, Vector, check_eps, check_loss_scores, check_pairs
+from aucforest.losses._walks import double_loop
+from aucforest.losses.pairwise import value_and_gradient
+
+
+def smooth_auc(
+    y: ArrayLike,
+    scores: ArrayLike,
+    eps: float,
+    *,
+    method: Literal["fast", "exact", "sampled"] = "fast",
+    n_pairs: int = 1000,
+    random_state: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the smoothed AUC and its gradient by the scores.
+
+    rAUC = mean over pairs of sigmoid((f_i - f_j) / eps), row i positive and row j negative ([1]_, equations 4 and 5).
+    As eps goes to 0 it goes to the AUC, ties counted half.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Two labels; the greater is the positive one.
+    scores : array-like of shape (n_samples,)
+        Scores f, finite.
+    eps : float
+        Width of the sigmoid, in units of the scores.
+    method : {"fast", "exact", "sampled"}, default="fast"
+        - "fast": all pairs in O(n log n), good to the error below.
+        - "exact": all pairs one by one, O(n^2).
+        - "sampled": `n_pairs` pairs drawn with replacement, each row with a chance proportional to its weight. Both
+          results are unbiased.
+    n_pairs : int, default=1000
+        Number of pairs of "sampled".
+    random_state : int, RandomState instance or None, default=None
+        Draws the pairs of "sampled".
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative; a pair has the product of its rows' weights.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (n_samples,), float64
+
+    Raises
+    ------
+    ValueError
+        For an unknown method, one class, a class without weight, scores that are not finite or too far apart for a
+        float64, eps or n_pairs that are not positive, negative weights, or lengths that differ.
+    TypeError
+        For scores or eps that are not real numbers.
+
+    Notes
+    -----
+    "fast" sums a polynomial of degree 20 in exp(-|x|) for each sigmoid, with a truncation error of at most 1e-14 in the
+    value and 1e-13 of each gradient entry; rounding comes on top.
+
+    References
+    ----------
+    .. [1] A. Morita, "AUC as Loss: directly fitting to optimize ROC AUC".
+
+    Examples
+    --------
+    >>> from aucforest.losses import smooth_auc
+    >>> y, scores = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8]
+    >>> [round(smooth_auc(y, scores, eps)[0], 4) for eps in (1.0, 0.1, 0.01)]
+    [0.5914, 0.8908, 0.9983]
+    """
+    width = check_eps(eps)
+    checked = check_loss_scores(scores)
+    pairs = check_pairs(y, checked.size, sample_weight)
+    if method == "fast":
+        loss, gradient = value_and_gradient(pairs, checked, "sigmoid", width)
+        return 1.0 - loss, -gradient
+    if method == "exact":
+        slopes = np.empty(checked.size)
+        weights = np.ones(checked.size) if pairs.weights is None else pairs.weights
+        value = double_loop(checked, pairs.positive, weights, 1.0 / width, slopes)
+        return float(value) / pairs.total, slopes / (pairs.total * width)
+    if method == "sampled":
+        if not isinstance(n_pairs, Integral) or n_pairs < 1:
+            raise ValueError(f"n_pairs must be a positive integer, but is {n_pairs!r}")
+        return _sampled(pairs, checked, width, *draw_pairs(pairs, int(n_pairs), check_random_state(random_state)))
+    raise ValueError(f"method must be 'fast', 'exact' or 'sampled', but is {method!r}")
+
+
+def draw_pairs(pairs: Pairs, n_pairs: int, random: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the positive and the negative rows of pairs drawn with replacement, by weight."""
+    drawn = []
+    for of_class in (pairs.positive, ~pairs.positive):
+        rows = np.flatnonzero(of_class)
+        if pairs.weights is None:
+            drawn.append(rows[random.randint(rows.size, size=n_pairs)])
+        else:
+            upto = np.cumsum(pairs.weights[rows])
+            # below the last sum, so that a row without weight at the end is never drawn
+            drawn.append(rows[np.searchsorted(upto, random.random_sample(n_pairs) * upto[-1], side="right")])
+    return drawn[0], drawn[1]
+
+
+def _sampled(
+    pairs: Pairs, scores: Vector, eps: float, upper: NDArray[np.intp], lower: NDArray[np.intp]
+) -> tuple[float, Vector]:
+    """Return the mean of the sigmoid over the pairs (upper, lower) and its gradient."""
+    sigmoid = expit((scores[upper] - scores[lower]) / eps)
+    slope = sigmoid * (1.0 - sigmoid) / (eps * upper.size)
+    n_rows = scores.size
+    gradient: Vector = np.subtract(np.bincount(upper, slope, n_rows), np.bincount(lower, slope, n_rows))
+    return float(sigmoid.mean()), gradient
