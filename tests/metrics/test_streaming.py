@@ -1,4 +1,6 @@
 import pickle
+import zlib
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.metrics import AUCSketch, roc_auc_score, roc_curve
+from aucforest.metrics.streaming import HEADER, MAGIC
 from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
@@ -179,6 +182,8 @@ def test_weights_must_not_overflow_over_time():
         ({"range": (0, np.inf)}, "range must be"),
         ({"range": (0, 1, 2)}, "range must be"),
         ({"range": (np.nan, 1)}, "range must be"),
+        ({"range": (-1.7e308, 1.7e308)}, "range must be"),
+        ({"range": (0, 5e-324)}, "range must be"),
     ],
 )
 def test_bad_grid(options, message):
@@ -229,3 +234,48 @@ def test_damaged_bytes(damage):
         data[-1] ^= 1
     with pytest.raises(ValueError, match="are no AUCSketch"):
         AUCSketch.from_bytes({"short": bytes(data[:60]), "empty": b""}.get(damage, bytes(data)))
+
+
+def packed(bits=4, has_range=False, low=0.0, high=0.0, rounded=(0, 0), counts=(0,) * 32):
+    """Return well-formed bytes of anything."""
+    header = HEADER.pack(bits, has_range, low, high, *rounded)
+    return MAGIC + zlib.compress(header + np.array(counts, "<i8").tobytes())
+
+
+def test_no_changed_byte_goes_unseen():
+    data = sketch_of(random_rows(100), bits=4, range=(-2, 2)).to_bytes()
+    assert AUCSketch.from_bytes(data).to_bytes() == data
+    accepted = 0
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        with suppress(ValueError):
+            assert AUCSketch.from_bytes(bytes(changed)).to_bytes() == data
+            accepted += 1
+    assert accepted <= 1  # the bits that fill up the last byte of the stream mean nothing
+    for wrong in (data + b"!", data[:-1], data[: len(MAGIC)]):
+        with pytest.raises(ValueError, match="are no AUCSketch"):
+            AUCSketch.from_bytes(wrong)
+
+
+@pytest.mark.parametrize(
+    ("forged", "message"),
+    [
+        (packed(bits=3), "bits must be"),
+        (packed(bits=200), "bits must be"),
+        (packed(bits=5), "do not fill a grid of 5 bits"),
+        (packed(counts=[0] * 33), "do not fill a grid of 4 bits"),
+        (packed(counts=[0] * (1 << 23)), "do not fill a grid of 4 bits"),
+        (packed(has_range=True, low=np.nan, high=1.0), "range must be"),
+        (packed(has_range=True, low=-1.7e308, high=1.7e308), "range must be"),
+        (packed(has_range=True, high=5e-324), "range must be"),
+        (packed(counts=[-1] + [0] * 31), "out of range"),
+        (packed(counts=[2**62] * 32), "out of range"),
+        (packed(rounded=(0, -1)), "out of range"),
+        (packed(rounded=(2**63 - 1, 0)), "out of range"),
+    ],
+)
+def test_forged_bytes(forged, message):
+    assert AUCSketch.from_bytes(packed()).to_bytes() == AUCSketch(bits=4).to_bytes()
+    with pytest.raises(ValueError, match=f"are no AUCSketch: .*{message}"):
+        AUCSketch.from_bytes(forged)

@@ -13,7 +13,8 @@ from aucforest.metrics._validation import check_weights, stream_rows, warn_undef
 
 UNIT_BITS = 20
 MOST_WEIGHT = 2 ** (62 - UNIT_BITS)
-HEADER = struct.Struct("<8sB?dd2q")
+MOST_ROUNDED = 2**53  # more rows than any stream has, and merging does not overflow
+HEADER = struct.Struct("<B?dd2q")
 MAGIC = b"AUCSKT01"
 
 
@@ -84,13 +85,20 @@ class AUCSketch:
     def __init__(self, bits: int = 18, range: tuple[float, float] | None = None) -> None:
         if not 4 <= bits <= 24:
             raise ValueError(f"bits must be from 4 to 24, but is {bits}")
-        if range is not None and not (len(range) == 2 and -np.inf < range[0] < range[1] < np.inf):
-            raise ValueError(f"range must be two finite bounds, the lower one first, but is {range}")
         self.bits = int(bits)
-        self.range = None if range is None else (float(range[0]), float(range[1]))
+        self.range = None if range is None else self._checked(range)
         self._counts = np.zeros((2, 1 << bits), np.int64)  # negatives, positives; in units of 2**-20
         self._rounded = np.zeros(2, np.int64)  # rows of each class whose weight is no multiple of the unit
         self._total = 0.0
+
+    def _checked(self, range: tuple[float, float]) -> tuple[float, float]:
+        """Return bounds between which the place of every score is a number."""
+        low, high = map(float, range) if len(range) == 2 else (np.nan, np.nan)
+        if not (low < high and 0.0 < (1 << self.bits) / (high - low) < np.inf):
+            raise ValueError(
+                f"range must be two finite bounds, the lower one first and of finite width, but is {range}"
+            )
+        return low, high
 
     def update(self, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         """Count a batch of rows.
@@ -234,10 +242,10 @@ class AUCSketch:
         return fpr, tpr, np.append(np.inf, self._edges(occupied))
 
     def to_bytes(self) -> bytes:
-        """Return the sketch as bytes: grid, then compressed counts, little-endian on every machine."""
+        """Return the sketch as bytes: grid and counts, compressed, little-endian on every machine."""
         low, high = self.range or (0.0, 0.0)
-        header = HEADER.pack(MAGIC, self.bits, self.range is not None, low, high, *self._rounded.tolist())
-        return header + zlib.compress(self._counts.astype("<i8").tobytes(), level=1)
+        header = HEADER.pack(self.bits, self.range is not None, low, high, *self._rounded.tolist())
+        return MAGIC + zlib.compress(header + self._counts.astype("<i8").tobytes(), level=1)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -256,17 +264,32 @@ class AUCSketch:
         Raises
         ------
         ValueError
-            When the bytes are no sketch, or not all of one.
+            When the bytes are no sketch, or not exactly one. They may come from a stranger: no more is unpacked
+            than a sketch holds, and all of it is checked.
         """
         try:
-            magic, bits, has_range, low, high, *rounded = HEADER.unpack_from(data)
-            counts = np.frombuffer(zlib.decompress(data[HEADER.size :]), "<i8").astype(np.int64)
+            return cls._unpacked(data)
         except (struct.error, zlib.error, ValueError) as error:
             raise ValueError(f"these {len(data)} bytes are no AUCSketch: {error}") from None
-        if magic != MAGIC or counts.size != 2 << bits or counts.min() < 0 or min(rounded) < 0:
-            raise ValueError(f"these {len(data)} bytes are no AUCSketch: header and counts do not fit")
+
+    @classmethod
+    def _unpacked(cls, data: bytes) -> Self:
+        """Return the sketch that bytes hold, or raise one of several errors."""
+        if data[: len(MAGIC)] != MAGIC:
+            raise ValueError(f"they do not start with {MAGIC!r}")
+        stream = zlib.decompressobj()
+        header = stream.decompress(data[len(MAGIC) :], HEADER.size)
+        bits, has_range, low, high, *rounded = HEADER.unpack(header)
         sketch = cls(bits, (low, high) if has_range else None)
+        size = sketch._counts.nbytes
+        body = stream.decompress(stream.unconsumed_tail, size + 1)  # one more, to reach the checksum behind them
+        if len(body) != size or not stream.eof or stream.unused_data:
+            raise ValueError(f"their counts do not fill a grid of {bits} bits")
+        counts = np.frombuffer(body, "<i8").astype(np.int64)
+        total = float(np.ldexp(counts.sum(dtype=np.float64), -UNIT_BITS))
+        if counts.min() < 0 or total >= MOST_WEIGHT or not 0 <= min(rounded) <= max(rounded) < MOST_ROUNDED:
+            raise ValueError("their counts are out of range")
         sketch._counts = counts.reshape(2, -1)
-        sketch._total = float(np.ldexp(float(counts.sum()), -UNIT_BITS))
+        sketch._total = total
         sketch._rounded = np.array(rounded, np.int64)
         return sketch
