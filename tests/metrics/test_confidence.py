@@ -116,6 +116,25 @@ def test_a_difference_without_variance_is_undefined():
     assert np.isnan([result.z, result.pvalue, *result.interval]).all()
 
 
+@pytest.mark.parametrize("least", [1e-18, 1e-300])
+def test_a_row_with_next_to_no_weight(least):
+    rows = {"y_true": [0, 0, 1, 1], "sample_weight": [1, 1, 1, least]}
+    with pytest.warns(UndefinedMetricWarning, match=r"AUC of 1 is a point|not defined"):
+        auc, low, high = auc_confidence_interval(y_score=[1, 2, 3, 1.5], **rows)
+    assert auc == 1.0
+    assert np.isnan([low, high]).all() or low == high == 1.0
+
+
+def test_the_offending_scores_are_named():
+    good, bad = [1, 2, 3], [1, 2, np.nan]
+    with pytest.raises(ValueError, match="score_a must be finite, but value 2 is nan"):
+        compare_auc([0, 1, 1], bad, good)
+    with pytest.raises(ValueError, match="score_b must be finite, but value 2 is nan"):
+        compare_auc([0, 1, 1], good, bad)
+    with pytest.raises(ValueError, match="y_scores must be finite, but value 2 is nan"):
+        delong_covariance([0, 1, 1], bad)
+
+
 @pytest.mark.parametrize("level", [0.0, 1.0, 1.5, np.nan])
 def test_bad_level(level):
     with pytest.raises(ValueError, match="level must be in"):

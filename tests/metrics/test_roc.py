@@ -1,4 +1,5 @@
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -211,7 +212,9 @@ def test_no_warning_without_a_reason():
         ({"average": "mean"}, "average must be"),
         ({"multi_class": "raise"}, "multi_class must be"),
         ({"labels": [0, 1, 2]}, "labels must be two"),
-        ({"labels": [0, 2]}, "pos_label=.*2.* is none of the labels"),
+        ({"labels": [0, 2]}, "y_true has the label 1, which is not in labels"),
+        ({"labels": [2, 1]}, "y_true has the label 0, which is not in labels"),
+        ({"labels": [1, 1]}, "labels must be distinct"),
     ],
 )
 def test_bad_options(options, message):
@@ -248,3 +251,69 @@ def test_labels_say_which_one_is_positive():
     assert roc_auc_score(y_true[:2], y_score[:2]) == 0.0
     assert average_precision_score(y_true[:2], y_score[:2], pos_label="sick") == 1.0
     assert roc_curve(y_true[:2], y_score[:2], pos_label="sick")[1].tolist() == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-600, 2.0**600, 2.0**1000])
+def test_the_scale_of_the_weights_does_not_matter(scale):
+    positive, scores, weights = random_rows(50, levels=5)
+    two_columns = np.column_stack([-scores, scores])
+    for metric, values in (
+        (roc_auc_score, scores),
+        (partial(roc_auc_score, method="trapezoid"), scores),
+        (average_precision_score, scores),
+        (roc_auc_score, two_columns),
+        (partial(roc_auc_score, multi_class="ovr"), two_columns),
+    ):
+        assert metric(positive, values, sample_weight=scale * weights) == metric(
+            positive, values, sample_weight=weights
+        )
+
+
+def test_no_area_above_one():
+    positive, noise, weights = random_rows(2000)
+    scores = 100.0 * positive + noise
+    for n_rows in range(20, 200):
+        rows = slice(n_rows)
+        options = {"sample_weight": weights[rows]}
+        for metric in (
+            roc_auc_score,
+            partial(roc_auc_score, method="trapezoid"),
+            partial(roc_auc_score, max_fpr=0.3),
+            average_precision_score,
+        ):
+            assert 1.0 - 1e-13 <= metric(positive[rows], scores[rows], **options) <= 1.0
+        mirrored = np.column_stack([scores, -scores])[rows]
+        assert 0.0 <= roc_auc_score(positive[rows], mirrored, **options) <= 1e-13
+
+
+def test_columns_as_scikit_learn():
+    positive, scores, _ = random_rows(30)
+    expected = sklearn_metrics.roc_auc_score(positive[:, None], scores[:, None])
+    assert roc_auc_score(positive[:, None], scores[:, None]) == expected
+    assert roc_auc_score(positive, scores[:, None]) == roc_auc_score(positive[:, None], scores) == expected
+    matrix = np.column_stack([-scores, scores])
+    assert roc_auc_score(positive[:, None], matrix) == roc_auc_score(positive, matrix)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("average", ["macro", "weighted", None])
+def test_a_column_without_positives_as_scikit_learn(average):
+    rng = np.random.default_rng(3)
+    codes, scores = np.arange(30) % 2, rng.dirichlet(np.ones(3), 30)
+    options = {"average": average, "multi_class": "ovr", "labels": [0, 1, 2]}
+    expected = sklearn_metrics.roc_auc_score(codes, scores, **options)
+    np.testing.assert_allclose(roc_auc_score(codes, scores, **options), expected, rtol=1e-12)
+    truth = codes[:, None] == np.arange(3)
+    expected = sklearn_metrics.roc_auc_score(truth, scores, average=average)
+    np.testing.assert_allclose(roc_auc_score(truth, scores, average=average), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples"])
+def test_no_weight_in_any_column_is_undefined(average):
+    for truth, weights in ((np.zeros((4, 3)), None), (np.eye(4)[:, :3], np.zeros(4))):
+        with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
+            assert np.isnan(roc_auc_score(truth, np.ones((4, 3)), average=average, sample_weight=weights))
+        assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
+        assert np.isnan(roc_auc_score([0, 0], np.eye(2), labels=[0, 1]))
+    assert caught[0].filename == __file__

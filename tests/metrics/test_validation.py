@@ -2,7 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucforest.metrics._validation import check_scores, check_weights, class_codes, is_positive
+from aucforest.metrics._validation import (
+    check_scores,
+    check_weights,
+    class_codes,
+    is_positive,
+    relative_weights,
+    stream_rows,
+    two_classes,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +63,20 @@ def test_more_than_two_labels(labels):
         is_positive(labels, 3)
 
 
-@pytest.mark.parametrize("labels", [[0.0, np.nan, 1.0], np.array(["a", None, "b"], dtype=object)])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0.0, np.nan, 1.0],
+        np.array(["a", None, "b"], dtype=object),
+        pd.Series(["a", None, "b"], dtype="string"),
+        pd.Series([None, True, False], dtype="boolean"),
+    ],
+)
 def test_a_missing_label_is_no_class(labels):
     with pytest.raises(ValueError, match="missing value"):
         class_codes(labels, 3)
+    with pytest.raises(ValueError, match="missing value"):
+        is_positive(labels, 3)
 
 
 def test_labels_without_an_order():
@@ -120,6 +138,10 @@ def test_dtype_of_scores(values, dtype):
         (0.5, ValueError, "y_score must have 1 dimension"),
         ([1j, 2], TypeError, "must hold real numbers"),
         (["1", "2"], TypeError, "must hold real numbers"),
+        (np.array(["a", "b"], dtype=object), TypeError, "y_score must hold real numbers"),
+        ([0, 2**53 + 2], ValueError, r"y_score has integers beyond 2\*\*53"),
+        ([0, -(2**63)], ValueError, r"y_score has integers beyond 2\*\*53"),
+        (np.array([0, 2**64 - 1], dtype=np.uint64), ValueError, r"y_score has integers beyond 2\*\*53"),
     ],
 )
 def test_bad_scores(values, error, message):
@@ -146,4 +168,33 @@ def test_labels_of_another_length():
     with pytest.raises(ValueError, match="y_true has 2 rows, but y_score has 3"):
         is_positive([0, 1], 3)
     with pytest.raises(ValueError, match="y_true must have one dimension"):
-        class_codes([[0], [1]], 2)
+        class_codes([[0, 1], [1, 0]], 2)
+
+
+@pytest.mark.parametrize("values", [["1", "2"], [1j, 2]])
+def test_weights_are_real_numbers(values):
+    with pytest.raises(TypeError, match="sample_weight must hold real numbers"):
+        check_weights(values, 2)
+
+
+def test_a_matrix_of_one_column_is_a_vector():
+    column = np.array([[0], [1], [1]])
+    assert is_positive(column, 3).tolist() == class_codes(column, 3)[0].tolist() == [0, 1, 1]
+    assert two_classes(column, column, None)[1].tolist() == [0.0, 1.0, 1.0]
+    assert [rows.tolist() for rows in stream_rows(column, column)] == [[0, 1, 1], [0.0, 1.0, 1.0]]
+
+
+@pytest.mark.parametrize("scale", [2.0**-1070, 2.0**-600, 1.0, 2.0**600, 2.0**1022])
+def test_only_ratios_of_relative_weights_matter(scale):
+    weights = relative_weights(np.array([0.0, 1.0, 3.0]) * scale, 3)
+    assert (weights / weights[1]).tolist() == [0.0, 1.0, 3.0]
+    assert 0.0 < weights[2] ** 2 < np.inf
+
+
+@pytest.mark.parametrize("check", [check_scores, lambda values: check_weights(values, 3)])
+def test_read_only_input_compiles_nothing_anew(check):
+    values = np.arange(3.0)
+    assert check(values) is values
+    values.flags.writeable = False
+    assert check(values).flags.writeable
+    assert not values.flags.writeable

@@ -1,6 +1,7 @@
 """Checks of labels, scores and weights: a few cheap passes, one sentence when something is wrong."""
 
 import warnings
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,21 +18,43 @@ def raise_not_finite(values: NDArray[Any], name: str) -> NoReturn:
     raise ValueError(f"{name} must be finite, but value {where} is {values.ravel()[where]}")
 
 
+def require_finite(values: NDArray[Any], name: str) -> None:
+    """Raise ValueError unless all values are finite."""
+    if not np.isfinite(values).all():
+        raise_not_finite(values, name)
+
+
+def as_column(values: ArrayLike) -> NDArray[Any]:
+    """Return an array; a matrix of one column counts as a vector."""
+    array = np.asarray(values)
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def _real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return an array of real numbers; TypeError unless they are."""
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        with suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, but its dtype is {array.dtype}")
+    return array
+
+
 def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score") -> Scores:
     """Return scores as contiguous float32 or float64; whether they are finite is seen by the sort."""
-    scores = np.asarray(y_score)
-    if scores.dtype.kind == "O":
-        scores = scores.astype(np.float64)
-    if scores.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, but its dtype is {scores.dtype}")
+    scores = _real_numbers(y_score, name)
     if scores.ndim != n_dims:
         raise ValueError(f"{name} must have {n_dims} dimension(s), but its shape is {scores.shape}")
     if scores.size == 0:
         raise ValueError(f"{name} is empty: its shape is {scores.shape}")
     if len(scores) >= 1 << 32:
         raise ValueError(f"{name} must have fewer than 2**32 rows, but has {len(scores)}: use AUCSketch")
+    if scores.dtype.kind in "iu" and max(-int(scores.min()), int(scores.max())) > 1 << 53:
+        raise ValueError(f"{name} has integers beyond 2**53, which float64 cannot tell apart: pass their ranks")
     is_single = scores.dtype.kind == "f" and scores.dtype.itemsize <= 4
-    return np.ascontiguousarray(scores, dtype=np.float32 if is_single else np.float64)
+    # writeable, because for a read-only array numba would compile every kernel once more
+    return np.require(scores, np.float32 if is_single else np.float64, ["C", "W"])
 
 
 def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_score") -> None:
@@ -46,14 +69,27 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
     """Return weights as contiguous float64, finite and not negative; None stays None."""
     if sample_weight is None:
         return None
-    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    weights = np.require(_real_numbers(sample_weight, "sample_weight"), np.float64, ["C", "W"])
     check_length(weights, "sample_weight", n_rows, of=of)
-    if not np.isfinite(weights).all():
-        raise_not_finite(weights, "sample_weight")
+    require_finite(weights, "sample_weight")
     if weights.min(initial=0.0) < 0.0:
         where = int(np.argmin(weights))
         raise ValueError(f"sample_weight must not be negative, but value {where} is {weights[where]}")
     return weights
+
+
+def relative_weights(sample_weight: ArrayLike | None, n_rows: int) -> Weights | None:
+    """Return checked weights of which only ratios matter, so scaled that no sum or product of two overflows.
+
+    The scale is a power of two, so nothing is rounded, and one unless the weights are extreme.
+    """
+    weights = check_weights(sample_weight, n_rows)
+    if weights is None:
+        return None
+    greatest = weights.max(initial=0.0)
+    if greatest == 0.0 or 1e-100 < greatest < 1e100:
+        return weights
+    return np.ldexp(weights, -int(np.frexp(greatest)[1]))
 
 
 def is_positive(
@@ -64,10 +100,13 @@ def is_positive(
     A sole label counts as positive when it equals 1. The two labels are found by two comparisons of the whole
     array, whatever its dtype: no sort, no hashing.
     """
-    labels = np.asarray(y_true)
+    labels = as_column(y_true)
     check_length(labels, name, n_rows, of=of)
     first = labels[0]
-    is_first = np.asarray(labels == first)
+    try:
+        is_first = np.asarray(labels == first, dtype=np.bool_)
+    except TypeError:  # pandas.NA equals nothing and differs from nothing
+        raise ValueError(f"{name} has a missing value") from None
     n_first = np.count_nonzero(is_first)
     if n_first == n_rows:
         sole_is_positive = bool(first == (1 if pos_label is None else pos_label))
@@ -91,17 +130,16 @@ def two_classes(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
 ) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
     """Return checked rows: positive or not, score, weight."""
-    scores = check_scores(y_score)
-    weights = check_weights(sample_weight, scores.size)
+    scores = check_scores(as_column(y_score))
+    weights = relative_weights(sample_weight, scores.size)
     return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
 
 
 def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_], Scores]:
     """Return checked rows of a batch; it may hold one class, so labels are 1 against 0 or -1 (or bool)."""
-    scores = check_scores(y_score)
-    if not np.isfinite(scores).all():
-        raise_not_finite(scores, "y_score")
-    labels = np.asarray(y_true)
+    scores = check_scores(as_column(y_score))
+    require_finite(scores, "y_score")
+    labels = as_column(y_true)
     check_length(labels, "y_true", scores.size)
     positive = np.asarray(labels == 1)
     n_rest = scores.size - np.count_nonzero(positive)
@@ -114,7 +152,7 @@ def class_codes(
     y_true: ArrayLike, n_rows: int, *, labels: ArrayLike | None = None
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Return the code of each row, 0 to K - 1, and the K classes: `labels` in its order, or else sorted."""
-    values = np.asarray(y_true)
+    values = as_column(y_true)
     check_length(values, "y_true", n_rows)
     found, codes = _code_integers(values) or _code_any(values)
     if labels is None:
@@ -151,7 +189,7 @@ def _code_any(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """Return sorted classes and codes of labels that hash and have an order."""
     listed = values.tolist()
     distinct = dict.fromkeys(listed)
-    if any(label is None or label != label for label in distinct):
+    if any(_is_missing(label) for label in distinct):
         raise ValueError("y_true has a missing value (NaN, None)")
     try:
         classes = sorted(distinct)
@@ -159,6 +197,14 @@ def _code_any(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
         raise TypeError("y_true mixes labels without an order, such as numbers and strings") from None
     code = {label: k for k, label in enumerate(classes)}
     return np.array(classes, dtype=values.dtype), np.fromiter(map(code.__getitem__, listed), np.uint32, len(listed))
+
+
+def _is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN, NaT or pandas.NA."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
 
 
 def warn_undefined(message: str, *, stacklevel: int = 3) -> None:

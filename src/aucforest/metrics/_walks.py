@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import kernel
 from aucforest.metrics._ranking import HALF, WORD, rank_rows
-from aucforest.metrics._validation import Scores, Weights, raise_not_finite
+from aucforest.metrics._validation import Scores, Weights, require_finite
 
 
 @kernel
@@ -73,8 +73,7 @@ class Cumulated(NamedTuple):
 def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> Cumulated:
     """Return the cumulated weights at infinity and at every distinct score of a row that has weight."""
     if weights is not None and not weights.all() and weights.any():
-        if not np.isfinite(y_score).all():
-            raise_not_finite(y_score, "y_score")
+        require_finite(y_score, "y_score")
         kept = weights > 0.0
         positive, y_score, weights = positive[kept], y_score[kept], weights[kept]
     ranked = rank_rows(y_score)

@@ -6,7 +6,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtr, ndtri
 
-from aucforest.metrics._validation import Weights, check_scores, check_weights, is_positive, warn_undefined
+from aucforest.metrics._validation import (
+    Scores,
+    Weights,
+    check_scores,
+    is_positive,
+    relative_weights,
+    require_finite,
+    two_classes,
+    warn_undefined,
+)
 from aucforest.metrics._walks import placements
 
 FloatArray = NDArray[np.float64]
@@ -64,13 +73,20 @@ def delong_covariance(
     array([[0.125, 0.   ],
            [0.   , 0.   ]])
     """
-    scores = check_scores(y_scores, n_dims=2 if np.ndim(y_scores) == 2 else 1, name="y_scores")
-    weights = check_weights(sample_weight, len(scores))
+    scores = _finite_scores(y_scores, "y_scores", n_dims=2 if np.ndim(y_scores) == 2 else 1)
+    weights = relative_weights(sample_weight, len(scores))
     positive = is_positive(y_true, len(scores))
     auc, covariance = _delong(positive, scores.reshape(len(scores), -1), weights)
     if np.isnan(covariance).any():
         warn_undefined("the covariance is not defined: a class has fewer than two rows with weight in y_true")
     return auc, covariance
+
+
+def _finite_scores(values: ArrayLike, name: str, *, n_dims: int = 1) -> Scores:
+    """Return checked scores; the sort would not know by which name a NaN came."""
+    scores = check_scores(values, n_dims=n_dims, name=name)
+    require_finite(scores, name)
+    return scores
 
 
 def _delong(
@@ -103,10 +119,11 @@ def _mean_and_covariance(shares: FloatArray, weights: Weights) -> tuple[FloatArr
     normalised = weights / weights.sum()
     # from the first share, so that equal shares have exactly that mean and no variance
     means = shares[:, 0] + (shares - shares[:, :1]) @ normalised
-    if np.count_nonzero(weights) < 2:
+    spread = 1.0 - normalised @ normalised
+    if spread <= 0.0:  # one row has all the weight
         return means, undefined
     deviations = (shares - means[:, None]) * normalised
-    return means, deviations @ deviations.T / (1.0 - normalised @ normalised)
+    return means, deviations @ deviations.T / spread
 
 
 def auc_confidence_interval(
@@ -159,13 +176,13 @@ def auc_confidence_interval(
     """
     if method not in ("logit", "wald"):
         raise ValueError(f"method must be 'logit' or 'wald', but is {method!r}")
-    scores, weights, z = check_scores(y_score), sample_weight, _normal_quantile(level)
-    weights = check_weights(sample_weight, scores.size)
-    (auc,), ((variance,),) = _delong(is_positive(y_true, scores.size), scores[:, None], weights)
+    z = _normal_quantile(level)
+    positive, scores, weights = two_classes(y_true, y_score, sample_weight)
+    (auc,), ((variance,),) = _delong(positive, scores[:, None], weights)
     if np.isnan(variance):
         warn_undefined("the interval is not defined: a class has fewer than two rows with weight in y_true")
         return float(auc), float("nan"), float("nan")
-    if variance == 0.0:
+    if variance == 0.0 or not 0.0 < auc < 1.0:
         warn_undefined(f"the interval around an AUC of {auc:g} is a point: its estimated variance is 0")
         return float(auc), float(auc), float(auc)
     half_width = z * np.sqrt(variance)
@@ -253,10 +270,10 @@ def compare_auc(
     '0.250, z = 1.22, p = 0.22'
     """
     z_level = _normal_quantile(level)
-    first, second = check_scores(score_a, name="score_a"), check_scores(score_b, name="score_b")
+    first, second = _finite_scores(score_a, "score_a"), _finite_scores(score_b, "score_b")
     if first.size != second.size:
         raise ValueError(f"score_a has {first.size} rows, but score_b has {second.size}")
-    weights = check_weights(sample_weight, first.size)
+    weights = relative_weights(sample_weight, first.size)
     scores = np.column_stack([first, second])
     (auc_a, auc_b, difference), covariance = _delong(is_positive(y_true, first.size), scores, weights, contrast=True)
     error = float(np.sqrt(covariance[2, 2]))

@@ -10,8 +10,8 @@ from aucforest.metrics._validation import (
     Scores,
     Weights,
     check_scores,
-    check_weights,
     class_codes,
+    relative_weights,
     warn_undefined,
 )
 from aucforest.metrics._walks import lost_pairs
@@ -80,18 +80,33 @@ def hand_till_score(
     if average not in ("macro", "weighted", None):
         raise ValueError(f"average must be 'macro', 'weighted' or None, but is {average!r}")
     scores = check_scores(y_score, n_dims=2)
-    weights = check_weights(sample_weight, len(scores))
-    codes, classes = column_codes(y_true, scores, labels)
+    weights = relative_weights(sample_weight, len(scores))
+    mean = average_pairs(*column_codes(y_true, scores, labels), scores, weights, average)
+    if average is not None and np.isnan(mean):
+        warn_undefined("Hand and Till's M is not defined: fewer than two classes have weight in y_true")
+    return mean
+
+
+def average_pairs(
+    codes: NDArray[np.uint32],
+    classes: NDArray[Any],
+    scores: Scores,
+    weights: Weights | None,
+    average: str | None,
+) -> float | NDArray[np.float64]:
+    """Return Hand and Till's mean of checked rows, NaN without any pair, or for None the matrix of pairs."""
     totals = np.bincount(codes, weights, minlength=len(classes))
     matrix = _pair_matrix(codes, scores, totals, weights)
     if average is None:
         return matrix
-    defined = ~np.isnan(matrix)
-    if not defined.any():
-        warn_undefined("Hand and Till's M is not defined: fewer than two classes have weight in y_true")
-        return float("nan")
     pair_weights = totals[:, None] + totals if average == "weighted" else np.ones_like(matrix)
-    return float(np.average(matrix[defined], weights=pair_weights[defined]))
+    return _mean(matrix, np.where(np.isnan(matrix), 0, pair_weights))
+
+
+def _mean(values: NDArray[np.float64], weights: NDArray[Any]) -> float:
+    """Return the weighted mean; values without weight may be NaN, and without any weight the mean is."""
+    counted = weights > 0
+    return float(np.average(values[counted], weights=weights[counted])) if counted.any() else float("nan")
 
 
 def column_codes(
@@ -117,7 +132,7 @@ def _pair_matrix(
     np.fill_diagonal(twice_pairs, 0)
     matrix = np.full(twice_pairs.shape, np.nan)
     np.divide(twice_pairs - lost, twice_pairs, out=matrix, where=twice_pairs > 0)
-    return matrix
+    return np.clip(matrix, 0.0, 1.0)  # sums of weights are rounded
 
 
 def average_columns(
@@ -130,19 +145,21 @@ def average_columns(
     """Return the average of a two-class score over the columns of indicators and scores.
 
     "macro" is the plain mean, "weighted" weighs by the positives of a column, "micro" treats every cell as a
-    row, "samples" averages over rows instead, and None returns the scores of the columns.
+    row, "samples" averages over rows instead, and None returns the scores of the columns. A score that is NaN
+    makes the mean NaN, unless its column or row has no weight in it.
     """
     if average == "micro":
         repeated = None if weights is None else np.repeat(weights, truth.shape[1])
         return score(truth.ravel(), scores.ravel(), repeated)
     if average == "samples":
-        rows = [score(row, row_scores, None) for row, row_scores in zip(truth, scores, strict=True)]
-        return float(np.average(rows, weights=weights))
+        rows = np.array([score(row, row_scores, None) for row, row_scores in zip(truth, scores, strict=True)])
+        return _mean(rows, np.ones(len(rows)) if weights is None else weights)
     columns = np.array([
         score(column, column_scores, weights)
-        for column, column_scores in zip(truth.T, np.ascontiguousarray(scores.T), strict=True)
+        for column, column_scores in zip(np.ascontiguousarray(truth.T), np.ascontiguousarray(scores.T), strict=True)
     ])  # fmt: skip
     if average is None:
         return columns
-    positives = truth.sum(axis=0) if weights is None else weights @ truth
-    return float(np.average(columns, weights=positives if average == "weighted" else None))
+    if average == "macro":
+        return float(np.mean(columns))
+    return _mean(columns, truth.sum(axis=0) if weights is None else weights @ truth)

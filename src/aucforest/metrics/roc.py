@@ -9,13 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest.metrics._validation import (
     Scores,
     Weights,
+    as_column,
     check_scores,
-    check_weights,
+    class_codes,
+    is_positive,
+    relative_weights,
     two_classes,
     warn_undefined,
 )
 from aucforest.metrics._walks import Cumulated, cumulate, mann_whitney
-from aucforest.metrics.multiclass import average_columns, column_codes, hand_till_score
+from aucforest.metrics.multiclass import average_columns, average_pairs, column_codes
 
 
 def roc_curve(
@@ -163,38 +166,48 @@ def roc_auc_score(
         raise ValueError(f"average must be macro, weighted, micro, samples or None, but is {average!r}")
     if max_fpr is not None and not 0.0 < max_fpr <= 1.0:
         raise ValueError(f"max_fpr must be in (0, 1], but is {max_fpr}")
+    truth, scores = as_column(y_true), as_column(y_score)
+    scores = check_scores(scores, n_dims=2 if scores.ndim == 2 else 1)
+    weights = relative_weights(sample_weight, len(scores))
     score = partial(_area, max_fpr=max_fpr, method=method)
-    if np.ndim(y_score) == 1:
-        positive, scores, weights = two_classes(y_true, y_score, sample_weight, _positive_of(labels))
-        return score(positive, scores, weights)
-    scores = check_scores(y_score, n_dims=2)
-    weights = check_weights(sample_weight, len(scores))
-    if np.ndim(y_true) == 2:
-        return average_columns(score, _indicators(y_true, scores), scores, weights, average)
+    area: float | NDArray[np.float64]
+    if scores.ndim == 1:
+        area = score(_is_second(truth, scores.size, labels), scores, weights)
+    elif truth.ndim == 2:
+        area = average_columns(score, _indicators(truth, scores), scores, weights, average)
+    else:
+        _check_many_classes(average, max_fpr, multi_class, method)
+        codes, classes = column_codes(truth, scores, labels)
+        if multi_class == "ovo":
+            area = average_pairs(codes, classes, scores, weights, average)
+        else:
+            area = average_columns(score, codes[:, None] == np.arange(len(classes)), scores, weights, average)
+    if np.ndim(area) < 2 and np.any(np.isnan(area)):  # a matrix of pairs has a diagonal of NaN
+        warn_undefined("ROC AUC is not defined: a class has no weight in y_true")
+    return area
+
+
+def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> NDArray[np.bool_]:
+    """Return whether each row is of the second of two labels; without `labels`, of the greater one."""
+    if labels is None:
+        return is_positive(truth, n_rows)
+    if np.shape(labels) != (2,):
+        raise ValueError(f"labels must be two for one column of scores, but is {labels!r}")
+    return class_codes(truth, n_rows, labels=labels)[0] == 1
+
+
+def _check_many_classes(average: str | None, max_fpr: float | None, multi_class: str, method: str) -> None:
+    """Raise ValueError for an option that does not exist for classes in several columns."""
     if max_fpr not in (None, 1.0):
         raise ValueError(f"max_fpr must be None for more than two classes, but is {max_fpr}")
     if average == "samples" or (multi_class, average) == ("ovo", "micro"):
         raise ValueError(f"average={average!r} does not exist for multi_class={multi_class!r}")
-    if multi_class == "ovr":
-        codes, classes = column_codes(y_true, scores, labels)
-        return average_columns(score, codes[:, None] == np.arange(len(classes)), scores, weights, average)
-    if method != "rank":
+    if multi_class == "ovo" and method != "rank":
         raise ValueError("method must be 'rank' for multi_class='ovo', but is 'trapezoid'")
-    return hand_till_score(y_true, scores, labels=labels, average=average, sample_weight=weights)  # type: ignore[arg-type]
 
 
-def _positive_of(labels: ArrayLike | None) -> Any:
-    """Return the second of two labels; None when there are none."""
-    if labels is None:
-        return None
-    if np.shape(labels) != (2,):
-        raise ValueError(f"labels must be two for one column of scores, but is {labels!r}")
-    return np.asarray(labels)[1]
-
-
-def _indicators(y_true: ArrayLike, scores: Scores) -> NDArray[np.bool_]:
+def _indicators(truth: NDArray[Any], scores: Scores) -> NDArray[np.bool_]:
     """Return a checked matrix of yes-or-no labels."""
-    truth = np.asarray(y_true)
     if truth.shape != scores.shape:
         raise ValueError(f"y_true has shape {truth.shape}, but y_score has {scores.shape}")
     indicators = truth == 1
@@ -211,7 +224,7 @@ def _area(
     max_fpr: float | None,
     method: str,
 ) -> float:
-    """Return the whole or partial area of checked rows; NaN and a warning when a class has no weight."""
+    """Return the whole or partial area of checked rows; NaN when a class has no weight."""
     if method == "rank" and max_fpr in (None, 1.0):
         area = mann_whitney(positive, scores, weights)
     else:
@@ -220,9 +233,7 @@ def _area(
             area = float("nan")
         else:
             area = _area_up_to(fps / fps[-1], tps / tps[-1], max_fpr or 1.0)
-    if np.isnan(area):
-        warn_undefined("ROC AUC is not defined: a class has no weight in y_true", stacklevel=4)
-    return area
+    return min(area, 1.0)  # sums of weights are rounded
 
 
 def _area_up_to(fpr: NDArray[np.float64], tpr: NDArray[np.float64], max_fpr: float) -> float:
@@ -281,4 +292,4 @@ def average_precision_score(
         warn_undefined("average precision is not defined: no positive row has weight")
         return float("nan")
     precision = tps[1:] / (tps[1:] + fps[1:])
-    return float(np.diff(tps) @ precision / tps[-1])
+    return min(float(np.diff(tps) @ precision / tps[-1]), 1.0)  # sums of weights are rounded
