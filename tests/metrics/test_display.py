@@ -90,8 +90,13 @@ def test_bad_input(rows):
     with pytest.raises(ValueError, match="2 classes, but it has 3"):
         RocCurveDisplay.from_estimator(three, X, y)
     other = LogisticRegression().fit(X, y == "no")
-    with pytest.raises(ValueError, match="differ in their second class"):
-        RocCurveDisplay.from_estimator({"a": LogisticRegression().fit(X, y), "b": other}, X, y)
+    logistic = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="the same two classes"):
+        RocCurveDisplay.from_estimator({"a": logistic, "b": other}, X, y)
+    with pytest.raises(ValueError, match="the label 'perhaps', which is not in labels"):
+        RocCurveDisplay.from_estimator(logistic, X, np.where(X[:, 1] > 1, "perhaps", y))
+    with pytest.raises(ValueError, match="the same two classes, but have set"):
+        RocCurveDisplay.from_estimator({}, X, y)
 
 
 def test_without_matplotlib(rows, monkeypatch):

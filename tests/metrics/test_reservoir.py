@@ -106,6 +106,8 @@ def test_without_both_classes(rows):
 def test_bad_input():
     with pytest.raises(ValueError, match="size must be at least 2, but is 1"):
         AUCReservoir(1)
+    with pytest.raises(TypeError, match="float"):
+        AUCReservoir(2.5)
     reservoir = AUCReservoir(2, random_state=0)
     for arguments in (([0, 2], [1, 2]), ([0, 1], [1, np.nan]), ([], [])):
         with pytest.raises(ValueError, match=r"y_true of a stream|y_score"):

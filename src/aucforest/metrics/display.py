@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._optional import import_optional
+from aucforest.metrics._validation import class_codes
 from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc
 from aucforest.metrics.roc import roc_curve
@@ -163,7 +164,7 @@ class RocCurveDisplay:
         X : array-like or frame of shape (n_samples, n_features)
             Rows to score.
         y_true : array-like of shape (n_samples,)
-            Their labels; the second of ``classes_`` is positive.
+            Their labels, each one of ``classes_``, whose second is positive.
         name : str, optional
             Name of a single classifier; by default its class.
         **options
@@ -177,17 +178,19 @@ class RocCurveDisplay:
         Raises
         ------
         ValueError
-            For a classifier of more than two classes, and as `from_predictions`.
+            For a classifier of more than two classes, classifiers of different classes, a label that is none of
+            them, and as `from_predictions`.
         ImportError
             Without matplotlib.
         """
         if not isinstance(estimator, Mapping):
             estimator = {name or type(estimator).__name__: estimator}
         scores = {label: _positive_scores(model, X) for label, model in estimator.items()}
-        positives = {model.classes_[1] for model in estimator.values()}
-        if len(positives) > 1:
-            raise ValueError(f"the classifiers differ in their second class: {positives}")
-        return cls.from_predictions(np.isin(np.asarray(y_true), list(positives)), scores, **options)
+        classes = {tuple(model.classes_.tolist()) for model in estimator.values()}
+        if len(classes) != 1:
+            raise ValueError(f"the classifiers must have the same two classes, but have {classes}")
+        codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=classes.pop())
+        return cls.from_predictions(codes == 1, scores, **options)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the curves.

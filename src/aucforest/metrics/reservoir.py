@@ -1,5 +1,6 @@
 """AUC of data that is never in memory at once: a uniform sample of each class."""
 
+from operator import index
 from typing import Any, Literal
 
 import numpy as np
@@ -47,9 +48,9 @@ class AUCReservoir:
     """
 
     def __init__(self, size: int, random_state: int | np.random.Generator | None = None) -> None:
-        if size < 2:
+        self.size = index(size)
+        if self.size < 2:
             raise ValueError(f"size must be at least 2, but is {size}")
-        self.size = int(size)
         self._generators = np.random.default_rng(random_state).spawn(2)
         self._kept = np.empty((2, self.size))
         self._seen = [0, 0]
