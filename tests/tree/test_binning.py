@@ -95,14 +95,26 @@ def test_a_heavy_value_stands_alone_and_those_above_share_the_rest():
     assert np.ptp(above) <= 1
 
 
+def test_a_bin_ends_where_that_is_nearest_to_its_goal():
+    # 3 rows a value; the goals are 48 / 6 = 8, then 39 / 5 = 7.8, 30 / 4 = 7.5, 21 / 3 = 7, 15 / 2 = 7.5.
+    column = np.repeat(np.arange(16.0), 3)
+    assert np.bincount(bin_matrix(column[:, None], max_bins=6).codes[0]).tolist() == [9, 9, 9, 6, 9, 6]
+
+
+def test_rounding_of_weights_makes_no_bin_too_many():
+    # 1e17 + 2 is 1e17: after the first bin nothing seems to be left for the second.
+    binned = bin_matrix(np.arange(3.0)[:, None], max_bins=2, weights=np.array([1e17, 1.0, 1.0]))
+    assert binned.codes[0].tolist() == [0, 1, 1]
+
+
 def test_weights_move_the_edges():
-    column = np.arange(1000.0)
+    column = np.random.default_rng(7).permutation(np.arange(1000.0))
     weights = np.where(column < 100, 9.0, 1.0)
     binned = bin_matrix(column[:, None], max_bins=18, weights=weights)
     by_bin = np.bincount(binned.codes[0], weights)
     assert len(by_bin) == 18
     assert by_bin == pytest.approx(100, abs=9)
-    assert binned.codes[0, 99] == pytest.approx(8.5, abs=0.5)
+    assert binned.codes[0, column == 99.0] == pytest.approx(8.5, abs=0.5)
 
 
 @pytest.mark.parametrize("max_bins", [2, 10, 255])

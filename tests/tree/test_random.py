@@ -79,7 +79,8 @@ def test_a_bootstrap_does_not_depend_on_how_blocks_are_spread(key, n_rows):
 
 def test_blocks_and_keys_draw_differently():
     counts = counts_of(5, 2 * BLOCK_ROWS, 2 * BLOCK_ROWS, 2)
-    assert not np.array_equal(counts[:BLOCK_ROWS], counts[BLOCK_ROWS:])
+    # Unrelated counts correlate by 0.016 or so.
+    assert abs(np.corrcoef(counts[:BLOCK_ROWS], counts[BLOCK_ROWS:])[0, 1]) < 0.08
     assert not np.array_equal(counts, counts_of(6, 2 * BLOCK_ROWS, 2 * BLOCK_ROWS, 2))
 
 
