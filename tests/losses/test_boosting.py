@@ -1,0 +1,237 @@
+import pickle
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from aucforest.losses import auc_lightgbm, auc_xgboost, boosting_objective, pairwise_loss
+from aucforest.metrics import roc_auc_score
+
+LOSSES = ["exp", "logistic", "sigmoid", "squared_hinge"]
+QUIET = {"verbose": -1, "num_threads": 1, "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    """Return X_train, X_test, y_train, y_test."""
+    X, y = load_breast_cancer(return_X_y=True)
+    return train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
+
+
+def lightgbm_classifier(objective, **options):
+    return lightgbm.LGBMClassifier(objective=objective, n_jobs=1, verbose=-1, random_state=0, **options)
+
+
+def xgboost_classifier(objective, **options):
+    return xgboost.XGBClassifier(objective=objective, n_jobs=1, random_state=0, **options)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_trains_lightgbm_as_well_as_log_loss(cancer, loss):
+    X_train, X_test, y_train, y_test = cancer
+    model = lightgbm_classifier(boosting_objective(loss)).fit(X_train, y_train)
+    peer = lightgbm_classifier("binary").fit(X_train, y_train)
+    auc, peer_auc = (roc_auc_score(y_test, m.predict(X_test, raw_score=True)) for m in (model, peer))
+    assert auc >= peer_auc - (0.01 if loss == "exp" else 0.02)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_trains_xgboost_as_well_as_log_loss(cancer, loss):
+    X_train, X_test, y_train, y_test = cancer
+    model = xgboost_classifier(boosting_objective(loss)).fit(X_train, y_train)
+    peer = xgboost_classifier("binary:logistic").fit(X_train, y_train)
+    auc, peer_auc = (roc_auc_score(y_test, m.predict(X_test, output_margin=True)) for m in (model, peer))
+    assert auc >= peer_auc - (0.01 if loss == "exp" else 0.02)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lightgbm_interfaces_agree(cancer, weighted):
+    X, _, y, _ = cancer
+    weights = np.random.default_rng(0).exponential(size=y.size) if weighted else None
+    objective = boosting_objective("exp")
+    ours = lightgbm_classifier(objective, n_estimators=10).fit(X, y, sample_weight=weights)
+    native = lightgbm.train({"objective": objective, **QUIET}, lightgbm.Dataset(X, y, weight=weights), 10)
+    np.testing.assert_array_equal(ours.predict(X, raw_score=True), native.predict(X))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_xgboost_interfaces_agree(cancer, weighted):
+    X, _, y, _ = cancer
+    weights = np.random.default_rng(0).exponential(size=y.size) if weighted else None
+    objective = boosting_objective("exp")
+    ours = xgboost_classifier(objective, n_estimators=10).fit(X, y, sample_weight=weights)
+    data = xgboost.DMatrix(X, y, weight=weights)
+    native = xgboost.train({"nthread": 1, "base_score": 0.0}, data, 10, obj=objective)
+    # the base score shifts all scores alike
+    difference = ours.predict(X, output_margin=True) - native.predict(data, output_margin=True)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_are_honoured(loss):
+    rng = np.random.default_rng(0)
+    y, scores, repeats = np.arange(40) % 2, rng.normal(size=40), rng.integers(1, 4, size=40)
+    objective = boosting_objective(loss, eps=0.5)
+    weighted = objective(y, scores, repeats)
+    repeated = objective(np.repeat(y, repeats), np.repeat(scores, repeats))
+    # exp's own hessian has a part that is not linear in a row's weight
+    for derivative in (0,) if loss == "exp" else (0, 1):
+        sums = np.add.reduceat(repeated[derivative], np.cumsum(repeats) - repeats)
+        np.testing.assert_allclose(weighted[derivative], sums, rtol=1e-10)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_a_heavy_group_of_rows_is_ranked_first(library):
+    # two features disagree: each ranks one half of the positives well and the other badly
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    half = np.arange(600) < 300
+    X = rng.normal(size=(600, 1)) + np.where(half, 2 * y, -2 * y)[:, None]
+    make = lightgbm_classifier if library == "lightgbm" else xgboost_classifier
+    raw = {"raw_score": True} if library == "lightgbm" else {"output_margin": True}
+    for heavy in (half, ~half):
+        model = make(boosting_objective(), n_estimators=20, max_depth=2)
+        model.fit(X, y, sample_weight=np.where(heavy, 10.0, 0.1))
+        scores = model.predict(X, **raw)
+        assert roc_auc_score(y[heavy], scores[heavy]) > 0.85
+        assert roc_auc_score(y[~heavy], scores[~heavy]) < 0.5
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_rows", [50, 2000, 20_000])
+@pytest.mark.parametrize("rare", [0.5, 0.02])
+def test_the_first_tree_splits(loss, n_rows, rare):
+    rng = np.random.default_rng(0)
+    y = (np.arange(n_rows) < max(2, rare * n_rows)).astype(int)
+    X = rng.normal(size=(n_rows, 1)) + 3 * y[:, None]
+    objective = boosting_objective(loss)
+    model = lightgbm_classifier(objective, n_estimators=1, min_child_samples=1).fit(X, y)
+    assert model.booster_.trees_to_dataframe().shape[0] >= 3
+    model = xgboost_classifier(objective, n_estimators=1).fit(X, y)
+    assert len(model.get_booster().get_dump()[0].splitlines()) >= 3
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_hessians_are_not_negative_and_of_the_size_of_log_loss(loss):
+    rng = np.random.default_rng(0)
+    for n_rows in (100, 10_000):
+        y = np.arange(n_rows) % 2
+        gradient, hessian = boosting_objective(loss)(y, rng.normal(size=n_rows))
+        assert hessian.min() >= 0.0
+        # log loss has means of 0.5 and 0.25 at scores of 0
+        assert 0.1 < np.abs(gradient).mean() < 3
+        assert 0.1 < hessian.mean() < 3
+
+
+def test_gradient_is_that_of_the_loss():
+    y, scores = np.array([0, 1, 1, 0, 0]), np.array([0.3, -0.2, 1.0, 0.4, 0.0])
+    weights = np.array([1.0, 2.0, 0.5, 1.0, 1.5])
+    for loss in LOSSES:
+        _, expected, expected_hessian = pairwise_loss(y, scores, loss=loss, eps=2.0, sample_weight=weights)
+        gradient, hessian = boosting_objective(loss, eps=2.0)(y, scores, weights)
+        np.testing.assert_allclose(gradient, expected * 3.0)
+        if loss == "sigmoid":
+            assert (hessian >= np.abs(expected_hessian) * 3.0).all()
+        else:
+            np.testing.assert_allclose(hessian, expected_hessian * 3.0)
+
+
+def test_groups_are_sizes_in_every_interface():
+    y, scores, sizes = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 1.0]), np.linspace(-1, 1, 6), [2, 4]
+    X = np.zeros((6, 1))
+    objective = boosting_objective()
+    _, expected, _ = pairwise_loss(y, scores, group=[0, 0, 1, 1, 1, 1])
+    lightgbm_data = lightgbm.Dataset(X, y, group=sizes).construct()
+    xgboost_data = xgboost.DMatrix(X, y)
+    xgboost_data.set_group(sizes)
+    for arguments in ((y, scores, None, sizes), (scores, lightgbm_data), (scores, xgboost_data)):
+        np.testing.assert_allclose(objective(*arguments)[0], expected * 3.0)
+
+
+def noisy_rows():
+    """Return rows on which boosting overfits soon."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    y = (X[:, 0] + rng.normal(scale=2.0, size=600) > 0).astype(int)
+    return train_test_split(X, y, test_size=0.5, random_state=0)
+
+
+def test_lightgbm_stops_early_on_the_exact_auc():
+    X_train, X_test, y_train, y_test = noisy_rows()
+    stop = lightgbm.early_stopping(10, verbose=False)
+    objective = boosting_objective()
+    model = lightgbm_classifier(objective, n_estimators=300, metric="None")
+    model.fit(X_train, y_train, eval_X=X_test, eval_y=y_test, eval_metric=auc_lightgbm, callbacks=[stop])
+    curve = next(iter(model.evals_result_.values()))["auc_lightgbm"]
+    assert 10 < len(curve) < 300
+    assert model.best_iteration_ == int(np.argmax(curve)) + 1
+    assert curve[model.best_iteration_ - 1] == roc_auc_score(y_test, model.predict(X_test, raw_score=True))
+    data = lightgbm.Dataset(X_train, y_train)
+    native = lightgbm.train(
+        {"objective": objective, **QUIET}, data, 300, [data.create_valid(X_test, y_test)],
+        feval=auc_lightgbm, callbacks=[stop],
+    )  # fmt: skip
+    assert native.best_iteration == model.best_iteration_
+
+
+def test_xgboost_stops_early_on_the_exact_auc():
+    X_train, X_test, y_train, y_test = noisy_rows()
+    objective = boosting_objective()
+    options = {"early_stopping_rounds": 10, "eval_metric": auc_xgboost}
+    model = xgboost_classifier(objective, n_estimators=300, **options)
+    model.fit(X_train, y_train, eval_set=[(X_test, y_test)], verbose=False)
+    curve = model.evals_result()["validation_0"]["auc_xgboost"]
+    assert 10 < len(curve) < 300
+    assert model.best_iteration == int(np.argmax(curve))
+    assert curve[model.best_iteration] == pytest.approx(
+        roc_auc_score(y_test, model.predict(X_test, output_margin=True)), abs=1e-6
+    )
+    test = xgboost.DMatrix(X_test, y_test)
+    native = xgboost.train(
+        {"nthread": 1, "seed": 0, "disable_default_eval_metric": True}, xgboost.DMatrix(X_train, y_train), 300,
+        evals=[(test, "test")], obj=objective, custom_metric=auc_xgboost, early_stopping_rounds=10, verbose_eval=False,
+    )  # fmt: skip
+    assert native.best_iteration == model.best_iteration
+
+
+def test_metrics_are_exact_and_weighted():
+    y, scores, weights = [0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], [1.0, 2.0, 0.5, 1.0]
+    expected = roc_auc_score(y, scores, sample_weight=weights)
+    X = np.zeros((4, 1))
+    lightgbm_data = lightgbm.Dataset(X, y, weight=weights).construct()
+    assert auc_lightgbm(y, scores, weights) == ("auc_lightgbm", expected, True)
+    assert auc_lightgbm(np.array(scores), lightgbm_data) == ("auc_lightgbm", expected, True)
+    assert auc_xgboost(y, scores, sample_weight=weights) == expected
+    assert auc_xgboost(np.array(scores), xgboost.DMatrix(X, y, weight=weights)) == ("auc_xgboost", expected)
+
+
+def test_an_objective_is_a_parameter_like_others(cancer):
+    X, _, y, _ = cancer
+    objective = boosting_objective("logistic", eps=0.5)
+    assert repr(objective) == "boosting_objective(loss='logistic', eps=0.5)"
+    for make, raw in ((lightgbm_classifier, "raw_score"), (xgboost_classifier, "output_margin")):
+        model = make(objective, n_estimators=3)
+        copied = pickle.loads(pickle.dumps(clone(model).fit(X, y)))
+        np.testing.assert_array_equal(
+            copied.predict(X, **{raw: True}), clone(model).fit(X, y).predict(X, **{raw: True})
+        )
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="loss must be one of"):
+        boosting_objective("hinge")
+    with pytest.raises(ValueError, match="eps must be positive"):
+        boosting_objective(eps=0.0)
+    objective = boosting_objective()
+    with pytest.raises(ValueError, match="y has one class"):
+        objective(np.ones(3), np.zeros(3))
+    with pytest.raises(ValueError, match="y must have two labels"):
+        objective(np.arange(3), np.zeros(3))
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        objective(np.array([0, 1]), np.zeros(2), np.array([1.0, -1.0]))
+    with pytest.raises(ValueError, match="scores must be finite"):
+        objective(np.array([0, 1]), np.array([0.0, np.nan]))
