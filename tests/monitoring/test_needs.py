@@ -7,6 +7,7 @@ from aucforest.monitoring._ranked import RankedColumn
 from aucforest.monitoring._validation import rank_columns
 from aucforest.monitoring.needs import RULES, calibration_error, columns_to_fit, needs_calibration
 from tests.monitoring.golden import load
+from tests.monitoring.simulation import share_that_fires
 
 MOST_FALSE_ALARMS = 0.06
 
@@ -24,17 +25,6 @@ def test_recorded_calibration_errors(case):
 def test_recorded_decisions(case, rule):
     column = RankedColumn(np.array(case["score"]))
     assert needs_calibration(column, np.array(case["y"], dtype=float), rule=rule) == case["needs"]
-
-
-def share_that_fires(n, power, rule, repeats):
-    """Return how often the rule fires when P(y = 1 | score) is score ** power."""
-    fired = 0
-    for seed in range(repeats):
-        random = np.random.default_rng(seed)
-        scores = random.beta(0.8, 1.6, n)
-        labels = (random.random(n) < scores**power).astype(float)
-        fired += needs_calibration(RankedColumn(scores), labels, rule=rule, random_state=seed)
-    return fired / repeats
 
 
 def test_squared_scores_are_found():

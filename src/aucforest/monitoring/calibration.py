@@ -87,8 +87,10 @@ class IsotonicCurve:
 
     def locate(self, column: RankedColumn) -> _Position:
         """Return between which blocks the distinct scores of a column lie."""
-        left = np.searchsorted(self._knots, column.values, side="right") - 1
-        left = np.maximum(left, 0)
+        # scores are sorted too, so it is the knots that are looked up
+        firsts = np.searchsorted(column.values, self._knots)
+        knots = np.maximum(np.arange(-1, self._knots.size), 0)
+        left = np.repeat(knots, np.diff(firsts, prepend=0, append=column.values.size))
         right = np.minimum(left + 1, self._knots.size - 1)
         gap = np.where(right > left, self._knots[right] - self._knots[left], 1.0)
         share = np.clip((column.values - self._knots[left]) / gap, 0.0, 1.0)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +16,7 @@ from aucforest.monitoring._judging import Judge, Judged, Scored
 from aucforest.monitoring._metrics import Metric, alert_limits, find_metrics
 from aucforest.monitoring._noise import Curves, Offset
 from aucforest.monitoring._options import check_options, check_predictions
-from aucforest.monitoring._ranked import FloatArray
+from aucforest.monitoring._ranked import FloatArray, RankedColumn
 from aucforest.monitoring._tables import UNKNOWN, Table, read_table
 from aucforest.monitoring._validation import check_probabilities, rank_columns
 from aucforest.monitoring.calibration import Calibration
@@ -329,7 +329,7 @@ class CBPE(BaseEstimator):
                 sentence = f"the ranking is inverted: the scores{of} have an AUC of {auc:.3f} on the reference"
                 warnings.warn(sentence, stacklevel=3)
         self._reference = Rows(columns, truth, table.predicted)
-        self._scores, self._X = ScoreRange(table.scores), table.X
+        self._range, self._X = ScoreRange(columns), table.X
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.needs_calibration, self.random_state)
         self._curves, self._offsets = None, {}
         if self.calibrated_.any() and not self.importance_weighted:
@@ -355,7 +355,8 @@ class CBPE(BaseEstimator):
         if len(table.scores) < 2:
             return [Judged()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
         curves = self._curves
-        report = ShiftReport(self._scores.stability_index(table.scores), self._scores.outside(table.scores))
+        columns = rank_columns(table.scores)
+        report = ShiftReport(self._range.stability_index(columns), self._range.outside(columns))
         if self._X is not None and table.X is not None:
             domain = tell_apart(self._X, table.X, random, all_reference=self.importance_weighted)
             report = report._replace(
@@ -365,10 +366,10 @@ class CBPE(BaseEstimator):
             )
             if self.importance_weighted and self.calibrated_.any():
                 weights = domain.ratios
-                columns, truth, _ = self._reference
-                curves = Curves(Calibration(columns, truth, self.calibrated_, weights), self._reference, weights)
+                calibration = Calibration(*self._reference[:2], self.calibrated_, weights)
+                curves = Curves(calibration, self._reference, weights)
         judge = Judge(self.level, self.bias_correction, self.n_draws, random)
-        scored = _score(table, curves)
+        scored = _score(columns, table.predicted, curves)
         return [
             judge.judge(metric, scored, self._offset(metric, len(table.scores))) for metric in self._metrics
         ], report
@@ -379,11 +380,11 @@ class CBPE(BaseEstimator):
         return offset.scaled(n_rows / len(self._reference.p)) if offset is not None and metric.grows else offset
 
 
-def _score(table: Table, curves: Curves | None) -> Scored:
+def _score(columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None) -> Scored:
     """Return the rows of a chunk with their chances; ValueError when scores are taken as chances but are none."""
-    columns = rank_columns(table.scores)
     if curves is None:
-        p = table.scores if table.scores.shape[1] > 1 else table.scores[:, 0]
-        return Scored(Rows(columns, check_probabilities(p, n_dims=p.ndim, name="y_score"), table.predicted), None, None)
+        scores = np.column_stack([column.scores for column in columns])
+        p = check_probabilities(scores, n_dims=2, name="y_score")
+        return Scored(Rows(columns, p, predicted), None, None)
     calibrated = curves.calibration.apply(columns)
-    return Scored(Rows(columns, calibrated.p, table.predicted), curves, calibrated)
+    return Scored(Rows(columns, calibrated.p, predicted), curves, calibrated)

@@ -7,7 +7,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from aucforest.estimators import AUCForestClassifier
 from aucforest.metrics import roc_auc_score
-from aucforest.monitoring._ranked import FloatArray, IntArray
+from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn
 
 N_BINS = 10
 N_FOLDS = 5
@@ -43,27 +43,29 @@ class ShiftReport(NamedTuple):
 class ScoreRange:
     """The reference scores, as far as the shift report needs them."""
 
-    def __init__(self, scores: FloatArray) -> None:
-        self._low, self._high = scores.min(axis=0), scores.max(axis=0)
-        quantiles = np.arange(1, N_BINS) / N_BINS
-        self._edges = [np.unique(np.quantile(column, quantiles, method="lower")) for column in scores.T]
-        self._shares = [_bin_shares(column, edges) for column, edges in zip(scores.T, self._edges)]
+    def __init__(self, columns: list[RankedColumn]) -> None:
+        self._ends = [(column.values[0], column.values[-1]) for column in columns]
+        deciles = [np.arange(1, N_BINS) * (column.order.size - 1) // N_BINS for column in columns]
+        self._edges = [np.unique(column.scores[column.order[rows]]) for column, rows in zip(columns, deciles)]
+        self._shares = [_bin_shares(column, edges) for column, edges in zip(columns, self._edges)]
 
-    def stability_index(self, scores: FloatArray) -> float:
+    def stability_index(self, columns: list[RankedColumn]) -> float:
         """Return the greatest population stability index of the columns."""
         return max(
             float(((new - old) * np.log(new / old)).sum())
-            for old, new in zip(self._shares, map(_bin_shares, scores.T, self._edges))
+            for old, new in zip(self._shares, map(_bin_shares, columns, self._edges))
         )
 
-    def outside(self, scores: FloatArray) -> float:
+    def outside(self, columns: list[RankedColumn]) -> float:
         """Return the share of rows with a score that the reference never reached."""
-        return float(((scores < self._low) | (scores > self._high)).any(axis=1).mean())
+        beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(columns, self._ends)]
+        return float(np.any(beyond, axis=0).mean())
 
 
-def _bin_shares(column: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return the share of rows of each bin; half a row more in each, so that none is empty."""
-    counts = np.bincount(np.searchsorted(edges, column, side="left"), minlength=edges.size + 1) + 0.5
+def _bin_shares(column: RankedColumn, edges: FloatArray) -> FloatArray:
+    """Return the share of rows of each bin (low, high]; half a row more in each, so that none is empty."""
+    up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
+    counts = np.diff(up_to, prepend=0, append=column.order.size) + 0.5
     return counts / counts.sum()
 
 

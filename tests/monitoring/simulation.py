@@ -1,0 +1,54 @@
+"""Simulations with a known P(y = 1 | score), for tests and benchmarks."""
+
+import numpy as np
+from scipy.special import expit
+
+from aucforest.monitoring import CBPE, Chunks
+from aucforest.monitoring._ranked import RankedColumn
+from aucforest.monitoring.needs import needs_calibration
+
+METRICS = ("roc_auc", "accuracy", "f1", "precision", "recall")
+SHAPES = ("beta", "logit", "ties")
+
+
+def scored(shape, n, random):
+    """Return n scores and the chances they stand for."""
+    if shape == "beta":
+        score = random.beta(0.8, 1.6, n)
+        return score, score**2
+    if shape == "logit":
+        logit = random.normal(-1.0, 1.3, n)
+        return expit(logit), expit(1.5 * logit - 0.3)
+    score = np.round(random.beta(1.0, 2.0, n), 1)
+    return score, 0.1 + 0.7 * score
+
+
+def coverage(shape, n_reference, n_new, repeats, shifted):
+    """Return, for each metric, how often its interval holds the realised value."""
+    held = []
+    for seed in range(repeats):
+        random = np.random.default_rng(seed)
+        score, chance = scored(shape, n_reference, random)
+        y_true = random.random(n_reference) < chance
+        new, new_chance = scored(shape, 3 * n_new, random)
+        if shifted:  # covariate shift: high scores are more frequent
+            taken = random.random(new.size) < 0.2 + 0.8 * new_chance
+            new, new_chance = new[taken], new_chance[taken]
+        new, new_chance = new[:n_new], new_chance[:n_new]
+        threshold = np.quantile(score, 0.7)
+        cbpe = CBPE(METRICS, calibration="isotonic").fit(score, y_true, score > threshold)
+        labels = random.random(new.size) < new_chance
+        rows = cbpe.estimate(new, new > threshold, y_true=labels, chunks=Chunks.by_number(1)).estimates
+        held.append([row.low <= row.realised <= row.high for row in rows])
+    return dict(zip(METRICS, np.mean(held, axis=0)))
+
+
+def share_that_fires(n, power, rule, repeats):
+    """Return how often the rule fires when P(y = 1 | score) is score ** power."""
+    fired = 0
+    for seed in range(repeats):
+        random = np.random.default_rng(seed)
+        scores = random.beta(0.8, 1.6, n)
+        labels = (random.random(n) < scores**power).astype(float)
+        fired += needs_calibration(RankedColumn(scores), labels, rule=rule, random_state=seed)
+    return fired / repeats
