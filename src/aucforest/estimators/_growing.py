@@ -142,7 +142,8 @@ def _fixed_point(weights: NDArray[np.float64], n_draws: int) -> tuple[NDArray[np
     largest = float(weights.max())
     if np.all(weights == np.rint(weights)) and largest * n_draws < _EXACT_WEIGHT:
         return weights.astype(np.int64), 1.0
-    bits = _WEIGHT_BITS - int(np.ceil(np.log2(largest) + np.log2(n_draws)))
+    # Exponents instead of logarithms: weights scaled by a power of two become the same integers.
+    bits = _WEIGHT_BITS - int(np.frexp(largest)[1]) - n_draws.bit_length()
     return np.maximum(np.rint(np.ldexp(weights, bits)), 1.0).astype(np.int64), float(np.ldexp(1.0, -bits))
 
 
@@ -203,13 +204,13 @@ def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Works
     )
 
 
-def _grow_batch(training: TrainingSet, params: GrowthParams, keys: list[int]) -> list[Tree]:
-    """Grow some trees in one set of buffers."""
+def _grow_batch(training: TrainingSet, params: GrowthParams, keys: list[int], stopped: NDArray[np.bool_]) -> list[Tree]:
+    """Grow some trees in one set of buffers, until it is stopped."""
     weighted = training.weights is not None or params.balance_draws
     empty = np.empty(1 if weighted else 0, dtype=np.int64)
     columns = Columns(training.binned.codes, training.binned.n_bins, empty)
     work = make_workspace(columns, params.max_features, len(training.labels), training.n_classes)
-    return [_grow_one(training, params, key, work) for key in keys]
+    return [_grow_one(training, params, key, work) for key in keys if not stopped[0]]
 
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
@@ -224,14 +225,19 @@ def grow_trees(
     size = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs)))
     batches = [keys[i : i + size] for i in range(0, len(keys), size)]
     trees: list[Tree] = []
+    stopped = np.zeros(1, dtype=np.bool_)
     with tqdm(total=len(keys), desc="trees", disable=not verbose) as progress:
         backend, _ = get_active_backend(prefer="threads")
         return_as = "generator" if backend.supports_return_generator else "list"
         # Copy on write: in processes read-only arrays would be another type, for which all is compiled again.
         run = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as, mmap_mode="c")
-        for batch in run(delayed(_grow_batch)(training, params, some) for some in batches):
-            trees += batch
-            progress.update(len(batch))
+        try:
+            for batch in run(delayed(_grow_batch)(training, params, some, stopped) for some in batches):
+                trees += batch
+                progress.update(len(batch))
+        finally:
+            # Nobody else tells threads that the fit was interrupted.
+            stopped[0] = True
     return trees
 
 

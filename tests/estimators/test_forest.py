@@ -1,0 +1,399 @@
+"""The forest: the checks of scikit-learn, draws, out-of-bag scores, warm starts, threads and processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_validate
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucforest import AUCForestClassifier, AUCTreeClassifier
+from aucforest.estimators._growing import bootstrap_counts, tree_keys
+from tests.estimators.data import digest, make_table, small_forest, walk
+
+X, Y = make_table(n_rows=240, missing=0.1)
+X4, Y4 = make_table(n_rows=300, n_classes=4, seed=1)
+
+UNSCORED = "ignore:.* they have no out-of-bag probability"
+
+
+def inherent(forest):
+    """Name the checks that no forest with draws can pass."""
+    if not forest.bootstrap:
+        return {}
+    reason = "draws are made for rows: repeated rows are drawn apart, a weighted row is drawn as one"
+    return {"check_sample_weight_equivalence_on_dense_data": reason}
+
+
+@parametrize_with_checks(
+    [
+        AUCForestClassifier(4),
+        AUCForestClassifier(4, bootstrap=False, class_weight="balanced_subsample"),
+        AUCForestClassifier(4, criterion="gini", max_bins=None, oob_score=True, max_samples=0.5, n_jobs=2),
+    ],
+    expected_failed_checks=inherent,
+)
+@pytest.mark.filterwarnings(UNSCORED, "ignore:(ROC AUC|Hand and Till's M) is not defined")
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def run_python(program, **options):
+    """Run a program in a process of its own, in which warnings are errors."""
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(program)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def everything(model, table):
+    """Return what a fitted forest knows and says."""
+    return digest(model), model.predict_proba(table), model.apply(table), model.oob_decision_function_
+
+
+def assert_same(one, other):
+    assert one[0] == other[0]
+    for mine, yours in zip(one[1:], other[1:], strict=True):
+        np.testing.assert_array_equal(mine, yours)
+
+
+def test_results_do_not_depend_on_n_jobs():
+    many = np.tile(X4, (30, 1))
+    labels = np.tile(Y4, 30)
+    forests = [small_forest(9, n_jobs=n_jobs, oob_score=True, max_depth=6) for n_jobs in (1, 2, 3, -1, None)]
+    with pytest.warns(UserWarning, match="of 9000 rows were drawn by all 9 trees"):
+        expected, *others = [everything(forest.fit(many, labels), many) for forest in forests]
+    for other in others:
+        assert_same(expected, other)
+    assert len({forest.oob_score_ for forest in forests}) == 1
+
+
+BACKENDS = """
+    import json, sys
+    import numpy as np
+    from joblib import parallel_config
+    from tests.estimators.data import digest, make_table, small_forest
+
+    def run():
+        X, y = make_table(n_rows=300, n_classes=4, seed=1)
+        forest = small_forest(40, oob_score=True, class_weight="balanced_subsample").fit(X, y, np.linspace(0.5, 2, 300))
+        arrays = forest.predict_proba(X), forest.oob_decision_function_, forest.apply(X)
+        trees = "".join(b.hex() for tree in digest(forest) for b in tree)
+        # More than a megabyte of codes: workers see them as memory maps.
+        wide = np.tile(X, (250, 4))
+        forest = small_forest(2, max_depth=3, class_weight="balanced").fit(wide, np.tile(y, 250))
+        memory_maps = forest.predict_proba(wide[:300])
+        return [trees, memory_maps.tobytes().hex(), *(array.tobytes().hex() for array in arrays)]
+
+    if __name__ == "__main__":
+        expected = run()
+        same = {}
+        for backend in ("sequential", "threading", "loky", "multiprocessing"):
+            with parallel_config(backend=backend, n_jobs=2):
+                same[backend] = run() == expected
+        print(json.dumps(same))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked")
+def test_results_do_not_depend_on_the_backend():
+    process = run_python(BACKENDS)
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert json.loads(output) == dict.fromkeys(["sequential", "threading", "loky", "multiprocessing"], True)
+
+
+@pytest.mark.parametrize(("n_jobs", "warm_start"), [(1, True), (2, False)])
+def test_ctrl_c_during_a_fit(n_jobs, warm_start):
+    process = run_python(
+        f"""
+        import threading, time
+        from tests.estimators.data import make_table, small_forest
+
+        X, y = make_table(n_rows=20_000)
+        forest = small_forest(2, n_jobs={n_jobs}, verbose=1, warm_start={warm_start}).fit(X, y)
+        before = forest.predict_proba(X)
+        try:
+            # For hours.
+            forest.set_params(n_estimators=1_000_000).fit(X, y)
+        except KeyboardInterrupt:
+            if {warm_start}:
+                assert len(forest) == 2 and (forest.predict_proba(X) == before).all()
+            else:
+                assert not [name for name in vars(forest) if name.endswith("_")]
+            while any("(worker)" in thread.name for thread in threading.enumerate()):
+                time.sleep(0.01)
+            forest.set_params(n_estimators=3).fit(X, y)
+            print("interrupted, and fitted", len(forest), flush=True)
+        """
+    )
+    try:
+        # The second bar says that the trees of the second fit are growing.
+        seen = ""
+        while seen.count("| 0/") < 2:
+            seen += process.stderr.read(1)
+            assert process.poll() is None, seen
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert output == "interrupted, and fitted 3\n", errors
+    assert process.returncode == 0
+
+
+def test_the_progress_bar(capsys):
+    small_forest(5, n_jobs=2).fit(X, Y)
+    assert capsys.readouterr().err == ""
+    small_forest(5, n_jobs=2, verbose=1).fit(X, Y)
+    shown = capsys.readouterr()
+    assert "trees: 100%" in shown.err
+    assert "5/5" in shown.err
+    assert shown.out == ""
+
+
+def slow_out_of_bag(model, table, weights=None):
+    """Return the mean probability over the trees that did not draw a row; NaN where there is none."""
+    kept = np.arange(len(table)) if weights is None else np.flatnonzero(weights)
+    n_draws = len(kept) if model.max_samples is None else round(model.max_samples * len(kept))
+    proba = np.full((len(table), len(model.classes_)), np.nan)
+    keys = tree_keys(model._seed, range(len(model)))
+    drawn = np.array([bootstrap_counts(key, len(kept), n_draws) for key in keys])
+    votes = [tree.predict_proba(table) for tree in model.estimators_]
+    for place, row in enumerate(kept):
+        free = [vote[row] for vote, counts in zip(votes, drawn[:, place]) if counts == 0]
+        if free:
+            proba[row] = np.mean(free, axis=0)
+    return proba
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("params", [{}, {"max_samples": 0.3, "n_jobs": 2}, {"class_weight": "balanced_subsample"}])
+def test_out_of_bag(params, weighted):
+    # Draws are made block by block of 4096 rows.
+    table, labels = np.tile(X4, (15, 1)), np.tile(Y4, 15)
+    weights = np.random.default_rng(0).choice([0, 0.5, 1, 3], len(labels)) if weighted else None
+    forest = small_forest(5, oob_score=True, max_depth=5, **params)
+    with pytest.warns(UserWarning, match=UNSCORED.partition(":")[2]):
+        forest.fit(table, labels, weights)
+    expected = slow_out_of_bag(forest, table, weights)
+    np.testing.assert_allclose(forest.oob_decision_function_, expected, rtol=1e-13)
+    scored = ~np.isnan(expected[:, 0])
+    assert 0 < scored.sum() < len(labels)
+    # Hand and Till: the mean over ordered pairs of the AUC of one class against another.
+    weight = np.ones(len(labels)) if weights is None else weights
+    pairs = []
+    for k in range(4):
+        for other in set(range(4)) - {k}:
+            rows = scored & np.isin(labels, [k, other])
+            pairs.append(roc_auc_score(labels[rows] == k, expected[rows, k], sample_weight=weight[rows]))
+    assert forest.oob_score_ == pytest.approx(np.mean(pairs), rel=1e-12)
+
+
+def test_out_of_bag_with_two_classes():
+    forest = small_forest(60, oob_score=True).fit(X, Y > 0)
+    expected = slow_out_of_bag(forest, X)
+    np.testing.assert_allclose(forest.oob_decision_function_, expected, rtol=1e-13)
+    assert forest.oob_score_ == pytest.approx(roc_auc_score(Y > 0, expected[:, 1]), rel=1e-12)
+    assert 0.7 < forest.oob_score_ < roc_auc_score(Y > 0, forest.predict_proba(X)[:, 1])
+    assert not hasattr(forest.set_params(oob_score=False).fit(X, Y), "oob_score_")
+
+
+def test_out_of_bag_is_fair_on_noise():
+    labels = np.random.default_rng(3).permutation(np.arange(800) % 10 == 0)
+    noise = np.random.default_rng(4).normal(size=(800, 5))
+    for class_weight in (None, "balanced_subsample"):
+        forest = small_forest(100, oob_score=True, class_weight=class_weight).fit(noise, labels)
+        assert forest.oob_score_ == pytest.approx(0.5, abs=0.12)
+
+
+def test_rows_that_all_trees_drew():
+    with pytest.warns(UserWarning, match=r"^(\d+) of 240 rows were drawn by all 1 trees: they have no") as caught:
+        forest = small_forest(1, oob_score=True).fit(X, Y)
+    unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
+    assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
+    assert caught[0].filename == __file__
+    assert np.array_equal(unscored, bootstrap_counts(tree_keys(forest._seed, [0])[0], 240, 240) > 0)
+
+
+def test_no_row_out_of_bag():
+    with pytest.warns(UserWarning, match="^2 of 2 rows were drawn by all 1 trees"):
+        forest = small_forest(1, oob_score=True).fit(X[:2], [0, 1])
+    assert forest.trees_[0].n_samples[0] == 2
+    assert np.isnan(forest.oob_score_)
+    assert np.isnan(forest.oob_decision_function_).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_estimators": 0}, r"'n_estimators' parameter .* an int in the range \[1, inf\). Got 0 instead"),
+        ({"max_samples": 0}, r"'max_samples' parameter .* Got 0 instead"),
+        ({"max_samples": 1.5}, r"'max_samples' parameter .* Got 1.5 instead"),
+        ({"max_samples": 241}, "^max_samples=241 must be at most 240, the number of rows$"),
+        ({"max_samples": 0.5, "bootstrap": False}, "^max_samples=0.5 needs bootstrap=True$"),
+        ({"oob_score": True, "bootstrap": False}, "^oob_score=True needs bootstrap=True: without draws no row is out"),
+        ({"bootstrap": "no"}, "'bootstrap' parameter .* Got 'no' instead"),
+        ({"warm_start": 2}, "'warm_start' parameter .* Got 2 instead"),
+        ({"verbose": -1}, "'verbose' parameter .* Got -1 instead"),
+        ({"n_jobs": 0.5}, "'n_jobs' parameter .* Got 0.5 instead"),
+        ({"n_jobs": 0}, "n_jobs == 0 in Parallel has no meaning"),
+    ],
+)
+def test_bad_parameter(params, message):
+    forest = small_forest(**params)
+    with pytest.raises(ValueError, match=message) as caught:
+        forest.fit(X, Y)
+    assert "\n" not in str(caught.value)
+    assert not [name for name in vars(forest) if name.endswith("_")]
+
+
+def test_max_samples_counts_rows_of_positive_weight():
+    with pytest.raises(ValueError, match=r"^max_samples=121 must be at most 120, the number of rows$"):
+        small_forest(max_samples=121).fit(X, Y, np.arange(240) % 2)
+
+
+@pytest.mark.parametrize(("max_samples", "n_draws"), [(None, 240), (50, 50), (0.25, 60), (1.0, 240), (1e-9, 1)])
+def test_a_tree_draws_rows(max_samples, n_draws):
+    forest = small_forest(max_samples=max_samples).fit(X, Y)
+    for tree, key in zip(forest.trees_, tree_keys(forest._seed, range(6)), strict=True):
+        counts = bootstrap_counts(key, 240, n_draws)
+        assert tree.weight[0] == n_draws == counts.sum()
+        assert tree.n_samples[0] == np.count_nonzero(counts)
+        np.testing.assert_allclose(tree.value[0], np.bincount(Y, counts, minlength=2) / n_draws)
+
+
+def test_without_a_bootstrap_a_tree_sees_all_rows():
+    forest = small_forest(bootstrap=False).fit(X, Y)
+    assert [(tree.n_samples[0], tree.weight[0]) for tree in forest.trees_] == [(240, 240)] * 6
+    assert forest.score(X, Y) == 1.0
+    assert len({str(tree) for tree in digest(forest)}) == 6
+
+
+def test_balanced_subsamples_balance_every_tree():
+    every = small_forest(class_weight="balanced_subsample").fit(X4, Y4)
+    for tree in every.trees_:
+        np.testing.assert_allclose(tree.value[0], np.full(4, 0.25))
+        assert tree.weight[0] == pytest.approx(300)
+    once = small_forest(class_weight="balanced").fit(X4, Y4)
+    assert np.ptp([tree.value[0, 0] for tree in once.trees_]) > 0.01
+    assert np.mean([tree.value[0, 0] for tree in once.trees_]) == pytest.approx(0.25, abs=0.05)
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+def test_warm_start():
+    whole = small_forest(7, oob_score=True, random_state=4)
+    forest = small_forest(3, oob_score=True, random_state=4, warm_start=True)
+    whole.fit(X, Y)
+    first = forest.fit(X, Y).trees_
+    forest.predict(X)
+    forest.set_params(n_estimators=7).fit(X, Y)
+    assert all(kept is tree for kept, tree in zip(first, forest.trees_))
+    assert_same(everything(forest, X), everything(whole, X))
+    with pytest.raises(ValueError, match=r"^n_estimators=5 must be at least 7, the trees there are, with warm_start$"):
+        forest.set_params(n_estimators=5).fit(X, Y)
+    assert len(forest) == 7
+    state = np.random.RandomState(0)
+    forest = small_forest(3, random_state=state, warm_start=True).fit(X, Y)
+    big = small_forest(5, random_state=np.random.RandomState(0)).fit(X, Y)
+    assert digest(forest.set_params(n_estimators=5).fit(X, Y)) == digest(big)
+
+
+def test_a_warm_start_without_new_trees():
+    forest = small_forest(3, warm_start=True).fit(X, Y)
+    before = digest(forest)
+    with pytest.warns(UserWarning, match="^warm_start: all 3 trees are there, none is added$") as caught:
+        forest.fit(X, Y)
+    assert caught[0].filename == __file__
+    assert digest(forest) == before
+
+
+@pytest.mark.parametrize(
+    ("table", "labels", "message"),
+    [
+        (X[:, :4], Y, "^warm_start: X has 4 features, but the trees there are know 5$"),
+        (X, 2 * Y, r"^warm_start: y has the classes \[0, 2\], but the trees there are know \[0, 1\]$"),
+        (X, np.arange(240) % 3, r"^warm_start: y has the classes \[0, 1, 2\], but the trees there are know \[0, 1\]$"),
+        (X, np.zeros(240), "^y has only one class"),
+        (X[:0], Y[:0], "0 sample"),
+    ],
+)
+def test_a_warm_start_that_fails_keeps_all(table, labels, message):
+    forest = small_forest(3, warm_start=True).fit(X, Y)
+    before = dict(vars(forest), n_estimators=5)
+    with pytest.raises(ValueError, match=message):
+        forest.set_params(n_estimators=5).fit(table, labels)
+    assert vars(forest).keys() == before.keys()
+    assert all(vars(forest)[name] is value for name, value in before.items())
+    assert digest(forest.fit(X, Y)) == digest(small_forest(5).fit(X, Y))
+
+
+def test_random_state():
+    def grow(state):
+        return digest(small_forest(3, random_state=state).fit(X, Y))
+
+    assert grow(5) == grow(5) != grow(6)
+    state, again = np.random.RandomState(0), np.random.RandomState(0)
+    assert [grow(state), grow(state)] == [grow(again), grow(again)]
+    assert grow(np.random.RandomState(0)) != grow(state)
+    assert grow(None) != grow(None)
+
+
+def test_members():
+    forest = small_forest(criterion="gini", max_depth=4, class_weight="balanced_subsample").fit(X4, Y4)
+    assert len(forest) == len(forest.estimators_) == len(forest.trees_) == 6
+    total = np.zeros((300, 4))
+    for i, (member, tree) in enumerate(zip(forest.estimators_, forest.trees_, strict=True)):
+        assert isinstance(member, AUCTreeClassifier)
+        assert (member.criterion, member.max_depth, member.max_features) == ("gini", 4, "sqrt")
+        assert member.tree_ is tree
+        assert member.n_features_in_ == 5
+        np.testing.assert_array_equal(member.apply(X4), forest.apply(X4)[:, i])
+        total += member.predict_proba(X4)
+    np.testing.assert_array_equal(total / 6, forest.predict_proba(X4))
+
+
+def test_the_paths_of_a_row():
+    forest = small_forest(4).fit(X4, Y4)
+    paths, first = forest.decision_path(X4)
+    assert first.tolist() == np.cumsum([0, *(tree.n_nodes for tree in forest.trees_)]).tolist()
+    assert paths.shape == (300, first[-1])
+    for row in range(0, 300, 13):
+        steps = [start + np.array(walk(tree, X4[row])) for tree, start in zip(forest.trees_, first)]
+        np.testing.assert_array_equal(np.sort(paths[row].indices), np.concatenate(steps))
+    assert set(paths.data) == {1}
+
+
+def test_weights_are_routed():
+    weights = np.where(Y == 1, 3.0, 1.0)
+    seen = []
+    with config_context(enable_metadata_routing=True):
+        forest = small_forest().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        params = {"sample_weight": weights}
+        result = cross_validate(forest, X, Y, cv=2, params=params, return_estimator=True, return_indices=True)
+        for model, rows in zip(result["estimator"], result["indices"]["train"]):
+            seen.append(digest(model) == digest(small_forest().fit(X[rows], Y[rows], weights[rows])))
+    assert seen == [True, True]
+
+
+@pytest.mark.parametrize("criterion", ["auc", "gini"])
+def test_as_good_as_the_forest_of_scikit_learn(criterion):
+    differences = []
+    for seed in range(4):
+        table, labels = make_classification(900, 10, n_informative=5, weights=[0.85], class_sep=0.8, random_state=seed)
+        params = {"max_features": "sqrt", "min_samples_leaf": 3, "random_state": seed}
+        peer = RandomForestClassifier(60, **params).fit(table[:500], labels[:500])
+        ours = AUCForestClassifier(60, criterion=criterion, **params).fit(table[:500], labels[:500])
+        scores = [roc_auc_score(labels[500:], model.predict_proba(table[500:])[:, 1]) for model in (ours, peer)]
+        assert scores[0] > 0.8
+        differences.append(scores[0] - scores[1])
+    assert np.mean(differences) > -0.01

@@ -1,0 +1,206 @@
+"""From validated arrays to trees: parameters resolved, weights as integers, draws, trees in parallel."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from joblib import parallel_config
+from sklearn.tree import DecisionTreeClassifier
+
+from aucforest.estimators._growing import (
+    GrowthParams,
+    _fixed_point,
+    _tree_weights,
+    bootstrap_counts,
+    class_weight_factors,
+    grow_trees,
+    make_training_set,
+    resolve_max_features,
+    run_in_threads,
+    tree_keys,
+)
+from tests.estimators.data import digest, make_table, small_forest
+
+X, Y = make_table(n_rows=101, n_classes=3)
+
+
+def resolve(n_rows=101, n_draws=None, **params):
+    defaults = {name: value for name, value in small_forest().get_params().items() if name != "n_estimators"}
+    return GrowthParams.resolve(SimpleNamespace(**{**defaults, **params}), n_rows, X.shape[1], n_draws)
+
+
+def training(weights=None, factors=None):
+    return make_training_set(X, Y.astype(np.uint16), weights, factors, 3, 255, 1)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 5, 9, 100])
+@pytest.mark.parametrize("max_features", [None, "sqrt", "log2", 1, 2, 1.0, 0.5, 0.34, 1e-9])
+def test_max_features_as_in_scikit_learn(max_features, n_features):
+    peer = DecisionTreeClassifier(max_features=max_features).fit(np.zeros((2, n_features)), [0, 1])
+    assert resolve_max_features(max_features, n_features) == min(peer.max_features_, n_features)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"min_samples_split": 7}, {"min_samples_split": 7}),
+        ({"min_samples_split": 0.1}, {"min_samples_split": 11}),
+        ({"min_samples_split": 1e-9}, {"min_samples_split": 2}),
+        ({"min_samples_leaf": 7}, {"min_samples_leaf": 7}),
+        ({"min_samples_leaf": 0.1}, {"min_samples_leaf": 11}),
+        ({"max_depth": 3}, {"max_depth": 3}),
+        ({"max_depth": None}, {"max_depth": 2**31 - 1}),
+        ({"max_depth": 10**12}, {"max_depth": 2**31 - 1}),
+        ({"min_weight_fraction_leaf": 0.2}, {"min_weight_fraction_leaf": 0.2}),
+        ({"class_weight": "balanced_subsample"}, {"balance_draws": True}),
+        ({"class_weight": "balanced"}, {"balance_draws": False}),
+        ({"n_draws": 50}, {"n_draws": 50}),
+    ],
+)
+def test_parameters_become_numbers(given, expected):
+    assert {name: getattr(resolve(**given), name) for name in expected} == expected
+
+
+def test_log_loss_is_entropy():
+    assert resolve(criterion="log_loss") == resolve(criterion="entropy") != resolve(criterion="gini")
+
+
+@pytest.mark.parametrize("value", [0, 0.0, np.float32(0), np.float64(0)])
+def test_kernels_see_one_type(value):
+    params = resolve(min_gain=value, max_depth=np.int32(3))
+    assert (type(params.min_gain), type(params.max_depth)) == (float, int)
+
+
+positive = st.floats(1e-200, 1e200)
+numbers = st.integers(1, 2**32)
+
+
+@given(arrays(np.float64, st.integers(1, 20), elements=positive), numbers, st.integers(-60, 60))
+def test_fixed_point_weights(weights, n_draws, exponent):
+    fixed, unit = _fixed_point(weights, n_draws)
+    assert fixed.dtype == np.int64
+    assert fixed.min() > 0
+    # However the draws fall, the sum fits: no row is drawn more than n_draws times in all.
+    assert int(fixed.max()) * n_draws <= 2**61
+    np.testing.assert_allclose(fixed * unit, weights, rtol=0, atol=weights.max() * n_draws * 2.0**-58)
+    scaled, scaled_unit = _fixed_point(np.ldexp(weights, exponent), n_draws)
+    np.testing.assert_array_equal(scaled * scaled_unit, np.ldexp(fixed * unit, exponent))
+
+
+@pytest.mark.parametrize("exponent", range(-6, 7))
+def test_a_power_of_two_changes_no_bit(exponent):
+    # Logarithms of 1 / 49 and 49 add up to something beside 0 that depends on the power.
+    weights = np.array([1 / 49, 1 / 50])
+    scaled, unit = _fixed_point(np.ldexp(weights, exponent), 49 * 4)
+    expected, expected_unit = _fixed_point(weights, 49 * 4)
+    np.testing.assert_array_equal(scaled, expected)
+    assert unit == np.ldexp(expected_unit, exponent)
+
+
+@given(arrays(np.float64, st.integers(1, 20), elements=st.integers(1, 1000)), st.integers(1, 2**20))
+def test_integer_weights_stay(weights, n_draws):
+    fixed, unit = _fixed_point(weights, n_draws)
+    assert unit == 1.0
+    np.testing.assert_array_equal(fixed, weights)
+
+
+def test_large_integer_weights_do_not_overflow():
+    fixed, unit = _fixed_point(np.array([1.0, 2.0**31]), 2)
+    assert unit != 1.0
+    np.testing.assert_array_equal(fixed * unit, [1.0, 2.0**31])
+
+
+@pytest.mark.parametrize(("n_rows", "n_draws"), [(1, 1), (101, 101), (101, 13), (10_000, 10_000), (10_000, 1)])
+def test_bootstrap_counts(n_rows, n_draws):
+    keys = tree_keys(7, range(3))
+    counts = [bootstrap_counts(key, n_rows, n_draws) for key in keys]
+    assert [int(some.sum()) for some in counts] == [n_draws] * 3
+    assert [len(some) for some in counts] == [n_rows] * 3
+    np.testing.assert_array_equal(counts[1], bootstrap_counts(keys[1], n_rows, n_draws))
+    assert n_rows == 1 or not np.array_equal(counts[0], counts[1])
+
+
+def test_no_bootstrap_counts_every_row_once():
+    np.testing.assert_array_equal(bootstrap_counts(3, 5, None), np.ones(5))
+
+
+def test_keys_go_on():
+    assert tree_keys(3, range(5))[3:] == tree_keys(3, [3, 4])
+    assert len({*tree_keys(3, range(5)), *tree_keys(4, range(5))}) == 10
+
+
+def test_weights_are_multiplied():
+    weights, factors = np.linspace(1, 2, 101), np.linspace(3, 1, 101)
+    assert training().weights is None
+    np.testing.assert_array_equal(training(weights).weights, weights)
+    np.testing.assert_array_equal(training(None, factors).weights, factors)
+    np.testing.assert_array_equal(training(weights, factors).weights, weights * factors)
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
+def test_weights_of_one_tree(weights):
+    counts = bootstrap_counts(tree_keys(0, [0])[0], 101, 60)
+    fixed, unit = _tree_weights(training(weights), counts, resolve(n_draws=60))
+    if weights is None:
+        assert len(fixed) == 0
+    else:
+        np.testing.assert_allclose(fixed * unit, weights * counts, rtol=1e-12)
+    # Balanced over the draws of this tree, not over the rows.
+    fixed, unit = _tree_weights(training(weights), counts, resolve(n_draws=60, class_weight="balanced_subsample"))
+    drawn = np.bincount(Y, counts)
+    assert drawn.max() > drawn.min() > 0
+    expected = counts * 60 / (3 * drawn[Y]) * (1 if weights is None else weights)
+    np.testing.assert_allclose(fixed * unit, expected, rtol=1e-12)
+
+
+def test_balancing_draws_without_a_class():
+    counts = np.where(Y == 2, 0, 1).astype(np.uint16)
+    fixed, unit = _tree_weights(training(), counts, resolve(n_draws=101, class_weight="balanced_subsample"))
+    shares = np.bincount(Y, fixed * unit)
+    np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
+
+
+def test_class_weights_of_rows():
+    assert class_weight_factors(None, Y) is None
+    assert class_weight_factors("balanced_subsample", Y) is None
+    np.testing.assert_allclose(class_weight_factors("balanced", Y), (101 / (3 * np.bincount(Y)))[Y])
+    words = np.array(["a", "b", "c"])[Y]
+    np.testing.assert_array_equal(class_weight_factors({"a": 1, "b": 2, "c": 5}, words), np.array([1, 2, 5])[Y])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, None])
+def test_the_parallel_map(n_jobs):
+    for n_items in (0, 1, 5):
+        assert list(run_in_threads(n_jobs)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
+
+
+def test_the_parallel_map_shares_memory_whatever_the_backend():
+    seen = []
+    with parallel_config(backend="loky", n_jobs=2):
+        assert list(run_in_threads(None)(seen.append, range(6))) == [None] * 6
+    assert sorted(seen) == list(range(6))
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
+def test_a_tree_depends_on_its_key_only(class_weight):
+    data, params = training(), resolve(n_draws=101, class_weight=class_weight)
+    keys = tree_keys(0, range(40))
+    expected = digest(SimpleNamespace(trees_=grow_trees(data, params, keys)))
+    assert len({tree[0] + tree[1] for tree in expected}) == 40
+    for n_jobs in (2, 3):
+        assert digest(SimpleNamespace(trees_=grow_trees(data, params, keys, n_jobs))) == expected
+    alone = [grow_trees(data, params, [key])[0] for key in keys[::-1]]
+    assert digest(SimpleNamespace(trees_=alone)) == expected[::-1]
+    assert grow_trees(data, params, []) == []
+
+
+def test_trees_are_valid_and_own_their_arrays():
+    trees = grow_trees(training(np.linspace(0.1, 3, 101)), resolve(n_draws=101), tree_keys(0, range(9)))
+    for tree in trees:
+        tree.validate()
+        assert tree.n_features == 5
+        assert tree.feature.base is None
+    assert not np.shares_memory(trees[0].threshold, trees[1].threshold)
