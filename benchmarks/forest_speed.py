@@ -157,7 +157,7 @@ def memory() -> None:
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/X.npy", X)
         np.save(f"{folder}/y.npy", y)
-        for name in FITS:
+        for name in sorted(set(FITS) - {"aucforest, gini"}):
             program = PEAK_OF_FIT.format(benchmarks=str(Path(__file__).parent), folder=folder, name=name, n_trees=10)
             print(f"{name:<22}{in_fresh_process(program) / 2**20:>9.0f}")
 
