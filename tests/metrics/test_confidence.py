@@ -118,11 +118,13 @@ def test_a_difference_without_variance_is_undefined():
 
 @pytest.mark.parametrize("least", [1e-18, 1e-300])
 def test_a_row_with_next_to_no_weight(least):
-    rows = {"y_true": [0, 0, 1, 1], "sample_weight": [1, 1, 1, least]}
-    with pytest.warns(UndefinedMetricWarning, match=r"AUC of 1 is a point|not defined"):
-        auc, low, high = auc_confidence_interval(y_score=[1, 2, 3, 1.5], **rows)
+    with pytest.warns(UndefinedMetricWarning, match="not defined"):
+        auc, *bounds = auc_confidence_interval([0, 0, 1, 1], [1, 2, 3, 1.5], sample_weight=[1, 1, 1, least])
     assert auc == 1.0
-    assert np.isnan([low, high]).all() or low == high == 1.0
+    assert np.isnan(bounds).all()
+    with pytest.warns(UndefinedMetricWarning, match="AUC of 1 is a point"):
+        interval = auc_confidence_interval([0, 0, 1, 1, 1], [1, 2, 3, 3, 1.5], sample_weight=[1, 1, 1, 1, least])
+    assert interval == (1.0, 1.0, 1.0)
 
 
 def test_the_offending_scores_are_named():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score as sklearn_auc
 
-from aucforest.metrics import hand_till_score
+from aucforest.metrics import hand_till_score, roc_auc_score
 from tests.reference import metrics as reference
 
 
@@ -48,6 +48,12 @@ def test_one_against_one_as_scikit_learn(n_classes, average, dtype):
     scores = scores.astype(dtype)
     expected = sklearn_auc(codes, scores, multi_class="ovo", average=average)
     assert hand_till_score(codes, scores, average=average) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_matrix_of_pairs_by_its_other_name():
+    codes, scores, weights = random_classes(50, 3)
+    options = {"average": None, "sample_weight": weights}
+    np.testing.assert_array_equal(roc_auc_score(codes, scores, **options), hand_till_score(codes, scores, **options))
 
 
 def test_layout_of_the_scores_does_not_matter():

@@ -1,4 +1,5 @@
 import pickle
+import tracemalloc
 import zlib
 from contextlib import suppress
 
@@ -279,3 +280,14 @@ def test_forged_bytes(forged, message):
     assert AUCSketch.from_bytes(packed()).to_bytes() == AUCSketch(bits=4).to_bytes()
     with pytest.raises(ValueError, match=f"are no AUCSketch: .*{message}"):
         AUCSketch.from_bytes(forged)
+
+
+def test_a_little_data_cannot_fill_the_memory():
+    bomb = packed(counts=np.zeros(1 << 22))
+    assert len(bomb) < 1 << 16
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="are no AUCSketch"):
+        AUCSketch.from_bytes(bomb)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
