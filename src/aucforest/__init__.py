@@ -1,7 +1,7 @@
 """Trees and forests that are grown for ranking."""
 
-from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier
+from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 
-__all__ = ["AUCForestClassifier", "AUCTreeClassifier"]
+__all__ = ["AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier"]
 
 __version__ = "0.1.0"

@@ -1,6 +1,7 @@
 """scikit-learn estimators."""
 
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.linear import LinearAUCClassifier
 from aucforest.estimators.tree import AUCTreeClassifier
 
-__all__ = ["AUCForestClassifier", "AUCTreeClassifier"]
+__all__ = ["AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier"]

@@ -1,0 +1,131 @@
+"""The direction in which a linear score ranks two classes best: two ways to climb the smoothed AUC."""
+
+import math
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+
+from aucforest.losses._pairs import Pairs
+from aucforest.losses.pairwise import value_and_gradient
+from aucforest.losses.smooth import draw_pairs
+
+Vector = NDArray[np.float64]
+Objective = Callable[[Vector], tuple[float, Vector]]
+
+_STEP = math.sqrt(10.0)  # the largest ratio of two widths of the path
+_LEAST_SLOPE = 1e-3
+
+
+class Direction(NamedTuple):
+    """Coefficients of a score, and the loss after each iteration."""
+
+    theta: Vector
+    losses: list[float]
+
+
+def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: int, tol: float) -> Direction:
+    """Minimise by L-BFGS the pairwise logistic loss, then one minus the AUC smoothed with ever smaller widths.
+
+    `X` has weighted means of 0. Widths go from 1 down to `eps`, in units of the standard deviation of the score: the
+    smoothed AUC does not depend on the length of theta, and neither does its penalty.
+    """
+    weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
+    losses: list[float] = []
+
+    def logistic(theta: Vector) -> tuple[float, Vector]:
+        value, slopes = value_and_gradient(pairs, X @ theta, "logistic", 1.0)
+        return value + 0.5 * alpha * float(theta @ theta), slopes @ X + alpha * theta
+
+    def smoothed(theta: Vector, width: float) -> tuple[float, Vector]:
+        score = X @ theta
+        deviation = np.sqrt(weights @ score**2)
+        score /= deviation
+        theta = theta / deviation
+        value, slopes = value_and_gradient(pairs, score, "sigmoid", width)
+        # what would only change the length is taken out of the gradient
+        along = slopes @ score + alpha * (theta @ theta)
+        gradient = ((slopes - along * weights * score) @ X + alpha * theta) / deviation
+        return value + 0.5 * alpha * float(theta @ theta), gradient
+
+    theta = _descend(logistic, np.zeros(X.shape[1]), losses, max_iter, tol)
+    n_widths = 1 + math.ceil(max(0.0, math.log(1.0 / eps, _STEP)))
+    for width in np.geomspace(max(1.0, eps), eps, n_widths):
+        deviation = np.sqrt(weights @ (X @ theta) ** 2)
+        if not deviation > 0.0:
+            break  # no feature tells the classes apart
+        theta = _descend(partial(smoothed, width=width), theta / deviation, losses, max_iter, tol)
+    return Direction(theta, losses)
+
+
+def _descend(objective: Objective, start: Vector, losses: list[float], max_iter: int, tol: float) -> Vector:
+    """Return what L-BFGS makes of `start`; add the loss of each iteration to `losses`."""
+    result = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
+        options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps},
+    )
+    if result.nit >= max_iter:
+        warnings.warn(f"L-BFGS stopped after max_iter={max_iter} iterations", ConvergenceWarning, stacklevel=2)
+    theta: Vector = result.x
+    return theta
+
+
+def ascend(
+    X: Vector,
+    pairs: Pairs,
+    *,
+    eps: float,
+    alpha: float,
+    n_epochs: int,
+    n_pairs: int,
+    learning_rate: float,
+    decay: float,
+    random: np.random.RandomState,
+) -> Direction:
+    """Climb the smoothed AUC of pairs drawn anew in each epoch, from a random start, the rate falling by 1 + decay."""
+    theta: Vector = np.asarray(random.normal(size=X.shape[1]))
+    losses = []
+    upper, lower = draw_pairs(pairs, n_epochs * n_pairs, random)
+    for epoch in range(n_epochs):
+        learning_rate /= 1.0 + decay
+        drawn = slice(epoch * n_pairs, (epoch + 1) * n_pairs)
+        difference = X[upper[drawn]] - X[lower[drawn]]
+        sigmoid = expit(difference @ theta / eps)
+        losses.append(1.0 - float(sigmoid.mean()) + 0.5 * alpha * float(theta @ theta))
+        gradient = (sigmoid * (1.0 - sigmoid)) @ difference / (eps * n_pairs)
+        theta = theta + learning_rate * (gradient - alpha * theta)
+    return Direction(theta, losses)
+
+
+def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:
+    """Return slope and intercept of the logistic of a standardised score, with Platt's targets.
+
+    The slope is kept positive: it may not turn the order around.
+    """
+    weights = np.ones(score.size) if pairs.weights is None else pairs.weights
+    of_positive, of_negative = weights @ pairs.positive, weights @ ~pairs.positive
+    target = np.where(pairs.positive, (of_positive + 1.0) / (of_positive + 2.0), 1.0 / (of_negative + 2.0))
+    weights = weights / weights.sum()
+
+    def log_loss(parameters: Vector) -> tuple[float, Vector]:
+        margin = parameters[0] * score + parameters[1]
+        residual = weights * (expit(margin) - target)
+        value = weights @ (np.logaddexp(0.0, margin) - target * margin)
+        return float(value), np.array([residual @ score, residual.sum()])
+
+    start = np.array([1.0, np.log(of_positive / of_negative)])
+    options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 200}
+    result = minimize(
+        log_loss, start, jac=True, method="L-BFGS-B", bounds=[(_LEAST_SLOPE, None), (None, None)], options=options
+    )
+    return float(result.x[0]), float(result.x[1])
