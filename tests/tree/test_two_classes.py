@@ -57,7 +57,7 @@ def test_a_stump_scores_as_the_roc_auc_of_its_sides():
         assert 0.5 + tree.gain[0] == pytest.approx(max(auc, 1 - auc), abs=1e-15)
 
 
-@pytest.mark.parametrize("weight", [1, 999_983, 2**40])
+@pytest.mark.parametrize("weight", [1, 999_983, 2**28, 2**40])
 def test_equal_weights_of_any_size_give_one_tree(weight):
     """The products of class totals reach past 2**53, where floats lose units, and past 2**62, where integers end."""
     # There only a power of two leaves all ties as they are.
