@@ -198,6 +198,14 @@ def test_constant_features_make_one_leaf(n_classes, value):
     assert grown.tree.value[0] == pytest.approx(1 / n_classes)
 
 
+@pytest.mark.parametrize("bound", ["min_samples_split", "min_weight_split"])
+def test_a_node_of_just_the_least_size_is_cut(bound):
+    X, labels, counts = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1]), np.array([1, 2, 1, 2, 1, 2])
+    size = 6 if bound == "min_samples_split" else 9
+    assert grow(X, labels, counts=counts, **{bound: size}).tree.n_nodes == 3
+    assert grow(X, labels, counts=counts, **{bound: size + 1}).tree.n_nodes == 1
+
+
 def test_a_pure_node_is_not_searched():
     assert grow(np.arange(9.0)[:, None], np.ones(9, dtype=int), n_classes=3).tree.n_nodes == 1
 
