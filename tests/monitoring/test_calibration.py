@@ -8,7 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from aucforest.monitoring._ranked import RankedColumn
 from aucforest.monitoring._validation import rank_columns
-from aucforest.monitoring.calibration import Calibration, IsotonicCurve, fit_curve
+from aucforest.monitoring.calibration import Calibration, IsotonicCurve, is_rising
 from tests.monitoring.golden import load
 from tests.reference.isotonic import curve_at, pooled_blocks
 
@@ -22,6 +22,11 @@ def labelled(draw, min_size=2, max_size=25):
     scores = draw(st.lists(st.integers(-5, 5).map(float), min_size=n, max_size=n))
     labels = [0.0, 1.0, *draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n - 2, max_size=n - 2))]
     return np.array(scores), np.array(labels)
+
+
+def fit_curve(column, positive):
+    """Return the curve in the direction that the labels show."""
+    return IsotonicCurve(column, positive, increasing=is_rising(column, positive))
 
 
 def values(curve, scores):

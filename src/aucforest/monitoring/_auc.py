@@ -5,23 +5,22 @@ from collections.abc import Callable
 import numpy as np
 
 from aucforest.monitoring._influence import Estimate, Rows, undefined
-from aucforest.monitoring._ranked import FloatArray, RankedColumn
-from aucforest.monitoring._walks import ordered_pairs
+from aucforest.monitoring._ranked import FloatArray, RankedColumn, dot
 
 
 def soft_roc_auc(rows: Rows) -> Estimate:
     """Return the AUC of two classes; its expectation is a second-order expansion of that of the realised AUC."""
-    p = rows.p[:, 0]
+    p = np.ascontiguousarray(rows.p[:, 0])
     positive, negative, pairs = _totals(p)
     if pairs <= 0.0:
         return undefined(rows.p)
     if rows.columns[0].edges.size == 2:
         return Estimate(0.5, 0.5, np.zeros_like(rows.p))  # whatever the labels
     midranks = rows.columns[0].midranks
-    excess = float(midranks @ p) / pairs
+    excess = dot(midranks, p) / pairs
     influence = (midranks - excess * (negative - positive)) / pairs
     noise = p * (1.0 - p)
-    bias = (excess * noise.sum() - (negative - positive) * float(noise @ influence)) / pairs
+    bias = (excess * noise.sum() - (negative - positive) * dot(noise, influence)) / pairs
     return Estimate(0.5 + excess, 0.5 + excess + bias, influence[:, None])
 
 
@@ -55,7 +54,7 @@ def _column_precision(rows: Rows) -> Estimate:
     if positive <= 0.0:
         return undefined(rows.p)
     precision, steps, called = _precision_steps(column, p)
-    value = float(precision @ steps) / positive
+    value = dot(precision, steps) / positive
     # a positive raises its own step by 1, and the precision at its own and all lower scores by 1 / rows called
     lower = np.cumsum(steps / called)
     influence = (precision + lower - value) / positive
@@ -67,6 +66,28 @@ def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, F
     steps = column.sums(p)
     called = (column.order.size - column.edges[:-1]).astype(np.float64)
     return np.cumsum(steps[::-1])[::-1] / called, steps, called
+
+
+def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return A(c, d) with ties half, (K, K) with a NaN diagonal, and the influence of p on its off-diagonal sum.
+
+    All classes must have weight. A pair of a class-c row i and a class-d row j weighs share[c, d] = 1 / (P_c P_d); by
+    column c it is won where i ranks above j, so that the K^2 sums over pairs are one product of matrices.
+    """
+    by_class = np.ascontiguousarray(p.T)
+    totals = by_class.sum(axis=1)
+    share = 1.0 / np.outer(totals, totals)
+    np.fill_diagonal(share, 0.0)
+    # einsum, for the reason that `dot` gives
+    weighted = np.einsum("cd,di->ci", share, by_class)
+    above = np.array([total - column.below(of_c) for column, of_c, total in zip(columns, by_class, totals)])
+    won = np.array([column.below(others) for column, others in zip(columns, weighted)])
+    matrix = np.einsum("ci,di->cd", above, by_class) * share
+    # each A(c, d) also falls with the totals in its denominator
+    won += np.einsum("cd,ci->di", share, above) - ((matrix.sum(axis=0) + matrix.sum(axis=1)) / totals)[:, None]
+    influence = np.ascontiguousarray(won.T)
+    np.fill_diagonal(matrix, np.nan)
+    return matrix, influence
 
 
 def one_vs_one_auc(rows: Rows) -> Estimate:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.monitoring._ranked import FloatArray, RankedColumn
+from aucforest.monitoring._ranked import FloatArray, RankedColumn, dot
 
 
 class Rows(NamedTuple):
@@ -54,7 +54,7 @@ def label_variance(p: FloatArray, influence: FloatArray) -> float:
     """Return the variance of a sum of independent labels, each weighed by its influence."""
     product = p * influence
     within = product if p.shape[1] == 1 else product.sum(axis=1)
-    return max(0.0, float(np.vdot(product, influence) - np.vdot(within, within)))
+    return max(0.0, dot(product, influence) - dot(within, within))
 
 
 def undefined(p: FloatArray) -> Estimate:

@@ -53,3 +53,13 @@ class RankedColumn:
         """Return for every group the sum over its rows."""
         ordered = of_rows[self.order].astype(np.float64, copy=False)
         return ordered if self.edges.size - 1 == ordered.size else np.add.reduceat(ordered, self.edges[:-1])
+
+    def below(self, of_rows: NDArray[Any]) -> FloatArray:
+        """Return for every row the sum over the rows ranked below it, ties half."""
+        sums = self.sums(of_rows)
+        return self.to_rows(np.cumsum(sums) - 0.5 * sums)
+
+
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """Return the sum of products; not by BLAS, whose threads wait for each other when others use the processors."""
+    return float(np.einsum("i,i->", a.ravel(), b.ravel()))

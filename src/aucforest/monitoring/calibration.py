@@ -5,16 +5,14 @@ influence on the rows of block b sums to S_b moves by S_b / m_b when one of thes
 covariance of the blocks' label sums, so that the variance of a metric through the curves is a quadratic form.
 """
 
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
-from scipy.sparse import csr_array
 
-from aucforest.monitoring._auc import soft_roc_auc
-from aucforest.monitoring._influence import Rows
-from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn
+from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn, dot
 
 
 class _Position(NamedTuple):
@@ -151,7 +149,10 @@ class Calibration:
         weights: FloatArray | None = None,
     ) -> None:
         self.curves = [
-            fit_curve(column, truth[:, k], weights) if fitted[k] else RawCurve() for k, column in enumerate(columns)
+            IsotonicCurve(column, positive, increasing=is_rising(column, positive), weights=weights)
+            if fit
+            else RawCurve()
+            for column, positive, fit in zip(columns, np.ascontiguousarray(truth.T), fitted)
         ]
         self._weights = weights
 
@@ -203,37 +204,43 @@ class Design:
     """
 
     def __init__(self, calibration: Calibration, reference: Calibrated, weights: FloatArray | None = None) -> None:
-        levels, blocks, start = [], [], 0
-        self._fitted = []
+        levels, self._blocks, self._fitted, starts = [], [], [], [0]
         for k, (curve, column, position) in enumerate(zip(calibration.curves, reference.columns, reference.positions)):
             if isinstance(curve, RawCurve):
                 levels.append(column.scores)
                 continue
             block = column.to_rows(position.left)
             levels.append(((curve.hits + 0.5) / (curve.mass + 1.0))[block])
-            blocks.append(block + start)
-            start += curve.levels.size
+            self._blocks.append(block)
             self._fitted.append(k)
+            starts.append(starts[-1] + curve.levels.size)
         self.p = np.column_stack(levels)
         if len(levels) > 1:
             self.p /= self.p.sum(axis=1, keepdims=True)
-        self._blocks = np.column_stack(blocks)
         self._weights = np.ones(len(self.p)) if weights is None else weights
-        self._n_blocks = start
+        self._slices = [slice(*ends) for ends in pairwise(starts)]
 
     def _by_block(self, of_cells: FloatArray) -> FloatArray:
         """Return for every block the sum over its cells, (n, n_columns)."""
-        flat = of_cells[:, self._fitted].ravel()
-        return np.bincount(self._blocks.ravel(), weights=flat, minlength=self._n_blocks).astype(np.float64)
+        sums = [
+            np.bincount(block, weights=of_cells[:, k], minlength=part.stop - part.start)
+            for block, k, part in zip(self._blocks, self._fitted, self._slices)
+        ]
+        return np.concatenate(sums)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks)."""
-        chances = self._weights[:, None] * self.p
-        n_rows, n_fitted = self._blocks.shape
-        pointers = np.arange(0, n_rows * n_fitted + 1, n_fitted)
-        shape = (n_rows, self._n_blocks)
-        sparse = csr_array((chances[:, self._fitted].ravel(), self._blocks.ravel(), pointers), shape=shape)
-        return np.diag(self._by_block(self._weights[:, None] * chances)) - (sparse.T @ sparse).toarray()
+        """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks).
+
+        Of one column every row is in one block only; of two, a row that is of one class is not of the other.
+        """
+        weighted = self._weights[:, None] * self.p
+        result = np.diag(self._by_block(weighted * (self._weights[:, None] - weighted)))
+        for (one, k, rows), (other, j, columns) in combinations(zip(self._blocks, self._fitted, self._slices), 2):
+            shape = rows.stop - rows.start, columns.stop - columns.start
+            joint = np.bincount(one * shape[1] + other, weighted[:, k] * weighted[:, j], minlength=shape[0] * shape[1])
+            result[rows, columns] = -joint.reshape(shape)
+            result[columns, rows] = result[rows, columns].T
+        return result
 
     def cross(self, influence: FloatArray) -> FloatArray:
         """Return the covariance of the blocks' sums and a metric with this influence of the labels."""
@@ -241,7 +248,6 @@ class Design:
         return self._by_block(self._weights[:, None] * (product - self.p * product.sum(axis=1, keepdims=True)))
 
 
-def fit_curve(column: RankedColumn, positive: FloatArray, weights: FloatArray | None = None) -> IsotonicCurve:
-    """Return the rising curve, or the falling one where the scores of positives are the lower ones."""
-    increasing = not soft_roc_auc(Rows([column], positive[:, None])).value < 0.5
-    return IsotonicCurve(column, positive, increasing=increasing, weights=weights)
+def is_rising(column: RankedColumn, positive: FloatArray) -> bool:
+    """Return whether the scores of positives are the higher ones: an AUC of at least 1/2."""
+    return dot(column.midranks, positive) >= 0.0

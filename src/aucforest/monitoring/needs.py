@@ -11,7 +11,7 @@ from aucforest.monitoring._auc import soft_roc_auc
 from aucforest.monitoring._influence import Rows, label_variance
 from aucforest.monitoring._ranked import FloatArray, RankedColumn
 from aucforest.monitoring._validation import is_probability
-from aucforest.monitoring.calibration import fit_curve
+from aucforest.monitoring.calibration import IsotonicCurve, is_rising
 
 Rule = Literal["brier_or_auc", "brier", "ece"]
 RULES = ("brier_or_auc", "brier", "ece")
@@ -42,7 +42,8 @@ def columns_to_fit(
     if not is_probability(np.column_stack([column.scores for column in columns])):
         return np.full(n_columns, True)
     needs = [
-        needs_calibration(column, truth[:, k], rule=rule, random_state=random_state) for k, column in enumerate(columns)
+        needs_calibration(column, positive, rule=rule, random_state=random_state)
+        for column, positive in zip(columns, np.ascontiguousarray(truth.T))
     ]
     return np.array(needs)
 
@@ -79,6 +80,8 @@ def needs_calibration(
 
 def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
     """Return whether out-of-fold curves have the better Brier score, by a one-sided paired test."""
+    # in the order of scores the folds do not depend on the order of rows, and memory is read from front to back
+    column, positive = RankedColumn(column.scores[column.order]), positive[column.order]
     fold = np.random.default_rng(random_state).permutation(positive.size) % N_FOLDS
     p = np.empty(positive.size)
     for k in range(N_FOLDS):
@@ -108,7 +111,7 @@ def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int 
 
 def _chances(column: RankedColumn, positive: FloatArray, weights: FloatArray) -> FloatArray:
     """Return what a curve fitted with these weights says of every row."""
-    curve = fit_curve(column, positive, weights)
+    curve = IsotonicCurve(column, positive, increasing=is_rising(column, positive), weights=weights)
     return column.to_rows(curve.at(column, curve.locate(column)))
 
 

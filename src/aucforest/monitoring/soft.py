@@ -7,12 +7,11 @@ from numpy.typing import ArrayLike
 
 from aucforest.metrics._validation import warn_undefined
 from aucforest.metrics.confidence import _normal_quantile
-from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, soft_roc_auc
+from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, ordered_pairs, soft_roc_auc
 from aucforest.monitoring._draws import draw_aucs
 from aucforest.monitoring._influence import Estimate, Rows, label_variance
 from aucforest.monitoring._ranked import FloatArray
 from aucforest.monitoring._validation import check_scored
-from aucforest.monitoring._walks import ordered_pairs
 
 FEW = 30  # expected rows of a class, below which an interval comes from drawn labels
 
