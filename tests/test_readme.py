@@ -3,13 +3,17 @@
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[1] / "README.md"
+PROGRAMS = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
 
 
-def test_the_python_runs(capsys):
-    (program,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+def test_the_python_runs(capsys, program):
     exec(program, {})
-    assert 0.5 < float(capsys.readouterr().out.split()[-1]) < 1
+    # each prints an AUC or a p-value
+    assert 0 < float(capsys.readouterr().out.split()[-1]) < 1
 
 
 def test_the_links_lead_somewhere():
