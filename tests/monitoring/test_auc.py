@@ -1,0 +1,51 @@
+"""Several classes: expectations and variances against recorded closed forms, influences against differences."""
+
+import numpy as np
+import pytest
+
+from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc
+from aucforest.monitoring._influence import Rows, label_variance
+from aucforest.monitoring._validation import rank_columns
+from tests.monitoring.golden import load
+from tests.reference.soft import average_precision_by_thresholds
+
+STEP = 1e-6
+
+
+def rows_of(case):
+    """Return the rows of a recorded case, ranked by their chances."""
+    p = np.array(case["P"])
+    return Rows(rank_columns(p), p)
+
+
+@pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
+def test_recorded_classes(case):
+    rows = rows_of(case)
+    estimate = one_vs_one_auc(rows)
+    assert estimate.expected == pytest.approx(case["ovo_no_self_pairs"], abs=1e-12)
+    assert label_variance(rows.p, estimate.influence) == pytest.approx(case["ovo_var"], abs=1e-12)
+    variance = label_variance(rows.p, one_vs_rest_auc(rows).influence)
+    assert variance == pytest.approx(case["ovr_var"], abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", [one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc])
+@pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
+def test_influence_is_the_derivative(case, metric):
+    rows = rows_of(case)
+    if metric is soft_roc_auc:
+        rows = rows.by_column()[0]
+    estimate = metric(rows)
+    for i in (0, 7, 31):
+        for c in range(rows.p.shape[1]):
+            up, down = rows.p.copy(), rows.p.copy()
+            up[i, c] += STEP
+            down[i, c] -= STEP
+            slope = (metric(rows._replace(p=up)).value - metric(rows._replace(p=down)).value) / (2 * STEP)
+            assert slope == pytest.approx(estimate.influence[i, c], abs=1e-8)
+
+
+@pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
+def test_average_precision_of_every_class(case):
+    rows = rows_of(case)
+    by_class = [average_precision_by_thresholds(one.p[:, 0].tolist(), one.p[:, 0].tolist()) for one in rows.by_column()]
+    assert soft_average_precision(rows).value == pytest.approx(np.mean(by_class), abs=1e-12)
