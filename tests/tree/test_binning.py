@@ -108,6 +108,7 @@ def test_rounding_of_weights_makes_no_bin_too_many():
     # 1e17 + 2 is 1e17: after the first bin nothing seems to be left for the second.
     binned = bin_matrix(np.arange(3.0)[:, None], max_bins=2, weights=np.array([1e17, 1.0, 1.0]))
     assert binned.codes[0].tolist() == [0, 1, 1]
+    assert bounds_of(binned, 0)[1].tolist() == [0.0, 2.0]
 
 
 def test_weights_move_the_edges():
