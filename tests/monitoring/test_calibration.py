@@ -52,13 +52,9 @@ def test_rising_curves(rows):
 @settings(deadline=None)
 def test_falling_and_weighted_curves(rows, data):
     scores, labels = rows
-    weights = np.array(
-        data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=labels.size, max_size=labels.size))
-    )
-    weights[:2] = 1.0
-    peer = IsotonicRegression(out_of_bounds="clip", increasing=False)
-    taken = weights > 0
-    peer.fit(scores[taken], labels[taken], sample_weight=weights[taken])
+    drawn = st.lists(st.sampled_from([0.5, 1.0, 2.5]), min_size=labels.size, max_size=labels.size)
+    weights = np.array(data.draw(drawn))
+    peer = IsotonicRegression(out_of_bounds="clip", increasing=False).fit(scores, labels, sample_weight=weights)
     curve = IsotonicCurve(RankedColumn(scores), labels, increasing=False, weights=weights)
     np.testing.assert_allclose(values(curve, GRID), peer.predict(GRID), atol=1e-12)
 

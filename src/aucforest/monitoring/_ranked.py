@@ -1,7 +1,7 @@
 """One column of scores in ascending order: what ranking, calibration and average precision all walk over."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,14 @@ class RankedColumn:
         ranked = rank_rows(scores)
         self.scores = scores
         self.order: IntArray = (ranked & WORD).view(np.intp)
-        self.edges: IntArray = np.concatenate([[0], np.flatnonzero(np.diff(ranked >> HALF)) + 1, [scores.size]])
+        self.edges: IntArray = _edges(np.diff(ranked >> HALF) > 0)
+
+    @classmethod
+    def of_sorted(cls, scores: FloatArray) -> Self:
+        """Return the column of scores that ascend already."""
+        column = cls.__new__(cls)
+        column.scores, column.order, column.edges = scores, np.arange(scores.size), _edges(np.diff(scores) > 0.0)
+        return column
 
     @cached_property
     def values(self) -> FloatArray:
@@ -58,6 +65,11 @@ class RankedColumn:
         """Return for every row the sum over the rows ranked below it, ties half."""
         sums = self.sums(of_rows)
         return self.to_rows(np.cumsum(sums) - 0.5 * sums)
+
+
+def _edges(rises: NDArray[np.bool_]) -> IntArray:
+    """Return where groups of equal scores begin, and the number of rows."""
+    return np.concatenate([[0], np.flatnonzero(rises) + 1, [rises.size + 1]])
 
 
 def dot(a: FloatArray, b: FloatArray) -> float:

@@ -54,7 +54,7 @@ class IsotonicCurve:
     increasing : bool
         Direction; a model that ranks the wrong way round needs a falling curve.
     weights : ndarray of shape (n,), optional
-        Rows of weight 0 take no part.
+        Importance of the rows, positive.
 
     Attributes
     ----------
@@ -70,9 +70,6 @@ class IsotonicCurve:
         mass = np.diff(column.edges).astype(np.float64) if weights is None else column.sums(weights)
         hits = column.sums(positive if weights is None else weights * positive)
         values = column.values
-        if weights is not None:
-            taken = mass > 0.0
-            mass, hits, values = mass[taken], hits[taken], values[taken]
         fit = isotonic_regression(hits / mass, weights=mass, increasing=increasing)
         starts = fit.blocks[:-1].astype(np.intp)
         self.levels: FloatArray = fit.x[starts]

@@ -80,14 +80,15 @@ def needs_calibration(
 
 def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
     """Return whether out-of-fold curves have the better Brier score, by a one-sided paired test."""
-    # in the order of scores the folds do not depend on the order of rows, and memory is read from front to back
-    column, positive = RankedColumn(column.scores[column.order]), positive[column.order]
+    # in the order of scores the folds do not depend on the order of rows, and nothing need be sorted again
+    scores, positive = column.scores[column.order], positive[column.order]
     fold = np.random.default_rng(random_state).permutation(positive.size) % N_FOLDS
     p = np.empty(positive.size)
     for k in range(N_FOLDS):
         held_out = fold == k
-        p[held_out] = _chances(column, positive, (~held_out).astype(np.float64))[held_out]
-    gain = (column.scores - positive) ** 2 - (p - positive) ** 2
+        train, test = (RankedColumn.of_sorted(scores[rows]) for rows in (~held_out, held_out))
+        p[held_out] = _chances(train, positive[~held_out], test)
+    gain = (scores - positive) ** 2 - (p - positive) ** 2
     return bool(gain.mean() > ONE_SIDED_95 * gain.std() / np.sqrt(gain.size))
 
 
@@ -102,17 +103,18 @@ def _promises_another_auc(column: RankedColumn, positive: FloatArray) -> bool:
 def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
     """Return whether curves lower the calibration error in every split."""
     splits = StratifiedShuffleSplit(ECE_FOLDS, test_size=1 / ECE_FOLDS, random_state=random_state)
-    for train, test in splits.split(column.scores[:, None], positive):
-        p = _chances(column, positive, np.bincount(train, minlength=positive.size).astype(np.float64))
-        if calibration_error(positive[test], p[test]) >= calibration_error(positive[test], column.scores[test]):
+    scores = column.scores
+    for train, test in splits.split(scores[:, None], positive):
+        p = _chances(RankedColumn(scores[train]), positive[train], RankedColumn(scores[test]))
+        if calibration_error(positive[test], p) >= calibration_error(positive[test], scores[test]):
             return False
     return True
 
 
-def _chances(column: RankedColumn, positive: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return what a curve fitted with these weights says of every row."""
-    curve = IsotonicCurve(column, positive, increasing=is_rising(column, positive), weights=weights)
-    return column.to_rows(curve.at(column, curve.locate(column)))
+def _chances(train: RankedColumn, positive: FloatArray, test: RankedColumn) -> FloatArray:
+    """Return what a curve fitted to some rows says of others."""
+    curve = IsotonicCurve(train, positive, increasing=is_rising(train, positive))
+    return test.to_rows(curve.at(test, curve.locate(test)))
 
 
 def calibration_error(positive: NDArray[np.float64], p: FloatArray, n_bins: int = ECE_BINS) -> float:

@@ -1,0 +1,39 @@
+"""A ranked column against sorting and scipy's ranks."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+
+from aucforest.monitoring._ranked import RankedColumn, dot
+
+some_scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30).map(np.array)
+
+
+@given(some_scores)
+@settings(deadline=None)
+def test_ranks_groups_and_sums(scores):
+    column = RankedColumn(scores)
+    values = np.arange(1.0, scores.size + 1)
+    assert (column.scores[column.order] == np.sort(scores)).all()
+    assert column.values.tolist() == np.unique(scores).tolist()
+    np.testing.assert_allclose(column.midranks, rankdata(scores) - (scores.size + 1) / 2)
+    np.testing.assert_allclose(column.sums(values), [values[scores == value].sum() for value in column.values])
+    below = [values[scores < s].sum() + 0.5 * values[scores == s].sum() for s in scores]
+    np.testing.assert_allclose(column.below(values), below)
+    assert column.to_rows(column.values).tolist() == scores.tolist()
+
+
+@given(some_scores)
+@settings(deadline=None)
+def test_sorted_scores_need_no_sort(scores):
+    ascending = np.sort(scores)
+    one, other = RankedColumn.of_sorted(ascending), RankedColumn(ascending)
+    assert one.order.tolist() == other.order.tolist()
+    assert one.edges.tolist() == other.edges.tolist()
+    assert one.scores is ascending
+
+
+def test_dot():
+    a, b = np.arange(6.0).reshape(3, 2), np.arange(6.0, 12.0).reshape(3, 2)
+    assert dot(a, b) == (a * b).sum()
