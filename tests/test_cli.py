@@ -113,11 +113,13 @@ def refusals(table, tmp_path):
     empty.write_text("")
     missing = tmp_path / "missing.csv"
     grade = ("--target", "grade")
-    one_class, unlabelled, headless = (tmp_path / f"{name}.csv" for name in ("one", "unlabelled", "headless"))
+    names = ("one", "unlabelled", "headless", "rowless")
+    one_class, unlabelled, headless, rowless = (tmp_path / f"{name}.csv" for name in names)
     frame = pd.read_csv(numeric)
     frame.assign(grade=1).to_csv(one_class, index=False)
     frame.assign(grade=frame["grade"].where(frame.index > 2)).to_csv(unlabelled, index=False)
     frame[["grade"]].to_csv(headless, index=False)
+    frame[:0].to_csv(rowless, index=False)
     return [
         ((missing, *grade), f"there is no file {missing}"),
         ((empty, *grade), f"cannot read {empty}: No columns to parse from file"),
@@ -131,6 +133,7 @@ def refusals(table, tmp_path):
         ((one_class, *grade), "column 'grade' has one class only: 1"),
         ((unlabelled, *grade), "column 'grade' has 3 missing labels"),
         ((headless, *grade), "headless.csv has no rows, or no column besides 'grade'"),
+        ((rowless, *grade), "rowless.csv has no rows, or no column besides 'grade'"),
         ((table, "--target", "kind", "--positive", "uggly"), "no label 'uggly'; did you mean 'ugly'?"),
         ((numeric, *grade, "--criteria", "auc,ginny"), "ginny"),
         ((numeric, *grade, "--folds", "31"), "class 1 has 30 rows, too few for 31 folds"),
@@ -139,6 +142,7 @@ def refusals(table, tmp_path):
             (numeric, *grade, "--json", tmp_path / "no" / "a.json"),
             f"the folder {tmp_path / 'no'} does not exist",
         ),
+        ((numeric, *grade, "--json", tmp_path), f"{tmp_path} is a folder"),
     ]
 
 
@@ -149,6 +153,13 @@ def test_refusals_are_one_line_and_exit_with_2(table, tmp_path):
         (line,) = result.stderr.splitlines()
         assert line.startswith("Error: "), line
         assert sentence in line, (line, sentence)
+
+
+def test_a_column_of_numbers_and_words_is_read_as_a_whole(tmp_path):
+    """Past some hundred thousand rows pandas would read it in parts, each of a type of its own."""
+    path = tmp_path / "long.csv"
+    pd.DataFrame({"a": np.arange(600_000) % 7, "kind": ["0", "1"] * 299_998 + ["other"] * 4}).to_csv(path, index=False)
+    assert np.unique(_table(path, "kind", None).y).tolist() == ["0", "1", "other"]
 
 
 def test_the_module_runs_as_a_command(tmp_path):

@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 from difflib import get_close_matches
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn
@@ -138,10 +139,12 @@ def estimate(
 
 
 def _check_outputs(*outs: Path | None) -> None:
-    """Refuse outputs in folders that do not exist, and a picture (the last one) of an unknown kind."""
+    """Refuse outputs that are folders or in none that exists, and a picture (the last one) of an unknown kind."""
     for out in outs:
         if out is not None and not out.parent.is_dir():
             _refuse(f"the folder {out.parent} does not exist")
+        if out is not None and out.is_dir():
+            _refuse(f"{out} is a folder, not a file to write")
     picture = outs[-1]
     if picture is not None and picture.suffix not in PICTURES:
         _refuse(f"--plot must end in {', '.join(PICTURES)}, got {picture.name}")
@@ -245,11 +248,11 @@ def _table(file: Path, target: str | None, positive: str | None) -> _Data:
     labels, features = frame[target], frame.drop(columns=target)
     if labels.isna().any():
         raise ValueError(f"column {target!r} has {labels.isna().sum()} missing labels")
+    if features.empty:
+        raise ValueError(f"{file.name} has no rows, or no column besides {target!r}")
     text = [repr(name) for name in features.select_dtypes(exclude=["number", "bool"]).columns]
     if text:
         raise ValueError(f"not numeric: {', '.join(text)}; drop or encode what holds text, dates or categories")
-    if features.empty:
-        raise ValueError(f"{file.name} has no rows, or no column besides {target!r}")
     title = f"{file.name}, {target}"
     if positive is not None:
         names = labels.astype(str)
@@ -264,7 +267,8 @@ def _table(file: Path, target: str | None, positive: str | None) -> _Data:
 def _read(file: Path) -> Any:
     """Read a CSV or Parquet file as a DataFrame."""
     pandas = import_optional("pandas", purpose="reading tables", extra="cli")
-    readers = {".csv": pandas.read_csv, ".parquet": pandas.read_parquet}
+    # Read in parts, a long column could get a type for each part.
+    readers = {".csv": partial(pandas.read_csv, low_memory=False), ".parquet": pandas.read_parquet}
     if file.suffix not in readers:
         raise ValueError(f"FILE must end in {' or '.join(readers)}, got {file.name}")
     if not file.is_file():
