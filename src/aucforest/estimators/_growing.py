@@ -61,18 +61,22 @@ class GrowthParams:
     @classmethod
     def resolve(cls, estimator: Any, n_rows: int, n_features: int, n_draws: int | None) -> "GrowthParams":
         """Turn fractions and names into numbers."""
-        split, leaf = estimator.min_samples_split, estimator.min_samples_leaf
         return cls(
             criterion=CRITERIA[estimator.criterion],
             max_features=resolve_max_features(estimator.max_features, n_features),
             max_depth=_NO_LIMIT if estimator.max_depth is None else min(int(estimator.max_depth), _NO_LIMIT),
-            min_samples_split=int(split) if isinstance(split, Integral) else max(2, int(np.ceil(split * n_rows))),
-            min_samples_leaf=int(leaf) if isinstance(leaf, Integral) else int(np.ceil(leaf * n_rows)),
+            min_samples_split=max(2, _resolve_rows(estimator.min_samples_split, n_rows)),
+            min_samples_leaf=_resolve_rows(estimator.min_samples_leaf, n_rows),
             min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
             min_gain=float(estimator.min_gain),
             n_draws=n_draws,
             balance_draws=estimator.class_weight == "balanced_subsample",
         )
+
+
+def _resolve_rows(given: Any, n_rows: int) -> int:
+    """Return a number of rows that is given as such or as a fraction; any number too large is one too large."""
+    return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
 
 
 def resolve_max_features(max_features: Any, n_features: int) -> int:
