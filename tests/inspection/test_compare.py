@@ -131,6 +131,11 @@ def test_refusals(data, params, sentence):
         run((X, params.pop("y", y)), **params)
 
 
+def test_labels_without_an_order_are_refused_as_by_a_fit(data):
+    with pytest.raises(TypeError, match=r"^y has labels without an order"):
+        run((data[0], np.array(["a", 1] * 750, dtype=object)))
+
+
 def test_an_unknown_parameter_is_the_forests_to_refuse(data):
     with pytest.raises(TypeError, match="n_tree"):
         run(data, n_tree=3)

@@ -79,7 +79,7 @@ def _non_numeric_column(X: Any) -> str | None:
     return None
 
 
-def _code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Return the sorted classes and the number of each row's class."""
     try:
         check_classification_targets(y)
@@ -172,7 +172,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> "TrainingData":
         """Validate the arguments of `fit`, set classes_ and bin the rows of positive weight."""
         X, y = self._validate_X(X, reset=True, y=y)
-        classes, labels = _code_classes(y)
+        classes, labels = code_classes(y)
         kept = None
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from tqdm import tqdm
 
+from aucforest.estimators._base import code_classes
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.inspection._scoring import METRICS, FittedFold
 from aucforest.inspection.comparison import BASELINE, CriteriaComparison, chosen
@@ -76,7 +76,7 @@ def compare_criteria(
     ValueError
         For an unknown metric or criterion, one named twice, fewer than two folds, a class that a fold lacks.
     TypeError
-        For a parameter that AUCForestClassifier does not have.
+        For a parameter that AUCForestClassifier does not have, or labels without an order.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def compare_criteria(
         criteria = (*criteria, BASELINE)
     metrics = chosen("metrics", metrics, tuple(METRICS))
     y = np.asarray(column_or_1d(y))
-    check_classification_targets(y)
+    code_classes(y)  # refuses what a fit would refuse
     check_consistent_length(X, y, sample_weight)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
 
