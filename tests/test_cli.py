@@ -120,6 +120,8 @@ def refusals(table, tmp_path):
     frame.assign(grade=frame["grade"].where(frame.index > 2)).to_csv(unlabelled, index=False)
     frame[["grade"]].to_csv(headless, index=False)
     frame[:0].to_csv(rowless, index=False)
+    lists = tmp_path / "lists.parquet"
+    frame.assign(grade=[[1], [2]] * 30).to_parquet(lists)
     return [
         ((missing, *grade), f"there is no file {missing}"),
         ((empty, *grade), f"cannot read {empty}: No columns to parse from file"),
@@ -133,6 +135,7 @@ def refusals(table, tmp_path):
         ((one_class, *grade), "column 'grade' has one class only: 1"),
         ((unlabelled, *grade), "column 'grade' has 3 missing labels"),
         ((headless, *grade), "headless.csv has no rows, or no column besides 'grade'"),
+        ((lists, *grade), "unhashable"),
         ((rowless, *grade), "rowless.csv has no rows, or no column besides 'grade'"),
         ((table, "--target", "kind", "--positive", "uggly"), "no label 'uggly'; did you mean 'ugly'?"),
         ((numeric, *grade, "--criteria", "auc,ginny"), "ginny"),

@@ -83,7 +83,7 @@ def compare(
         if plot_out is not None:
             write_whole(plot_out, _as_picture(data, comparison, plot_out.suffix[1:]))
             typer.echo(f"picture: {plot_out}")
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         _refuse(str(error))
 
 
