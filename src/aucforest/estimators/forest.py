@@ -54,7 +54,8 @@ class AUCForestClassifier(TreeBasedClassifier):
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; None searches all distinct values.
     warm_start : bool, default=False
-        Whether `fit` keeps the trees there are and adds the missing ones; the data should be the same.
+        Whether `fit` keeps the trees there are and adds the missing ones; the data should be the same, and for
+        ``oob_score`` also the draws.
     n_jobs : int or None, default=None
         Threads of `fit` and prediction; None is 1 unless a joblib ``parallel_config`` says otherwise, -1 all
         processors. Results are the same, to the last bit, for every value and backend.
@@ -99,6 +100,9 @@ class AUCForestClassifier(TreeBasedClassifier):
     >>> print(f"{forest.oob_score_:.2f}")
     0.83
     """
+
+    _seed: int
+    _drawn: list[tuple[int | None, int]]  # the sizes of draws of the trees there are, with the rows they came from
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
@@ -206,10 +210,12 @@ class AUCForestClassifier(TreeBasedClassifier):
         data = self._prepare(X, y, sample_weight)
         self._check_trees(trees, classes, data.n_features)
         n_draws = self._n_draws(data.n_rows)
+        drawn = list(dict.fromkeys([*(self._drawn if trees else []), (n_draws, data.n_rows)]))
+        self._check_draws(drawn)
         params = GrowthParams.resolve(self, data.n_rows, data.n_features, n_draws)
         keys = tree_keys(seed, range(self.n_estimators))
         trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
-        self._seed, self.trees_ = seed, trees
+        self._seed, self._drawn, self.trees_ = seed, drawn, trees
         self._pack()
         if self.oob_score and n_draws is not None:
             self._set_oob(data, keys, n_draws)
@@ -225,6 +231,12 @@ class AUCForestClassifier(TreeBasedClassifier):
                 f"warm_start: y has the classes {self.classes_.tolist()}, but the trees there are know"
                 f" {classes.tolist()}"
             )
+
+    def _check_draws(self, drawn: list[tuple[int | None, int]]) -> None:
+        """Refuse to score trees of unequal draws: drawn anew with one size, those of another would be wrong."""
+        if self.oob_score and len(drawn) > 1:
+            sizes = ", ".join(f"{'all' if n_draws is None else n_draws} of {n_rows}" for n_draws, n_rows in drawn)
+            raise ValueError(f"warm_start: oob_score=True needs trees that drew alike, not {sizes} rows")
 
     def _n_draws(self, n_rows: int) -> int | None:
         """Return how many rows a tree draws; None without a bootstrap."""
