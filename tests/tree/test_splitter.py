@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from aucforest.tree.splitter import make_scratch
 from tests.reference import tree as reference
 from tests.tree.growing import Growth, grow
 from tests.tree.oracle import check_tree, random_data
@@ -153,3 +154,9 @@ def test_min_gain_is_a_least_gain(criterion):
     gain = float(grow(X, labels, criterion=criterion).tree.gain[0])
     assert grow(X, labels, criterion=criterion, min_gain=gain, max_depth=1).tree.n_nodes == 3
     assert grow(X, labels, criterion=criterion, min_gain=np.nextafter(gain, 1.0)).tree.n_nodes == 1
+
+
+@pytest.mark.parametrize(("n_codes", "n_classes"), [(2**31 + 1, 2), (2**25, 129)])
+def test_cells_that_32_bits_cannot_number(n_codes, n_classes):
+    with pytest.raises(ValueError, match=f"^{n_codes} codes with {n_classes} classes are too many"):
+        make_scratch(1, n_codes, n_classes)

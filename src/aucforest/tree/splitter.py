@@ -80,6 +80,8 @@ class Cut(NamedTuple):
 def make_scratch(n_features: int, n_codes: int, n_classes: int) -> Scratch:
     """Allocate the buffers for features of up to n_codes codes, the missing one included."""
     n_cells = n_codes << (n_classes - 1).bit_length()
+    if n_cells > 2**32:
+        raise ValueError(f"{n_codes} codes with {n_classes} classes are too many: set max_bins to 255 or less")
 
     def per_class() -> NDArray[np.int64]:
         return np.empty(n_classes, dtype=np.int64)
