@@ -49,7 +49,7 @@ def _sort_rows(column, elements, weights, slots, shift, cells, cell_weights):  #
 @bare_device
 def gather(column, elements, weights, n_codes, shift, scratch):  # type: ignore[no-untyped-def]
     """Make the events of a column and return how many there are."""
-    histogram, slots = scratch.histogram, scratch.slots
+    histogram, slots = scratch.histogram[0], scratch.slots
     cells, cell_weights = scratch.listed, scratch.cell_weights
     if len(elements) <= SORT_ROWS:
         return _sort_rows(column, elements, weights, slots, shift, cells, cell_weights)

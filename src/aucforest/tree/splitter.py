@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device
 from aucforest.tree import many_classes, two_classes
 from aucforest.tree.criteria import cut_gain
-from aucforest.tree.histogram import element_weight, row_of
+from aucforest.tree.histogram import element_weight, fill, row_of
 from aucforest.tree.random import bounded, derive_key
 
 
@@ -44,7 +44,7 @@ class Scratch(NamedTuple):
     of two.
     """
 
-    histogram: NDArray[np.int64]  # (n_cells,)
+    histogram: NDArray[np.int64]  # (2, n_cells): two columns may be filled at once
     row_counts: NDArray[np.int64]  # (max n_codes,)
     row_weights: NDArray[np.int64]  # (max n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
@@ -54,6 +54,7 @@ class Scratch(NamedTuple):
     scores: NDArray[np.float64]
     features: NDArray[np.int32]  # (n_features,) 0, 1, 2, ... between searches
     drawn: NDArray[np.int32]  # (n_features,)
+    tried: NDArray[np.int32]  # (n_features,) the features to search
     slots: NDArray[np.int32]  # (n_classes,) class -> place among the classes present
     total: NDArray[np.int64]  # (n_classes,) of the classes present, and so are all below
     missing: NDArray[np.int64]
@@ -87,7 +88,7 @@ def make_scratch(n_features: int, n_codes: int, n_classes: int) -> Scratch:
         return np.empty(n_classes, dtype=np.int64)
 
     return Scratch(
-        histogram=np.zeros(n_cells, dtype=np.int64),
+        histogram=np.zeros((2, n_cells), dtype=np.int64),
         row_counts=np.zeros(n_codes, dtype=np.int64),
         row_weights=np.zeros(n_codes, dtype=np.int64),
         mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
@@ -97,6 +98,7 @@ def make_scratch(n_features: int, n_codes: int, n_classes: int) -> Scratch:
         scores=np.empty(n_codes, dtype=np.float64),
         features=np.arange(n_features, dtype=np.int32),
         drawn=np.empty(n_features, dtype=np.int32),
+        tried=np.empty(n_features, dtype=np.int32),
         slots=np.empty(n_classes, dtype=np.int32),
         total=per_class(),
         missing=per_class(),
@@ -171,14 +173,14 @@ def _is_heavier_left(n_present, scratch):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _search_column(column, columns, elements, feature, n_present, shift, rules, score, cut, scratch):  # type: ignore[no-untyped-def]
+def _search_column(columns, elements, feature, histogram, n_present, shift, rules, score, cut, scratch):  # type: ignore[no-untyped-def]
     """Return the better of the best cut so far and the best one of this feature; keep the left totals of the latter."""
-    missing_code = columns.n_bins[feature]
+    column, missing_code = columns.codes[feature], columns.n_bins[feature]
     pair = n_present == 2
     code_shift = np.uint64(0) if pair else shift
     if pair:
-        n_gathered = two_classes.gather(column, elements, columns.weights, missing_code + 1, scratch)
-        n_listed = two_classes.take_missing(n_gathered, missing_code, scratch)
+        n_gathered = two_classes.list_visits(column, elements, missing_code + 1, scratch)
+        n_listed = two_classes.take_missing(n_gathered, missing_code, histogram, scratch)
     else:
         n_gathered = many_classes.gather(column, elements, columns.weights, missing_code + 1, shift, scratch)
         n_listed = many_classes.take_missing(n_gathered, missing_code, shift, n_present, scratch)
@@ -199,9 +201,9 @@ def _search_column(column, columns, elements, feature, n_present, shift, rules, 
             )
         if pair and side == 1:
             # Below it there is no cut, but for missing rows alone on the left: the last cut with them on the right.
-            first = max(first, two_classes.lowest_code(listed, scratch.histogram))
+            first = max(first, two_classes.lowest_code(listed, histogram))
         if pair:
-            new_score, code = two_classes.walk(rules.criterion, listed, first, stop, score, scratch)
+            new_score, code = two_classes.walk(rules.criterion, listed, first, stop, score, histogram, scratch)
         else:
             new_score, code = many_classes.walk(
                 rules.criterion, n_present, n_listed, shift, first, stop, score, scratch
@@ -211,13 +213,13 @@ def _search_column(column, columns, elements, feature, n_present, shift, rules, 
             for k in range(n_present):
                 scratch.best_left[k] = scratch.missing[k] if side == 1 else 0
             if pair:
-                next_code = two_classes.sum_left(listed, code, scratch)
+                next_code = two_classes.sum_left(listed, code, histogram, scratch.best_left)
             else:
                 next_code = many_classes.sum_left(n_listed, code, shift, scratch)
             missing_left = side == 1 if any_missing else _is_heavier_left(n_present, scratch)
             cut = Cut(np.int64(feature), code, next_code, missing_left)
     if pair:
-        two_classes.clear(scratch.listed[:n_gathered], scratch.histogram)
+        two_classes.clear(scratch.listed[:n_gathered], histogram)
     if bounded_children:
         _forget_rows(column, elements, scratch)
     return score, cut
@@ -231,6 +233,32 @@ def _is_constant(column, elements):  # type: ignore[no-untyped-def]
         if column[row_of(elements[i])] != code:
             return False
     return True
+
+
+@bare_device
+def _draw_features(columns, elements, key, max_features, scratch):  # type: ignore[no-untyped-def]
+    """List in scratch.tried the features to search and return how many they are.
+
+    A constant feature does not use up the budget of max_features.
+    """
+    features, n_features = scratch.features, len(scratch.features)
+    n_tried, n_drawn = 0, 0
+    while n_drawn < n_features and n_tried < max_features:
+        pick = n_drawn + bounded(derive_key(key, n_drawn + 2), n_features - n_drawn)
+        feature = features[pick]
+        features[pick] = features[n_drawn]
+        features[n_drawn] = feature
+        scratch.drawn[n_drawn] = pick
+        n_drawn += 1
+        scratch.tried[n_tried] = feature
+        n_tried += not _is_constant(columns.codes[feature], elements)
+    while n_drawn > 0:
+        n_drawn -= 1
+        pick = scratch.drawn[n_drawn]
+        feature = features[n_drawn]
+        features[n_drawn] = features[pick]
+        features[pick] = feature
+    return n_tried
 
 
 @bare_device
@@ -270,25 +298,17 @@ def find_best_cut(columns, elements, totals, key, rules, scratch):  # type: igno
     shift = many_classes.class_shift(n_present)
     score = 0.0 if n_present == 2 else many_classes.prepare(rules.criterion, n_present, scratch)
     cut = Cut(np.int64(-1), 0, -1, False)
-    features, n_features = scratch.features, len(scratch.features)
-    n_tried, n_drawn = 0, 0
-    while n_drawn < n_features and n_tried < rules.max_features:
-        pick = n_drawn + bounded(derive_key(key, n_drawn + 2), n_features - n_drawn)
-        feature = features[pick]
-        features[pick] = features[n_drawn]
-        features[n_drawn] = feature
-        scratch.drawn[n_drawn] = pick
-        n_drawn += 1
-        column = columns.codes[feature]
-        # A constant feature does not use up the budget of max_features.
-        if _is_constant(column, elements):
-            continue
-        n_tried += 1
-        score, cut = _search_column(column, columns, elements, feature, n_present, shift, rules, score, cut, scratch)
-    while n_drawn > 0:
-        n_drawn -= 1
-        pick = scratch.drawn[n_drawn]
-        feature = features[n_drawn]
-        features[n_drawn] = features[pick]
-        features[pick] = feature
+    n_tried = _draw_features(columns, elements, key, rules.max_features, scratch)
+    in_pairs = n_present == 2 and len(columns.weights) == 0
+    for t in range(n_tried):
+        feature, place = scratch.tried[t], t & 1 if in_pairs else 0
+        if in_pairs and place == 0 and t + 1 < n_tried:
+            next_column = columns.codes[scratch.tried[t + 1]]
+            two_classes.fill_pair(columns.codes[feature], next_column, elements, scratch)
+        elif n_present == 2 and place == 0:
+            histogram = scratch.histogram[0]
+            fill(columns.codes[feature], elements, columns.weights, scratch.slots, np.uint64(1), histogram)
+        score, cut = _search_column(
+            columns, elements, feature, scratch.histogram[place], n_present, shift, rules, score, cut, scratch
+        )
     return cut, _gain_of_kept_cut(rules.criterion, n_present, scratch) if cut.feature >= 0 else 0.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from aucforest._compile import bare_device
 from aucforest.tree.criteria import AUC, GINI, cut_gain
-from aucforest.tree.histogram import ROUNDING, fill, list_codes
+from aucforest.tree.histogram import ROUNDING, label_of, list_codes, row_of, weight_of
 
 # Below this product of class totals the integers of the AUC walk cannot overflow.
 _EXACT_LIMIT = 2.0**62
@@ -17,9 +17,20 @@ _CODES_PER_ROW = 1
 
 
 @bare_device
-def gather(column, elements, weights, n_codes, scratch):  # type: ignore[no-untyped-def]
-    """Fill the histogram, list the codes to visit and return how many they are."""
-    fill(column, elements, weights, scratch.slots, np.uint64(1), scratch.histogram)
+def fill_pair(column, next_column, elements, scratch):  # type: ignore[no-untyped-def]
+    """Fill the histograms of two columns: what is read of an element serves both."""
+    slots, histogram, next_histogram = scratch.slots, scratch.histogram[0], scratch.histogram[1]
+    for i in range(len(elements)):
+        element = elements[i]
+        row = row_of(element)
+        slot, weight = np.uint64(slots[label_of(element)]), weight_of(element)
+        histogram[(np.uint64(column[row]) << np.uint64(1)) + slot] += weight
+        next_histogram[(np.uint64(next_column[row]) << np.uint64(1)) + slot] += weight
+
+
+@bare_device
+def list_visits(column, elements, n_codes, scratch):  # type: ignore[no-untyped-def]
+    """List the codes to visit and return how many they are."""
     if n_codes <= _CODES_PER_ROW * len(elements):
         for code in range(np.uint64(n_codes)):
             scratch.listed[code] = code
@@ -37,10 +48,10 @@ def clear(listed, histogram):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def take_missing(n_listed, missing_code, scratch):  # type: ignore[no-untyped-def]
+def take_missing(n_listed, missing_code, histogram, scratch):  # type: ignore[no-untyped-def]
     """Copy the totals of the missing rows, whose code is the last, and return how many codes are before it."""
-    scratch.missing[0] = scratch.histogram[2 * missing_code]
-    scratch.missing[1] = scratch.histogram[2 * missing_code + 1]
+    scratch.missing[0] = histogram[2 * missing_code]
+    scratch.missing[1] = histogram[2 * missing_code + 1]
     return n_listed - 1 if scratch.listed[n_listed - 1] == missing_code else n_listed
 
 
@@ -56,9 +67,8 @@ def lowest_code(listed, histogram):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def sum_left(listed, code, scratch):  # type: ignore[no-untyped-def]
-    """Add all up to a code to scratch.best_left and return the next code with weight, -1 if there is none."""
-    histogram, best_left = scratch.histogram, scratch.best_left
+def sum_left(listed, code, histogram, best_left):  # type: ignore[no-untyped-def]
+    """Add all up to a code to best_left and return the next code with weight, -1 if there is none."""
     for t in range(len(listed)):
         cell = np.uint64(2) * np.uint64(listed[t])
         if listed[t] <= code:
@@ -152,12 +162,12 @@ def _walk_any(criterion, listed, histogram, first, stop, left, right, best):  # 
 
 
 @bare_device
-def walk(criterion, listed, first, stop, best, scratch):  # type: ignore[no-untyped-def]
+def walk(criterion, listed, first, stop, best, histogram, scratch):  # type: ignore[no-untyped-def]
     """Return (score, code) of the best cut after a code in [first, stop) that beats `best`, or a code of -1.
 
     scratch.left holds what is on the left of every cut, the missing rows or nothing; it is used up.
     """
-    histogram, left, total = scratch.histogram, scratch.left, scratch.total
+    left, total = scratch.left, scratch.total
     if criterion == AUC and np.float64(total[0]) * np.float64(total[1]) < _EXACT_LIMIT:
         return _walk_auc(listed, histogram, first, stop, left, total, best, scratch.best_left)
     if criterion == AUC:
