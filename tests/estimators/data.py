@@ -38,3 +38,14 @@ def walk(tree, row):
         goes_left = bool(tree.missing_left[node]) if np.isnan(value) else value <= tree.threshold[node]
         nodes.append(int(tree.left_child[node]) + (0 if goes_left else 1))
     return nodes
+
+
+def everything(model, table):
+    """Return what a fitted forest knows and says."""
+    return digest(model), model.predict_proba(table), model.apply(table), model.oob_decision_function_
+
+
+def assert_same(one, other):
+    assert one[0] == other[0]
+    for mine, yours in zip(one[1:], other[1:], strict=True):
+        np.testing.assert_array_equal(mine, yours)

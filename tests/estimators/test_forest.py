@@ -6,19 +6,21 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_validate
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
 from aucforest.estimators._growing import bootstrap_counts, tree_keys
-from tests.estimators.data import digest, make_table, small_forest, walk
+from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, walk
 
 X, Y = make_table(n_rows=240, missing=0.1)
 X4, Y4 = make_table(n_rows=300, n_classes=4, seed=1)
@@ -54,17 +56,6 @@ def run_python(program, **options):
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
-
-
-def everything(model, table):
-    """Return what a fitted forest knows and says."""
-    return digest(model), model.predict_proba(table), model.apply(table), model.oob_decision_function_
-
-
-def assert_same(one, other):
-    assert one[0] == other[0]
-    for mine, yours in zip(one[1:], other[1:], strict=True):
-        np.testing.assert_array_equal(mine, yours)
 
 
 def test_results_do_not_depend_on_n_jobs():
@@ -138,11 +129,12 @@ def test_ctrl_c_during_a_fit(n_jobs, warm_start):
         """
     )
     try:
-        # The second bar says that the trees of the second fit are growing.
+        # The second bar says that the trees of the second fit start to grow.
         seen = ""
         while seen.count("| 0/") < 2:
             seen += process.stderr.read(1)
             assert process.poll() is None, seen
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=120)
     finally:
@@ -183,12 +175,14 @@ def test_out_of_bag(params, weighted):
     table, labels = np.tile(X4, (15, 1)), np.tile(Y4, 15)
     weights = np.random.default_rng(0).choice([0, 0.5, 1, 3], len(labels)) if weighted else None
     forest = small_forest(5, oob_score=True, max_depth=5, **params)
-    with pytest.warns(UserWarning, match=UNSCORED.partition(":")[2]):
+    with pytest.warns(UserWarning, match=UNSCORED.partition(":")[2]) as caught:
         forest.fit(table, labels, weights)
     expected = slow_out_of_bag(forest, table, weights)
     np.testing.assert_allclose(forest.oob_decision_function_, expected, rtol=1e-13)
     scored = ~np.isnan(expected[:, 0])
-    assert 0 < scored.sum() < len(labels)
+    n_kept = len(labels) if weights is None else np.count_nonzero(weights)
+    assert 0 < scored.sum() < n_kept
+    assert str(caught[0].message).startswith(f"{n_kept - scored.sum()} of {n_kept} rows were drawn by all 5 trees")
     # Hand and Till: the mean over ordered pairs of the AUC of one class against another.
     weight = np.ones(len(labels)) if weights is None else weights
     pairs = []
@@ -231,6 +225,15 @@ def test_no_row_out_of_bag():
     assert forest.trees_[0].n_samples[0] == 2
     assert np.isnan(forest.oob_score_)
     assert np.isnan(forest.oob_decision_function_).all()
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+def test_one_class_out_of_bag():
+    labels = np.arange(240) == 7
+    with pytest.warns(UndefinedMetricWarning, match="^ROC AUC is not defined: a class has no weight"):
+        forest = small_forest(1, oob_score=True).fit(X, labels)
+    assert np.isnan(forest.oob_decision_function_[7]).all()
+    assert np.isnan(forest.oob_score_)
 
 
 @pytest.mark.parametrize(
@@ -289,54 +292,6 @@ def test_balanced_subsamples_balance_every_tree():
     assert np.mean([tree.value[0, 0] for tree in once.trees_]) == pytest.approx(0.25, abs=0.05)
 
 
-@pytest.mark.filterwarnings(UNSCORED)
-def test_warm_start():
-    whole = small_forest(7, oob_score=True, random_state=4)
-    forest = small_forest(3, oob_score=True, random_state=4, warm_start=True)
-    whole.fit(X, Y)
-    first = forest.fit(X, Y).trees_
-    forest.predict(X)
-    forest.set_params(n_estimators=7).fit(X, Y)
-    assert all(kept is tree for kept, tree in zip(first, forest.trees_))
-    assert_same(everything(forest, X), everything(whole, X))
-    with pytest.raises(ValueError, match=r"^n_estimators=5 must be at least 7, the trees there are, with warm_start$"):
-        forest.set_params(n_estimators=5).fit(X, Y)
-    assert len(forest) == 7
-    state = np.random.RandomState(0)
-    forest = small_forest(3, random_state=state, warm_start=True).fit(X, Y)
-    big = small_forest(5, random_state=np.random.RandomState(0)).fit(X, Y)
-    assert digest(forest.set_params(n_estimators=5).fit(X, Y)) == digest(big)
-
-
-def test_a_warm_start_without_new_trees():
-    forest = small_forest(3, warm_start=True).fit(X, Y)
-    before = digest(forest)
-    with pytest.warns(UserWarning, match="^warm_start: all 3 trees are there, none is added$") as caught:
-        forest.fit(X, Y)
-    assert caught[0].filename == __file__
-    assert digest(forest) == before
-
-
-@pytest.mark.parametrize(
-    ("table", "labels", "message"),
-    [
-        (X[:, :4], Y, "^warm_start: X has 4 features, but the trees there are know 5$"),
-        (X, 2 * Y, r"^warm_start: y has the classes \[0, 2\], but the trees there are know \[0, 1\]$"),
-        (X, np.arange(240) % 3, r"^warm_start: y has the classes \[0, 1, 2\], but the trees there are know \[0, 1\]$"),
-        (X, np.zeros(240), "^y has only one class"),
-        (X[:0], Y[:0], "0 sample"),
-    ],
-)
-def test_a_warm_start_that_fails_keeps_all(table, labels, message):
-    forest = small_forest(3, warm_start=True).fit(X, Y)
-    before = dict(vars(forest), n_estimators=5)
-    with pytest.raises(ValueError, match=message):
-        forest.set_params(n_estimators=5).fit(table, labels)
-    assert vars(forest).keys() == before.keys()
-    assert all(vars(forest)[name] is value for name, value in before.items())
-    assert digest(forest.fit(X, Y)) == digest(small_forest(5).fit(X, Y))
-
-
 def test_random_state():
     def grow(state):
         return digest(small_forest(3, random_state=state).fit(X, Y))
@@ -375,14 +330,12 @@ def test_the_paths_of_a_row():
 
 def test_weights_are_routed():
     weights = np.where(Y == 1, 3.0, 1.0)
-    seen = []
     with config_context(enable_metadata_routing=True):
         forest = small_forest().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
         params = {"sample_weight": weights}
         result = cross_validate(forest, X, Y, cv=2, params=params, return_estimator=True, return_indices=True)
-        for model, rows in zip(result["estimator"], result["indices"]["train"]):
-            seen.append(digest(model) == digest(small_forest().fit(X[rows], Y[rows], weights[rows])))
-    assert seen == [True, True]
+    for model, rows in zip(result["estimator"], result["indices"]["train"], strict=True):
+        assert digest(model) == digest(small_forest().fit(X[rows], Y[rows], weights[rows]))
 
 
 @pytest.mark.parametrize("criterion", ["auc", "gini"])

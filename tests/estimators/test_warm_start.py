@@ -1,10 +1,59 @@
-"""Growing on with other draws."""
+"""Growing on: the trees of one fit, refusals that lose no tree, other draws."""
 
+import numpy as np
 import pytest
 
-from tests.estimators.data import digest, make_table, small_forest
+from tests.estimators.data import assert_same, digest, everything, make_table, small_forest
 
 X, Y = make_table()
+
+
+@pytest.mark.filterwarnings("ignore:.* they have no out-of-bag probability")
+def test_warm_start():
+    whole = small_forest(7, oob_score=True, random_state=4)
+    forest = small_forest(3, oob_score=True, random_state=4, warm_start=True)
+    whole.fit(X, Y)
+    first = forest.fit(X, Y).trees_
+    forest.predict(X)
+    forest.set_params(n_estimators=7).fit(X, Y)
+    assert all(kept is tree for kept, tree in zip(first, forest.trees_))
+    assert_same(everything(forest, X), everything(whole, X))
+    with pytest.raises(ValueError, match=r"^n_estimators=5 must be at least 7, the trees there are, with warm_start$"):
+        forest.set_params(n_estimators=5).fit(X, Y)
+    assert len(forest) == 7
+    state = np.random.RandomState(0)
+    forest = small_forest(3, random_state=state, warm_start=True).fit(X, Y)
+    big = small_forest(5, random_state=np.random.RandomState(0)).fit(X, Y)
+    assert digest(forest.set_params(n_estimators=5).fit(X, Y)) == digest(big)
+
+
+def test_a_warm_start_without_new_trees():
+    forest = small_forest(3, warm_start=True).fit(X, Y)
+    before = digest(forest)
+    with pytest.warns(UserWarning, match="^warm_start: all 3 trees are there, none is added$") as caught:
+        forest.fit(X, Y)
+    assert caught[0].filename == __file__
+    assert digest(forest) == before
+
+
+@pytest.mark.parametrize(
+    ("table", "labels", "message"),
+    [
+        (X[:, :4], Y, "^warm_start: X has 4 features, but the trees there are know 5$"),
+        (X, 2 * Y, r"^warm_start: y has the classes \[0, 2\], but the trees there are know \[0, 1\]$"),
+        (X, np.arange(240) % 3, r"^warm_start: y has the classes \[0, 1, 2\], but the trees there are know \[0, 1\]$"),
+        (X, np.zeros(240), "^y has only one class"),
+        (X[:0], Y[:0], "0 sample"),
+    ],
+)
+def test_a_warm_start_that_fails_keeps_all(table, labels, message):
+    forest = small_forest(3, warm_start=True).fit(X, Y)
+    before = dict(vars(forest), n_estimators=5)
+    with pytest.raises(ValueError, match=message):
+        forest.set_params(n_estimators=5).fit(table, labels)
+    assert vars(forest).keys() == before.keys()
+    assert all(vars(forest)[name] is value for name, value in before.items())
+    assert digest(forest.fit(X, Y)) == digest(small_forest(5).fit(X, Y))
 
 
 @pytest.mark.parametrize(
