@@ -69,7 +69,7 @@ def test_the_null_error_is_that_of_mann_whitney():
 def test_large_samples_are_thinned():
     reference = normal(MOST_ROWS + 100, columns=1)
     fit = tell_apart(reference, normal(50, seed=1), np.random.default_rng(0))
-    assert fit.reference_rows.size == np.unique(fit.reference_rows).size == MOST_ROWS
+    assert fit.ratios.size == MOST_ROWS
     assert tell_apart(reference, normal(50, seed=1), np.random.default_rng(0), all_reference=True).ratios.size == len(
         reference
     )

@@ -29,7 +29,8 @@ class RankedColumn:
         ranked = rank_rows(scores)
         self.scores = scores
         self.order: IntArray = (ranked & WORD).view(np.intp)
-        self.edges: IntArray = _edges(np.diff(ranked >> HALF) > 0)
+        has_ties = int(ranked[-1] >> HALF) + 1 < scores.size
+        self.edges: IntArray = _edges(np.diff(ranked >> HALF) > 0) if has_ties else np.arange(scores.size + 1)
 
     @classmethod
     def of_sorted(cls, scores: FloatArray) -> Self:
@@ -38,10 +39,15 @@ class RankedColumn:
         column.scores, column.order, column.edges = scores, np.arange(scores.size), _edges(np.diff(scores) > 0.0)
         return column
 
+    @property
+    def is_distinct(self) -> bool:
+        """Whether no two scores are equal."""
+        return self.edges.size > self.order.size
+
     @cached_property
     def values(self) -> FloatArray:
         """The distinct scores, ascending."""
-        return self.scores[self.order[self.edges[:-1]]]
+        return self.scores[self.order if self.is_distinct else self.order[self.edges[:-1]]]
 
     @cached_property
     def midranks(self) -> FloatArray:
@@ -52,14 +58,13 @@ class RankedColumn:
     def to_rows(self, of_groups: NDArray[Any]) -> NDArray[Any]:
         """Return for every row the value of its group."""
         out = np.empty(self.scores.size, of_groups.dtype)
-        distinct = of_groups.size == out.size
-        out[self.order] = of_groups if distinct else np.repeat(of_groups, np.diff(self.edges))
+        out[self.order] = of_groups if self.is_distinct else np.repeat(of_groups, np.diff(self.edges))
         return out
 
     def sums(self, of_rows: NDArray[Any]) -> FloatArray:
         """Return for every group the sum over its rows."""
         ordered = of_rows[self.order].astype(np.float64, copy=False)
-        return ordered if self.edges.size - 1 == ordered.size else np.add.reduceat(ordered, self.edges[:-1])
+        return ordered if self.is_distinct else np.add.reduceat(ordered, self.edges[:-1])
 
     def below(self, of_rows: NDArray[Any]) -> FloatArray:
         """Return for every row the sum over the rows ranked below it, ties half."""

@@ -19,7 +19,7 @@ from aucforest.monitoring._options import check_options, check_predictions
 from aucforest.monitoring._ranked import FloatArray, RankedColumn
 from aucforest.monitoring._tables import UNKNOWN, Table, read_table
 from aucforest.monitoring._validation import check_probabilities, rank_columns
-from aucforest.monitoring.calibration import Calibration
+from aucforest.monitoring.calibration import Calibration, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.counts import Normalize
 from aucforest.monitoring.needs import Rule, columns_to_fit
@@ -323,8 +323,8 @@ class CBPE(BaseEstimator):
         """Fit curves, and what estimated minus realised is on the reference."""
         columns, truth = rank_columns(table.scores), self._known(table)
         for k, column in enumerate(columns):
-            auc = soft_roc_auc(Rows([column], truth[:, k : k + 1])).value
-            if auc < 0.5:
+            if not is_rising(column, truth[:, k]):
+                auc = soft_roc_auc(Rows([column], truth[:, k : k + 1])).value
                 of = f" of class {self.classes_[k]}" if len(columns) > 1 else ""
                 sentence = f"the ranking is inverted: the scores{of} have an AUC of {auc:.3f} on the reference"
                 warnings.warn(sentence, stacklevel=3)

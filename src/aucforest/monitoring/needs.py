@@ -82,12 +82,12 @@ def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: in
     """Return whether out-of-fold curves have the better Brier score, by a one-sided paired test."""
     # in the order of scores the folds do not depend on the order of rows, and nothing need be sorted again
     scores, positive = column.scores[column.order], positive[column.order]
-    fold = np.random.default_rng(random_state).permutation(positive.size) % N_FOLDS
+    fold = np.random.default_rng(random_state).permutation((np.arange(positive.size) % N_FOLDS).astype(np.uint8))
     p = np.empty(positive.size)
     for k in range(N_FOLDS):
-        held_out = fold == k
-        train, test = (RankedColumn.of_sorted(scores[rows]) for rows in (~held_out, held_out))
-        p[held_out] = _chances(train, positive[~held_out], test)
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        known, held_out = RankedColumn.of_sorted(scores[train]), RankedColumn.of_sorted(scores[test])
+        p[test] = _chances(known, positive[train], held_out)
     gain = (scores - positive) ** 2 - (p - positive) ** 2
     return bool(gain.mean() > ONE_SIDED_95 * gain.std() / np.sqrt(gain.size))
 

@@ -76,15 +76,12 @@ class DomainFit(NamedTuple):
     ----------
     auc, auc_error : float
         See ShiftReport.
-    reference_rows : ndarray of shape (n,)
-        The reference rows that took part.
     ratios : ndarray of shape (n,)
-        Their density ratios, new over reference, with mean 1.
+        Density ratios of the reference rows that took part, new over reference, with mean 1.
     """
 
     auc: float
     auc_error: float
-    reference_rows: IntArray
     ratios: FloatArray
 
     @property
@@ -109,7 +106,7 @@ def tell_apart(
     of_reference = np.clip(chance[: len(kept)], LEAST_CHANCE, 1.0 - LEAST_CHANCE)
     ratios = of_reference / (1.0 - of_reference)
     error = np.sqrt((is_new.size + 1) / (12 * len(kept) * len(new)))
-    return DomainFit(float(roc_auc_score(is_new, chance)), float(error), kept, ratios / ratios.mean())
+    return DomainFit(float(roc_auc_score(is_new, chance)), float(error), ratios / ratios.mean())
 
 
 def _sample(n_rows: int, random: np.random.Generator) -> IntArray:

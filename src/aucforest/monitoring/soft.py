@@ -161,7 +161,8 @@ def soft_auc_interval(
 
 def is_small(p: FloatArray) -> bool:
     """Return whether fewer than FEW positives or negatives are expected in the one column."""
-    return p.shape[1] == 1 and bool(min(p.sum(), (1.0 - p).sum()) < FEW)
+    positive = p.sum()
+    return p.shape[1] == 1 and bool(min(positive, p.size - positive) < FEW)
 
 
 def soft_auc_multiclass(
