@@ -38,7 +38,7 @@ class LinearAUCClassifier(ClassifierMixin, BaseEstimator):
     eps : float, default=None
         Width of the sigmoid at the end. For "lbfgs" in standard deviations of the score, by default 0.1; for "sga" in
         units of the score, by default 0.01.
-    alpha : float, default=1e-4
+    alpha : float, default=1e-3
         Strength of the L2 penalty, alpha / 2 times the squared length of the coefficients of standardised features;
         with "lbfgs" and the smoothed AUC, of coefficients that give a score of standard deviation 1.
     max_iter : int, default=None
@@ -121,7 +121,7 @@ class LinearAUCClassifier(ClassifierMixin, BaseEstimator):
         *,
         solver: str = "lbfgs",
         eps: float | None = None,
-        alpha: float = 1e-4,
+        alpha: float = 1e-3,
         max_iter: int | None = None,
         tol: float = 1e-4,
         n_pairs: int = 500,

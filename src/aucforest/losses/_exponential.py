@@ -3,20 +3,39 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import kernel
+from aucforest._compile import device, kernel
 from aucforest.losses._pairs import Pairs, Vector, in_row_order
 
-LANES = 8  # independent sums, so that additions overlap
+LANES = 32  # independent sums: with a few vectors of them their additions overlap
 SAFE_RANGE = 500.0  # exp(-500) is far from the smallest float64
+
+
+@device
+def _fill_exponents(scores, positive, scale, highest, lowest, exponents):  # type: ignore[no-untyped-def]
+    """Fill `exponents` of one group; a loop from 0 over a slice is vectorised."""
+    for i in range(scores.size):
+        exponents[i] = scale * (lowest - scores[i] if positive[i] else scores[i] - highest)
 
 
 @kernel
 def _exponents(scores, positive, starts, scale, ends, exponents):  # type: ignore[no-untyped-def]
     """Fill `exponents`: the scaled distance, not positive, of each score from the end of its group and class."""
     for group in range(starts.size - 1):
-        highest, lowest = ends[group, 0], ends[group, 1]
-        for i in range(starts[group], starts[group + 1]):
-            exponents[i] = scale * (lowest - scores[i] if positive[i] else scores[i] - highest)
+        rows = slice(starts[group], starts[group + 1])
+        _fill_exponents(scores[rows], positive[rows], scale, ends[group, 0], ends[group, 1], exponents[rows])
+
+
+@device
+def _add_totals(values, positive, lanes):  # type: ignore[no-untyped-def]
+    """Add the values of one group to the lanes of their class."""
+    whole = values.size // LANES * LANES
+    for i in range(0, whole, LANES):
+        for lane in range(LANES):
+            of_positive = values[i + lane] * positive[i + lane]  # a product for a branch: labels cannot be foretold
+            lanes[1, lane] += of_positive
+            lanes[0, lane] += values[i + lane] - of_positive
+    for i in range(whole, values.size):
+        lanes[positive[i], 0] += values[i]
 
 
 @kernel
@@ -25,28 +44,27 @@ def _class_totals(values, positive, starts, totals):  # type: ignore[no-untyped-
     lanes = np.empty((2, LANES))
     for group in range(starts.size - 1):
         lanes[:] = 0.0
-        start, end = starts[group], starts[group + 1]
-        whole = end - (end - start) % LANES
-        for i in range(start, whole, LANES):
-            for lane in range(LANES):
-                of_positive = values[i + lane] * positive[i + lane]
-                lanes[1, lane] += of_positive
-                lanes[0, lane] += values[i + lane] - of_positive
-        for i in range(whole, end):
-            lanes[positive[i], 0] += values[i]
+        rows = slice(starts[group], starts[group + 1])
+        _add_totals(values[rows], positive[rows], lanes)
         totals[group, 0] = lanes[0].sum()
         totals[group, 1] = lanes[1].sum()
+
+
+@device
+def _fill_derivatives(values, positive, scale, of_negative, of_positive, gradient):  # type: ignore[no-untyped-def]
+    """Fill the gradient of one group, and turn its values into the diagonal of the hessian."""
+    for i in range(values.size):
+        size = values[i] * (of_positive if positive[i] else of_negative)
+        gradient[i] = -size if positive[i] else size
+        values[i] = size * (scale - size)
 
 
 @kernel
 def _derivatives(values, positive, starts, factors, scale, gradient):  # type: ignore[no-untyped-def]
     """Fill the gradient, and turn `values` into the diagonal of the hessian."""
     for group in range(starts.size - 1):
-        of_negative, of_positive = factors[group, 0], factors[group, 1]
-        for i in range(starts[group], starts[group + 1]):
-            size = values[i] * (of_positive if positive[i] else of_negative)
-            gradient[i] = -size if positive[i] else size
-            values[i] = size * (scale - size)
+        rows = slice(starts[group], starts[group + 1])
+        _fill_derivatives(values[rows], positive[rows], scale, factors[group, 0], factors[group, 1], gradient[rows])
 
 
 def _score_ends(scores: Vector, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> Vector:
