@@ -70,8 +70,9 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     ``obj`` of ``xgboost.train``. Labels must be of two classes. Sample weights are honoured: a pair has the product of
     its rows' weights. So are groups: only rows of one group make a pair.
 
-    The models rank as well as with log loss, not better: within 0.01 of its AUC either way on the sets of
-    ``benchmarks/losses_boosting.py``. What they predict is a score, not a probability: pass ``raw_score=True``
+    Models of "exp", "logistic" and "sigmoid" rank as well as those of log loss, not better: within 0.01 of its AUC
+    either way on the sets of ``benchmarks/losses_boosting.py``. "squared_hinge" ranks rare classes worse: pairs beyond
+    the margin teach it nothing. What the models predict is a score, not a probability: pass ``raw_score=True``
     (LightGBM) or ``output_margin=True`` (XGBoost) to their ``predict``, and calibrate where probabilities are needed.
 
     Parameters
