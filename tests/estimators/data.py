@@ -25,7 +25,7 @@ def small_tree(**params):
 
 def digest(model):
     """Return the bytes of every array of every tree."""
-    arrays = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples", "weight", "value")
+    arrays = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples", "weight", "value", "sets")
     return [[getattr(tree, name).tobytes() for name in arrays] for tree in model.trees_]
 
 

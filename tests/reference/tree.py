@@ -170,10 +170,15 @@ def grow(table: Table, rows, key: int, rules: Rules, depth: int = 0) -> Node:
 
 
 def leaf_of(tree, row) -> int:
-    """Return the leaf that a row of raw values reaches, going from node to node."""
-    node = 0
+    """Return the leaf that a row of raw values, or codes of categories, reaches, going from node to node."""
+    node, sets = 0, dict(zip(tree.set_nodes.tolist(), tree.sets.tolist()))
     while tree.feature[node] != -1:
         value = row[tree.feature[node]]
-        is_left = tree.missing_left[node] if math.isnan(value) else value <= tree.threshold[node]
+        if math.isnan(value):
+            is_left = tree.missing_left[node]
+        elif node in sets:
+            is_left = sets[node][int(value) // 64] >> int(value) % 64 & 1
+        else:
+            is_left = value <= tree.threshold[node]
         node = tree.left_child[node] + (0 if is_left else 1)
     return int(node)

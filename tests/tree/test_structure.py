@@ -7,6 +7,8 @@ import pytest
 
 from aucforest.tree.structure import LEAF, Tree
 
+NODE_ARRAYS = [f.name for f in fields(Tree) if f.name not in ("n_features", "set_nodes", "sets")]
+
 
 def small_tree() -> Tree:
     """Return a tree of two cuts: the root, a leaf on its left, a cut on its right."""
@@ -23,16 +25,56 @@ def small_tree() -> Tree:
     )
 
 
+def set_tree(**changes) -> Tree:
+    """Return the same tree with a set of codes, 1, 64 and 254, in the cut on the right."""
+    words = np.array([[2, 1, 0, 2**62]], dtype=np.uint64)
+    parts = {"threshold": np.array([0.5, 0.0, 0.0, 0.0, 0.0]), "set_nodes": np.array([2]), "sets": words}
+    return replace(small_tree(), **(parts | changes))
+
+
 def single_leaf(**changes) -> Tree:
     """Return a tree of one node."""
     tree = small_tree()
-    parts = {f.name: getattr(tree, f.name)[1:2].copy() for f in fields(Tree) if f.name != "n_features"}
+    parts = {name: getattr(tree, name)[1:2].copy() for name in NODE_ARRAYS}
     return Tree(**{**parts, "n_features": 2, **changes})
 
 
 def test_valid_trees_pass():
     small_tree().validate()
     single_leaf().validate()
+    set_tree().validate()
+
+
+def test_the_codes_of_a_set_are_told():
+    assert np.flatnonzero(set_tree().goes_left(2)).tolist() == [1, 64, 254]
+    assert set_tree().goes_left(2).shape == (255,)
+    for node in (0, 1, 4):
+        with pytest.raises(ValueError, match=f"^node {node} does not cut a categorical feature$"):
+            set_tree().goes_left(node)
+
+
+BROKEN_SETS = [
+    ({"set_nodes": np.array([2], dtype=np.int32)}, "set_nodes must be int64 of shape (1,)"),
+    ({"set_nodes": np.array([[2]])}, "set_nodes must be int64 of shape (1,)"),
+    ({"sets": np.zeros((1, 4))}, "sets must be uint64 of shape (1, 4)"),
+    ({"sets": np.zeros((2, 4), dtype=np.uint64)}, "sets must be uint64 of shape (1, 4)"),
+    ({"sets": np.zeros((1, 3), dtype=np.uint64)}, "sets must be uint64 of shape (1, 4)"),
+    ({"set_nodes": np.array([5])}, "the nodes with a set are not in rising order within [0, 5)"),
+    ({"set_nodes": np.array([-3])}, "the nodes with a set are not in rising order within [0, 5)"),
+    (
+        {"set_nodes": np.array([2, 2]), "sets": np.zeros((2, 4), dtype=np.uint64)},
+        "the nodes with a set are not in rising order within [0, 5)",
+    ),
+    ({"set_nodes": np.array([3])}, "a leaf has a set"),
+    ({"set_nodes": np.array([0])}, "a node with a set has a threshold"),
+    ({"missing_left": np.array([True, False, True, False, False])}, "a set and missing_left disagree"),
+    ({"feature": np.array([0, LEAF, 0, LEAF, LEAF], dtype=np.int32)}, "cut both by sets and by thresholds"),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), BROKEN_SETS)
+def test_broken_sets_are_refused(changes, sentence):
+    assert sentence in refusal(set_tree(**changes))
 
 
 def test_what_follows_from_the_arrays():
@@ -47,10 +89,10 @@ def test_what_follows_from_the_arrays():
     assert single_leaf().feature_importances().tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(Tree) if f.name != "n_features"])
+@pytest.mark.parametrize("name", [*NODE_ARRAYS, "set_nodes", "sets"])
 def test_arrays_cannot_be_written(name):
     with pytest.raises(ValueError, match="read-only"):
-        getattr(small_tree(), name)[0] = 0
+        getattr(set_tree(), name)[0] = 0
 
 
 def test_the_tree_itself_cannot_be_changed():
@@ -116,7 +158,7 @@ def test_an_empty_node_is_refused_where_sums_agree():
     assert "rows of two children" in refusal(single_leaf(n_samples=np.zeros(1, dtype=np.int64)))
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(Tree) if f.name not in ("n_features", "value")])
+@pytest.mark.parametrize("name", [name for name in NODE_ARRAYS if name != "value"])
 def test_wrong_types_and_shapes_are_refused(name):
     array = getattr(small_tree(), name)
     for wrong in (array.astype(np.float32), array[:4], array[:, None]):
@@ -133,5 +175,5 @@ def test_wrong_frequencies_are_refused():
 
 def test_a_tree_without_nodes_is_refused():
     tree = small_tree()
-    parts = {f.name: getattr(tree, f.name)[:0].copy() for f in fields(Tree) if f.name != "n_features"}
+    parts = {name: getattr(tree, name)[:0].copy() for name in NODE_ARRAYS}
     assert "at least one node" in refusal(Tree(**parts, n_features=2))

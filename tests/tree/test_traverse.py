@@ -1,5 +1,7 @@
 """Walks of compiled code against a row that goes from node to node in plain Python."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,17 @@ def trees(request):
     X, labels = random_data(0, request.param, n_rows=200, n_values=30)
     how = [{"max_depth": 2}, {}, {"max_depth": 0}, {"max_features": 1, "key": 3}, {"criterion": "gini", "key": 9}]
     return [grow(X, labels, **one).tree for one in how]
+
+
+def with_sets(tree, feature: int, seed: int):
+    """Return the tree with a random set of codes in every cut of a feature."""
+    nodes = np.flatnonzero(tree.feature == feature)
+    sets = np.random.default_rng(seed).integers(0, 2**64, (len(nodes), 4), dtype=np.uint64)
+    sets[:, 3] = (sets[:, 3] & ~np.uint64(2**63)) | (tree.missing_left[nodes].astype(np.uint64) << np.uint64(63))
+    threshold = np.where(tree.feature == feature, 0.0, tree.threshold)
+    changed = replace(tree, threshold=threshold, set_nodes=nodes, sets=sets)
+    changed.validate()
+    return changed
 
 
 def rows_for(trees, n_rows: int, seed: int = 0) -> np.ndarray:
@@ -47,7 +60,7 @@ def scratch(n_rows: int):
 def leaves_of(trees, X) -> np.ndarray:
     """Return the leaf of every row in every tree."""
     packed, found = PackedTrees(trees), np.full((len(X), len(trees)), -1, dtype=np.int64)
-    find_leaves(packed.nodes, packed.first, packed.names, packed.first_leaf, X, *scratch(len(X)), found)
+    find_leaves(*packed.arguments(packed.names), X, *scratch(len(X)), found)
     return found
 
 
@@ -68,12 +81,24 @@ def test_rows_reach_the_leaves_of_a_naive_walk(trees, n_rows):
     assert leaves_of(trees, X).tolist() == [[leaf_of(tree, row) for tree in trees] for row in X]
 
 
+def test_sets_of_codes_are_walked(trees):
+    """Feature 3 holds codes; one of the trees has no set."""
+    mixed = [tree if i == 1 else with_sets(tree, 3, i) for i, tree in enumerate(trees)]
+    X = rows_for(trees, BLOCK_ROWS + 90)
+    codes = np.random.default_rng(5).integers(0, 255, len(X)).astype(float)
+    codes[BLOCK_ROWS:][:40] = np.nan
+    X[:, 3] = codes
+    packed = PackedTrees(mixed)
+    assert len(packed.sets) == sum(len(tree.sets) for tree in mixed) > 4
+    assert leaves_of(mixed, X).tolist() == [[leaf_of(tree, row) for tree in mixed] for row in X]
+    assert PackedTrees(trees).sets is None
+
+
 @pytest.mark.parametrize("n_rows", [1, BLOCK_ROWS + 90])
 def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
     packed, X = PackedTrees(trees), rows_for(trees, n_rows, seed=1)
     total = np.full((n_rows, trees[0].n_classes), 0.25)
-    parts = (packed.nodes, packed.first, packed.values, packed.first_leaf)
-    add_probabilities(*parts, X, *scratch(n_rows), total)
+    add_probabilities(*packed.arguments(packed.values), X, *scratch(n_rows), total)
     expected = np.full_like(total, 0.25)
     for tree in trees:
         expected += tree.value[[leaf_of(tree, row) for row in X]]
@@ -87,8 +112,7 @@ def test_out_of_bag_rows_alone_are_walked(trees):
     # All rows are out of the bag of the first tree, none of that of the second.
     counts[0], counts[1] = 0, 1
     total, n_trees = np.full((n_rows, trees[0].n_classes), 0.25), np.full(n_rows, 7)
-    parts = (packed.nodes, packed.first, packed.values, packed.first_leaf)
-    add_out_of_bag(*parts, X, counts, *scratch(n_rows), total, n_trees)
+    add_out_of_bag(*packed.arguments(packed.values), X, counts, *scratch(n_rows), total, n_trees)
     expected = np.full_like(total, 0.25)
     for tree, drawn in zip(trees, counts):
         for row in np.flatnonzero(drawn == 0):

@@ -237,8 +237,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         X = self._validate_X(X, reset=False)
         packed = self._pack()
         total = np.zeros((len(X), len(self.classes_)))
-        arrays = (packed.nodes, packed.first, packed.values, packed.first_leaf)
-        self._walk_blocks(X, total, add_probabilities, arrays)
+        self._walk_blocks(X, total, add_probabilities, packed.arguments(packed.values))
         total /= len(self.trees_)
         return total
 
@@ -277,7 +276,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         X = self._validate_X(X, reset=False)
         packed = self._pack()
         leaves = np.empty((len(X), len(self.trees_)), dtype=np.int64)
-        self._walk_blocks(X, leaves, find_leaves, (packed.nodes, packed.first, packed.names, packed.first_leaf))
+        self._walk_blocks(X, leaves, find_leaves, packed.arguments(packed.names))
         return leaves
 
 

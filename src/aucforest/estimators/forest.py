@@ -267,8 +267,7 @@ class AUCForestClassifier(TreeBasedClassifier):
                 draw_blocks(np.uint64(key), draws[tree][block : block + 1], block, counts[tree])
             active, leaves = np.empty(len(rows), dtype=np.uint64), np.empty(len(rows), dtype=np.uint32)
             block_total, seen = np.zeros((len(rows), len(self.classes_))), np.zeros(len(rows), dtype=np.int64)
-            trees = (packed.nodes, packed.first, packed.values, packed.first_leaf)
-            add_out_of_bag(*trees, values, counts, active, leaves, block_total, seen)
+            add_out_of_bag(*packed.arguments(packed.values), values, counts, active, leaves, block_total, seen)
             total[rows], n_trees[rows] = block_total, seen
 
         for _ in run_in_threads(self.n_jobs)(add_block, range(len(draws[0]))):

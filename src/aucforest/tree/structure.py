@@ -1,16 +1,28 @@
 """The grown tree: flat, read-only node arrays.
 
 Node 0 is the root; the children of a node stand side by side, left_child[i] and left_child[i] + 1, behind it. A row
-goes left if its value is <= threshold, or if it is missing and missing_left says so.
+goes left if its value is <= threshold, or if it is missing and missing_left says so. The cut of a categorical feature
+has a set of codes in place of the threshold: a row goes left if its code is in the set.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 LEAF = -1
+# Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
+MISSING_CODE = 255
+SET_WORDS = 4
+
+
+def _no_nodes() -> NDArray[np.int64]:
+    return np.empty(0, dtype=np.int64)
+
+
+def _no_sets() -> NDArray[np.uint64]:
+    return np.empty((0, SET_WORDS), dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +34,7 @@ class Tree:
     feature : ndarray of shape (n_nodes,), int32
         The feature that a node cuts, -1 for a leaf.
     threshold : ndarray of shape (n_nodes,), float64
-        Values up to and including this one go left; +inf sends all but missing values left.
+        Values up to and including this one go left; +inf sends all but missing values left. 0 for a set and a leaf.
     missing_left : ndarray of shape (n_nodes,), bool
         Where missing values go.
     left_child : ndarray of shape (n_nodes,), int32
@@ -37,6 +49,11 @@ class Tree:
         Their class frequencies by weight; rows sum to 1.
     n_features : int
         Columns of the matrices the tree reads.
+    set_nodes : ndarray of shape (n_sets,), int64
+        The nodes that cut a categorical feature, in rising order.
+    sets : ndarray of shape (n_sets, 4), uint64
+        The codes that go left there: code c does if bit c % 64 of word c // 64 is 1. Bit 255 stands for missing values,
+        which codes that the node has not seen follow.
     """
 
     feature: NDArray[np.int32]
@@ -48,11 +65,13 @@ class Tree:
     weight: NDArray[np.float64]
     value: NDArray[np.float64]
     n_features: int
+    set_nodes: NDArray[np.int64] = field(default_factory=_no_nodes)
+    sets: NDArray[np.uint64] = field(default_factory=_no_sets)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if field.name != "n_features":
-                getattr(self, field.name).flags.writeable = False
+        for part in fields(self):
+            if part.name != "n_features":
+                getattr(self, part.name).flags.writeable = False
 
     @property
     def n_nodes(self) -> int:
@@ -96,6 +115,15 @@ class Tree:
         """Depth of the deepest leaf."""
         return int(self.depth.max())
 
+    def goes_left(self, node: int) -> NDArray[np.bool_]:
+        """Return which codes of a categorical feature go left in a node that cuts one: shape (255,)."""
+        place = np.searchsorted(self.set_nodes, node)
+        if place == len(self.set_nodes) or self.set_nodes[place] != node:
+            raise ValueError(f"node {node} does not cut a categorical feature")
+        words = np.repeat(self.sets[place], 64)
+        bits = words >> (np.arange(len(words), dtype=np.uint64) & np.uint64(63))
+        return (bits & np.uint64(1)).astype(np.bool_)[:MISSING_CODE]
+
     def feature_importances(self) -> NDArray[np.float64]:
         """Return the gain of every feature summed over its cuts, by node weight; not normalised."""
         cuts = ~self.is_leaf
@@ -128,7 +156,27 @@ class Tree:
             raise ValueError("tree: a node other than the root does not have exactly one parent")
         if np.any(np.isnan(self.threshold)) or np.any(self.threshold[self.is_leaf] != 0.0):
             raise ValueError("tree: a threshold is NaN, or a leaf has one")
+        self._validate_sets()
         self._validate_numbers(cuts, left)
+
+    def _validate_sets(self) -> None:
+        """Check the cuts of categorical features."""
+        n_sets = len(self.set_nodes)
+        if self.set_nodes.dtype != np.int64 or self.set_nodes.shape != (n_sets,):
+            raise ValueError(f"tree: set_nodes must be int64 of shape ({n_sets},)")
+        if self.sets.dtype != np.uint64 or self.sets.shape != (n_sets, SET_WORDS):
+            raise ValueError(f"tree: sets must be uint64 of shape ({n_sets}, {SET_WORDS})")
+        if np.any(np.diff(self.set_nodes) <= 0) or np.any((self.set_nodes < 0) | (self.set_nodes >= self.n_nodes)):
+            raise ValueError(f"tree: the nodes with a set are not in rising order within [0, {self.n_nodes})")
+        if np.any(self.is_leaf[self.set_nodes]) or np.any(self.threshold[self.set_nodes] != 0.0):
+            raise ValueError("tree: a leaf has a set, or a node with a set has a threshold")
+        missing_left = (self.sets[:, -1] >> np.uint64(63)).astype(np.bool_)
+        if not np.array_equal(missing_left, self.missing_left[self.set_nodes]):
+            raise ValueError("tree: a set and missing_left disagree on missing values")
+        by_set = np.unique(self.feature[self.set_nodes])
+        others = np.delete(self.feature, self.set_nodes)
+        if np.any(np.isin(others, by_set)):
+            raise ValueError("tree: a feature is cut both by sets and by thresholds")
 
     def _validate_numbers(self, cuts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
         """Check what nodes say of their rows."""

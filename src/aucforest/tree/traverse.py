@@ -1,30 +1,35 @@
-"""Walking trees: raw values against thresholds.
+"""Walking trees: raw values against thresholds, codes of categories against sets.
 
 All rows of a block go down one tree together, a level at a time. The step of one row does not wait for that of the
 row before, so the processor overlaps their memory reads; rows that have reached a leaf drop out.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.structure import LEAF, Tree
+from aucforest.tree.structure import LEAF, MISSING_CODE, Tree
 
 # Rows that walk together: their values and the hot part of a tree stay in the nearest caches.
 BLOCK_ROWS = 512
 
 _LEAF = np.uint32(0xFFFFFFFF)
 _MISSING_LEFT = np.uint32(0x80000000)
+_BY_SET = np.uint32(0x40000000)
 
-# 16 bytes, a quarter of a cache line; the top bit of `feature` says where missing values go. A leaf has its number
-# among the leaves of the tree in place of a child.
+# 16 bytes, a quarter of a cache line; the top bit of `feature` says where missing values go, the next one that the
+# threshold is the number of a set. A leaf has its number among the leaves of the tree in place of a child.
 _NODE = np.dtype([("threshold", np.float64), ("left_child", np.uint32), ("feature", np.uint32)], align=True)
 
 # A row on its way: row number (32 bits), node (32 bits).
 _NODE_BITS = np.uint64(32)
 _NODE_MASK = np.uint64(0xFFFFFFFF)
+
+_MISSING_CODE = np.float64(MISSING_CODE)
+_CODE_BITS = np.uint64(0xFF)
 
 
 class PackedTrees:
@@ -46,6 +51,8 @@ class PackedTrees:
         Their numbers in `Tree`.
     first_leaf : ndarray of shape (n_trees + 1,), int64
         Where the leaves of each tree begin.
+    sets : ndarray of shape (n_all_sets, 4), uint64, or None
+        Of all trees; None where no tree cuts a categorical feature: for None the walks are compiled without sets.
     """
 
     def __init__(self, trees: Sequence[Tree]) -> None:
@@ -56,11 +63,20 @@ class PackedTrees:
         self.names = np.empty(self.first_leaf[-1], dtype=np.int64)
         place = np.empty(max(tree.n_nodes for tree in trees), dtype=np.int64)
         heat = np.empty(64, dtype=np.int64)
+        first_set = _starts([len(tree.sets) for tree in trees])
+        self.sets = np.concatenate([tree.sets for tree in trees]) if first_set[-1] > 0 else None
         for i, tree in enumerate(trees):
             nodes = self.nodes[self.first[i] : self.first[i + 1]]
             leaves = slice(self.first_leaf[i], self.first_leaf[i + 1])
             parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.n_samples, tree.value)
             _pack_tree(*parts, heat, place, nodes, self.values[leaves], self.names[leaves])
+            by_set = place[tree.set_nodes]
+            nodes["threshold"][by_set] = np.arange(first_set[i], first_set[i + 1])
+            nodes["feature"][by_set] |= _BY_SET
+
+    def arguments(self, leaves: NDArray[Any]) -> tuple[Any, ...]:
+        """Return the first arguments of a walk that reads `values` or `names` of the leaves."""
+        return self.nodes, self.sets, self.first, leaves, self.first_leaf
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
@@ -130,7 +146,14 @@ def _any_missing(X):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _descend(nodes, X, any_missing, active, leaves):  # type: ignore[no-untyped-def]
+def _is_right_of_set(sets, number, value):  # type: ignore[no-untyped-def]
+    """Return 1 if the code of a category, or a missing value, is not in a set, else 0."""
+    code = np.uint64(value if value == value else _MISSING_CODE) & _CODE_BITS
+    return (~sets[np.uint64(number), code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1)
+
+
+@bare_device
+def _descend(nodes, sets, X, any_missing, active, leaves):  # type: ignore[no-untyped-def]
     """Take the active rows, at the root and not in a leaf, to their leaves."""
     n_active = np.uint64(len(active))
     while n_active > np.uint64(0):
@@ -138,10 +161,15 @@ def _descend(nodes, X, any_missing, active, leaves):  # type: ignore[no-untyped-
         for i in range(n_active):
             row = active[i] >> _NODE_BITS
             node = nodes[active[i] & _NODE_MASK]
-            value = X[row, np.uint64(node.feature & ~_MISSING_LEFT)]
+            if sets is None:
+                value = X[row, np.uint64(node.feature & ~_MISSING_LEFT)]
+            else:
+                value = X[row, np.uint64(node.feature & ~(_MISSING_LEFT | _BY_SET))]
             goes_right = np.uint64(value > node.threshold)
             if any_missing and value != value and node.feature < _MISSING_LEFT:
                 goes_right = np.uint64(1)
+            if sets is not None and node.feature & _BY_SET:
+                goes_right = _is_right_of_set(sets, node.threshold, value)
             place = np.uint64(node.left_child) + goes_right
             # Written at every step, right when the child is a leaf: cheaper than a branch that cannot be predicted.
             child = nodes[place]
@@ -152,7 +180,7 @@ def _descend(nodes, X, any_missing, active, leaves):  # type: ignore[no-untyped-
 
 
 @bare_device
-def _walk(nodes, X, any_missing, active, leaves):  # type: ignore[no-untyped-def]
+def _walk(nodes, sets, X, any_missing, active, leaves):  # type: ignore[no-untyped-def]
     """Take the rows listed in `active` to their leaves; the list is used up, leaves[row] is the leaf's number."""
     for i in range(np.uint64(len(active))):
         leaves[active[i]] = 0
@@ -161,9 +189,9 @@ def _walk(nodes, X, any_missing, active, leaves):  # type: ignore[no-untyped-def
         return
     # The constants make two loops of one; the one without the check is much faster.
     if any_missing:
-        _descend(nodes, X, True, active, leaves)
+        _descend(nodes, sets, X, True, active, leaves)
     else:
-        _descend(nodes, X, False, active, leaves)
+        _descend(nodes, sets, X, False, active, leaves)
 
 
 @bare_device
@@ -178,14 +206,15 @@ def _add_leaf(values, leaf, total):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def add_probabilities(nodes, first, values, first_leaf, X, active, leaves, total):  # type: ignore[no-untyped-def]
+def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves, total):  # type: ignore[no-untyped-def]
     """Add the leaf frequencies of all trees, in order.
 
     Parameters
     ----------
-    nodes, first, values, first_leaf
+    nodes, sets, first, values, first_leaf
         Of `PackedTrees`.
     X : ndarray of shape (n_rows, n_features), float64, C order
+        Of categorical features the codes, or NaN.
     active : ndarray of shape (n_rows,), uint64
     leaves : ndarray of shape (n_rows,), uint32
         Scratch.
@@ -199,19 +228,19 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, leaves, total
         for tree in range(len(first) - 1):
             for i in range(n_rows):
                 active[i] = i
-            _walk(nodes[first[tree] : first[tree + 1]], block, any_missing, active[:n_rows], leaves)
+            _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_rows], leaves)
             leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
             for i in range(n_rows):
                 _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
 
 
 @bare_kernel
-def add_out_of_bag(nodes, first, values, first_leaf, X, counts, active, leaves, total, n_trees):  # type: ignore[no-untyped-def]
+def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, leaves, total, n_trees):  # type: ignore[no-untyped-def]
     """Add the leaf frequencies of all trees, in order, for the rows that a tree did not draw, and count the trees.
 
     Parameters
     ----------
-    nodes, first, values, first_leaf, X, active, leaves, total
+    nodes, sets, first, values, first_leaf, X, active, leaves, total
         As in `add_probabilities`.
     counts : ndarray of shape (n_all_trees, n_rows), uint16
         How often each tree drew each row.
@@ -227,7 +256,7 @@ def add_out_of_bag(nodes, first, values, first_leaf, X, counts, active, leaves, 
             for i in range(np.uint64(len(block))):
                 active[n_active] = i
                 n_active += np.uint64(drawn[i] == 0)
-            _walk(nodes[first[tree] : first[tree + 1]], block, any_missing, active[:n_active], leaves)
+            _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
             leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
             for i in range(np.uint64(len(block))):
                 if drawn[i] == 0:
@@ -236,12 +265,12 @@ def add_out_of_bag(nodes, first, values, first_leaf, X, counts, active, leaves, 
 
 
 @bare_kernel
-def find_leaves(nodes, first, names, first_leaf, X, active, leaves, found):  # type: ignore[no-untyped-def]
+def find_leaves(nodes, sets, first, names, first_leaf, X, active, leaves, found):  # type: ignore[no-untyped-def]
     """Write the leaf of every row in every tree, by its number in `Tree`, to found, (n_rows, n_trees), int64."""
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
         for i in range(np.uint64(len(X))):
             active[i] = i
-        _walk(nodes[first[tree] : first[tree + 1]], X, any_missing, active, leaves)
+        _walk(nodes[first[tree] : first[tree + 1]], sets, X, any_missing, active, leaves)
         for i in range(len(X)):
             found[i, tree] = names[first_leaf[tree] + leaves[i]]
