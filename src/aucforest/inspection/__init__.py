@@ -1,6 +1,17 @@
-"""Look at forests: comparisons of split criteria."""
+"""Look at forests: comparisons of split criteria, importances, proximities, standard errors, text and pictures."""
 
 from aucforest.inspection.compare import compare_criteria
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison
+from aucforest.inspection.summary import ForestSummary, forest_summary
+from aucforest.inspection.text import export_text
+from aucforest.inspection.tree_display import TreeDisplay
 
-__all__ = ["ComparisonRow", "CriteriaComparison", "compare_criteria"]
+__all__ = [
+    "ComparisonRow",
+    "CriteriaComparison",
+    "ForestSummary",
+    "TreeDisplay",
+    "compare_criteria",
+    "export_text",
+    "forest_summary",
+]

@@ -1,0 +1,132 @@
+"""How large and how deep a forest is."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._optional import import_optional
+from aucforest.inspection._models import feature_names_of, trees_of
+from aucforest.tree.structure import Tree
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ForestSummary:
+    """Sizes and depths of the trees of a forest; print it, or see `to_frame`.
+
+    Attributes
+    ----------
+    n_nodes, n_leaves : ndarray of shape (n_trees,), int64
+        Nodes, leaves included, and leaves of every tree.
+    max_depth : ndarray of shape (n_trees,), int64
+        Cuts on the way to the deepest leaf.
+    mean_leaf_depth : ndarray of shape (n_trees,), float64
+        Cuts on the way to a leaf, mean over leaves.
+    mean_leaf_samples : ndarray of shape (n_trees,), float64
+        Training rows in a leaf, each counted once, mean over leaves.
+    n_features_used : ndarray of shape (n_trees,), int64
+        Features that some node cuts.
+    n_bytes : ndarray of shape (n_trees,), int64
+        Bytes of the node arrays.
+    leaves_by_depth : ndarray of shape (depth of the deepest tree + 1,), int64
+        Leaves of all trees at every depth.
+    cuts_by_feature : ndarray of shape (n_features,), int64
+        Nodes of all trees that cut a feature.
+    feature_names : tuple of str
+        Names of the features.
+    """
+
+    n_nodes: NDArray[np.int64]
+    n_leaves: NDArray[np.int64]
+    max_depth: NDArray[np.int64]
+    mean_leaf_depth: NDArray[np.float64]
+    mean_leaf_samples: NDArray[np.float64]
+    n_features_used: NDArray[np.int64]
+    n_bytes: NDArray[np.int64]
+    leaves_by_depth: NDArray[np.int64]
+    cuts_by_feature: NDArray[np.int64]
+    feature_names: tuple[str, ...]
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.n_nodes)
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        """Return the attributes that have an entry for every tree."""
+        return {field.name: getattr(self, field.name) for field in fields(self)[:7]}
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame (extra ``frame``) of one row for each tree."""
+        pandas = import_optional("pandas", purpose="to_frame", extra="frame")
+        return pandas.DataFrame(self._columns()).rename_axis("tree")
+
+    def __repr__(self) -> str:
+        used = np.count_nonzero(self.cuts_by_feature)
+        most = int(self.cuts_by_feature.argmax())
+        lines = [
+            f"{self.n_trees} trees, {self.n_nodes.sum():,} nodes, {self.n_bytes.sum() / 2**20:.1f} MiB,"
+            f" {used} of {len(self.cuts_by_feature)} features used"
+            + (f", most often {self.feature_names[most]!r}" if used else ""),
+            f"{'':20}{'least':>12}{'mean':>12}{'most':>12}",
+        ]
+        for name, values in self._columns().items():
+            decimals = 0 if values.dtype.kind == "i" else 2
+            cells = f"{values.min():>12,.{decimals}f}{values.mean():>12,.2f}{values.max():>12,.{decimals}f}"
+            lines.append(f"{name.replace('_', ' '):20}{cells}")
+        shares = np.cumsum(self.leaves_by_depth) / self.leaves_by_depth.sum()
+        quartiles = ", ".join(str(int(np.searchsorted(shares, level))) for level in (0.25, 0.5, 0.75))
+        lines.append(f"quartiles of the depth of leaves: {quartiles}")
+        return "\n".join(lines)
+
+
+def forest_summary(model: Any) -> ForestSummary:
+    """Measure sizes and depths of the trees of a forest.
+
+    Parameters
+    ----------
+    model : AUCForestClassifier, AUCTreeClassifier or Tree
+        Fitted.
+
+    Returns
+    -------
+    ForestSummary
+
+    Raises
+    ------
+    TypeError
+        For another model.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import forest_summary
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(10, max_depth=3, random_state=0).fit(X, rings >= 18)
+    >>> summary = forest_summary(forest)
+    >>> summary.n_trees, int(summary.max_depth.max()), int(summary.leaves_by_depth[3])
+    (10, 3, 80)
+    """
+    trees = trees_of(model)
+    n_features = trees[0].n_features
+    depths = [tree.depth[tree.is_leaf] for tree in trees]
+    cuts = np.array([np.bincount(tree.feature[~tree.is_leaf], minlength=n_features) for tree in trees])
+    return ForestSummary(
+        n_nodes=np.array([tree.n_nodes for tree in trees]),
+        n_leaves=np.array([tree.n_leaves for tree in trees]),
+        max_depth=np.array([tree.max_depth for tree in trees]),
+        mean_leaf_depth=np.array([depth.mean() for depth in depths]),
+        mean_leaf_samples=np.array([tree.n_samples[tree.is_leaf].mean() for tree in trees]),
+        n_features_used=np.count_nonzero(cuts, axis=1),
+        n_bytes=np.array([_n_bytes(tree) for tree in trees]),
+        leaves_by_depth=np.bincount(np.concatenate(depths)),
+        cuts_by_feature=cuts.sum(axis=0),
+        feature_names=tuple(feature_names_of(model, n_features)),
+    )
+
+
+def _n_bytes(tree: Tree) -> int:
+    """Return the size of the arrays of a tree."""
+    return sum(getattr(getattr(tree, field.name), "nbytes", 0) for field in fields(tree))

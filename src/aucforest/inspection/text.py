@@ -1,0 +1,121 @@
+"""Trees as text."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from aucforest.inspection._models import (
+    check_count,
+    class_names_of,
+    class_weights,
+    conditions,
+    feature_names_of,
+    trees_of,
+)
+from aucforest.tree.structure import Tree
+
+_STEP = "|   "
+_TURN = "|--- "
+
+
+def export_text(
+    model: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    max_depth: int = 10,
+    decimals: int = 2,
+    show_weights: bool = False,
+) -> str:
+    """Write the rules of a tree, or of all trees of a forest, as text in the manner of scikit-learn's `export_text`.
+
+    Every cut also says on which side missing values go; a cut that only parts missing values from all others reads
+    "is missing" and "is not missing".
+
+    Parameters
+    ----------
+    model : AUCTreeClassifier, AUCForestClassifier or Tree
+        Fitted. The trees of a forest follow each other, each under its number.
+    feature_names : sequence of str of length n_features, default=None
+        None takes the names seen in `fit`, or else feature_0, feature_1, ...
+    class_names : sequence of str of length n_classes, default=None
+        None takes the labels seen in `fit`.
+    max_depth : int, default=10
+        Most cuts on the way to a line; what lies below is named by its depth.
+    decimals : int, default=2
+        Digits after the point of thresholds and weights.
+    show_weights : bool, default=False
+        Whether a leaf tells the weight of every class.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        For a wrong number of names, or a negative `max_depth` or `decimals`.
+    TypeError
+        For another model.
+
+    Examples
+    --------
+    >>> from aucforest import AUCTreeClassifier
+    >>> from aucforest.inspection import export_text
+    >>> X = [[1.0, 5.0], [2.0, 3.0], [3.0, 5.0], [4.0, 1.0], [float("nan"), 2.0]]
+    >>> tree = AUCTreeClassifier(random_state=0).fit(X, ["no", "no", "yes", "yes", "yes"])
+    >>> print(export_text(tree, feature_names=["age", "size"]))
+    |--- age <= 2.50
+    |   |--- class: no
+    |--- age > 2.50 or missing
+    |   |--- class: yes
+    """
+    check_count("max_depth", max_depth, 0)
+    check_count("decimals", decimals, 0)
+    trees = trees_of(model)
+    features = feature_names_of(model, trees[0].n_features, feature_names)
+    classes = class_names_of(model, trees[0].n_classes, class_names)
+    texts = ["\n".join(_lines(tree, features, classes, max_depth, decimals, show_weights)) for tree in trees]
+    if len(texts) == 1:
+        return texts[0]
+    return "\n\n".join(f"tree {i}\n{text}" for i, text in enumerate(texts))
+
+
+def _lines(
+    tree: Tree, features: list[str], classes: list[str], max_depth: int, decimals: int, show_weights: bool
+) -> Iterator[str]:
+    """Yield the lines of one tree, depth first and left before right."""
+    height = _heights(tree)
+    # What is still to be written: the condition that leads to a node, and the node.
+    waiting: list[tuple[str | None, int]] = [(None, 0)]
+    while waiting:
+        condition, node = waiting.pop()
+        depth = int(tree.depth[node])
+        if condition is not None:
+            yield _STEP * (depth - 1) + _TURN + condition
+        if tree.is_leaf[node]:
+            yield _STEP * depth + _TURN + _leaf(tree, node, classes, decimals, show_weights)
+        elif depth >= max_depth:
+            yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
+        else:
+            sides, child = conditions(tree, node, features, decimals), int(tree.left_child[node])
+            waiting += [(sides[1], child + 1), (sides[0], child)]
+
+
+def _leaf(tree: Tree, node: int, classes: list[str], decimals: int, show_weights: bool) -> str:
+    """Return what a leaf says."""
+    text = f"class: {classes[tree.value[node].argmax()]}"
+    if not show_weights:
+        return text
+    weights = ", ".join(f"{weight:.{decimals}f}" for weight in class_weights(tree, node))
+    return f"weights: [{weights}] {text}"
+
+
+def _heights(tree: Tree) -> np.ndarray:
+    """Return the number of cuts from every node to its deepest leaf."""
+    height = np.zeros(tree.n_nodes, dtype=np.int64)
+    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
+        left = tree.left_child[node]
+        height[node] = 1 + max(height[left], height[left + 1])
+    return height

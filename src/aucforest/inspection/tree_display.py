@@ -1,0 +1,212 @@
+"""A tree as a picture."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._optional import import_optional
+from aucforest.inspection._models import check_count, class_names_of, conditions, feature_names_of, trees_of
+from aucforest.tree.structure import Tree
+
+
+class TreeDisplay:
+    """A picture of one tree: its cuts, and the rows and class frequencies of its nodes.
+
+    Make one with `from_estimator`, which also draws it.
+
+    Parameters
+    ----------
+    tree : Tree
+        What is drawn.
+    feature_names : sequence of str of length n_features
+        Names of the features.
+    class_names : sequence of str of length n_classes
+        Names of the classes.
+    max_depth : int or None, default=None
+        Most cuts above a node that is drawn; None draws all.
+    decimals : int, default=2
+        Digits after the point of thresholds and frequencies.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where `plot` drew.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    annotations_ : dict of int to matplotlib Text
+        The boxes by node number.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import TreeDisplay
+    >>> abalone = load_abalone(as_frame=True)
+    >>> X = abalone.data.drop(columns="sex")
+    >>> forest = AUCForestClassifier(5, max_depth=2, random_state=0).fit(X, abalone.target >= 18)
+    >>> display = TreeDisplay.from_estimator(forest, tree=3)
+    >>> len(display.annotations_)
+    7
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        feature_names: Sequence[str],
+        class_names: Sequence[str],
+        *,
+        max_depth: int | None = None,
+        decimals: int = 2,
+    ) -> None:
+        self.tree = tree
+        self.feature_names = list(feature_names)
+        self.class_names = list(class_names)
+        self.max_depth = max_depth
+        self.decimals = decimals
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        tree: int = 0,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+        max_depth: int | None = 3,
+        decimals: int = 2,
+        ax: Any = None,
+    ) -> Self:
+        """Draw a tree of a fitted model.
+
+        Parameters
+        ----------
+        estimator : AUCForestClassifier, AUCTreeClassifier or Tree
+            Fitted.
+        tree : int, default=0
+            Number of the tree in a forest.
+        feature_names, class_names : sequence of str, default=None
+            None takes those seen in `fit`.
+        max_depth : int or None, default=3
+            Most cuts above a node that is drawn; None draws all.
+        decimals : int, default=2
+            Digits after the point of thresholds and frequencies.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        TreeDisplay
+            Drawn.
+
+        Raises
+        ------
+        ValueError
+            For a tree that is not there, a wrong number of names, or a negative `max_depth` or `decimals`.
+        TypeError
+            For another model.
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        trees = trees_of(estimator)
+        check_count("tree", tree, 0)
+        if tree >= len(trees):
+            raise ValueError(f"tree {tree} is not there: the model has {len(trees)} trees, counted from 0")
+        if max_depth is not None:
+            check_count("max_depth", max_depth, 0)
+        check_count("decimals", decimals, 0)
+        chosen = trees[tree]
+        features = feature_names_of(estimator, chosen.n_features, feature_names)
+        classes = class_names_of(estimator, chosen.n_classes, class_names)
+        return cls(chosen, features, classes, max_depth=max_depth, decimals=decimals).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the tree.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure of a fitting size.
+
+        Returns
+        -------
+        TreeDisplay
+            Itself, with ``ax_``, ``figure_`` and ``annotations_``.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
+        nodes = self._drawn()
+        across, depth = _places(self.tree, nodes), self.tree.depth
+        if ax is None:
+            size = (max(4.0, 1.6 * (across[nodes].max() + 1)), max(2.0, 1.4 * (depth[nodes].max() + 1)))
+            ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+        self.ax_, self.figure_, self.annotations_ = ax, ax.figure, {}
+        drawn = set(nodes.tolist())
+        for node in nodes.tolist():
+            child = int(self.tree.left_child[node])
+            if child in drawn:
+                for k in (child, child + 1):
+                    ax.plot(across[[node, k]], -depth[[node, k]], color="0.6", linewidth=1.0, zorder=1)
+            self.annotations_[node] = self._draw_node(node, across[node], child in drawn)
+        patches = [pyplot.Rectangle((0, 0), 1, 1, facecolor=_mixed(k, 0.6)) for k in range(self.tree.n_classes)]
+        ax.legend(patches, self.class_names, title="stands out from the root", fontsize=8, title_fontsize=8)
+        ax.set_xlim(across[nodes].min() - 0.6, across[nodes].max() + 0.6)
+        ax.set_ylim(-depth[nodes].max() - 0.5, 0.5)
+        ax.set_axis_off()
+        return self
+
+    def _drawn(self) -> NDArray[np.int64]:
+        """Return the nodes that are drawn."""
+        depth = self.tree.depth
+        return np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
+
+    def _draw_node(self, node: int, x: float, is_cut: bool) -> Any:
+        """Draw the box of a node, in the colour of the class that stands out most.
+
+        Frequencies are compared with those of the root: by themselves, rare classes would never show.
+        """
+        tree, value = self.tree, self.tree.value[node]
+        lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{share:.{self.decimals}f}" for share in value)]
+        if is_cut:
+            left = conditions(tree, node, self.feature_names, self.decimals)[0]
+            lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
+        elif not tree.is_leaf[node]:
+            lines.append("(...)")
+        lift = np.divide(value, tree.value[0], out=np.zeros_like(value), where=tree.value[0] > 0)
+        share = lift / lift.sum()
+        top = int(share.argmax())
+        strength = 0.6 * (share[top] - 1 / len(share)) / (1 - 1 / len(share))
+        box = {"boxstyle": "round", "facecolor": _mixed(top, strength), "edgecolor": "0.4"}
+        place = (x, -tree.depth[node])
+        return self.ax_.text(*place, "\n".join(lines), ha="center", va="center", fontsize=8, bbox=box, zorder=2)
+
+
+def _mixed(number: int, strength: float) -> NDArray[np.float64]:
+    """Return a colour of matplotlib's cycle mixed with white."""
+    colors = import_optional("matplotlib.colors", purpose="plotting", extra="plot")
+    return 1.0 - strength * (1.0 - np.array(colors.to_rgb(f"C{number % 10}")))
+
+
+def _places(tree: Tree, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return where nodes stand across the page: ends side by side in their order, parents midway above children."""
+    drawn = np.zeros(tree.n_nodes, dtype=np.bool_)
+    drawn[nodes] = True
+    across = np.full(tree.n_nodes, np.nan)
+    n_ends, waiting = 0, [0]
+    while waiting:
+        node = waiting.pop()
+        child = int(tree.left_child[node])
+        if child >= 0 and drawn[child]:
+            waiting += [child + 1, child]
+        else:
+            across[node] = n_ends
+            n_ends += 1
+    for node in nodes[::-1]:  # children come behind their parents
+        if np.isnan(across[node]):
+            across[node] = across[[tree.left_child[node], tree.left_child[node] + 1]].mean()
+    return across

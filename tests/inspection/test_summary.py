@@ -1,0 +1,54 @@
+import pickle
+
+import numpy as np
+
+from aucforest.inspection import forest_summary
+from tests.estimators.data import make_table, small_forest, small_tree, walk
+
+X, Y = make_table(n_rows=300, missing=0.1)
+
+
+def test_counts_are_those_of_walks():
+    forest = small_forest(4, bootstrap=False, max_depth=5).fit(X, Y)
+    summary = forest_summary(forest)
+    for i, tree in enumerate(forest.trees_):
+        paths = {tuple(walk(tree, row)) for row in X}
+        depths = [len(path) - 1 for path in paths]
+        assert summary.n_leaves[i] == len(paths)
+        assert summary.n_nodes[i] == len({node for path in paths for node in path})
+        assert summary.max_depth[i] == max(depths)
+        assert summary.mean_leaf_depth[i] == np.mean(depths)
+        assert summary.mean_leaf_samples[i] == len(X) / len(paths)
+        used = {tree.feature[node] for path in paths for node in path[:-1]}
+        assert summary.n_features_used[i] == len(used)
+        assert abs(summary.n_bytes[i] / len(pickle.dumps(tree)) - 1) < 0.5
+    assert summary.leaves_by_depth.sum() == summary.n_leaves.sum()
+    assert len(summary.leaves_by_depth) == summary.max_depth.max() + 1
+    assert summary.cuts_by_feature.sum() == (summary.n_nodes - summary.n_leaves).sum()
+
+
+def test_leaves_by_depth():
+    summary = forest_summary(small_forest(3, max_depth=2, criterion="gini").fit(X, Y))
+    assert summary.leaves_by_depth.tolist() == [0, 0, 12]
+    assert "quartiles of the depth of leaves: 2, 2, 2" in repr(summary)
+
+
+def test_the_frame_has_a_row_for_each_tree():
+    summary = forest_summary(small_forest(4).fit(X, Y))
+    frame = summary.to_frame()
+    assert frame.shape == (4, 7)
+    assert frame["n_nodes"].tolist() == summary.n_nodes.tolist()
+
+
+def test_the_text_names_what_there_is():
+    summary = forest_summary(small_forest(4).fit(np.nan_to_num(X[:, [2, 0]]) * [0, 1], Y))
+    text = repr(summary)
+    assert text.startswith(f"4 trees, {summary.n_nodes.sum():,} nodes")
+    assert "1 of 2 features used, most often 'feature_1'" in text
+
+
+def test_a_tree_without_a_cut():
+    summary = forest_summary(small_tree().fit(np.zeros((4, 1)), [0, 1, 1, 1]))
+    assert summary.n_trees == 1
+    assert summary.leaves_by_depth.tolist() == [1]
+    assert repr(summary).splitlines()[0].endswith("0 of 1 features used")
