@@ -106,8 +106,8 @@ def forest_summary(model: Any) -> ForestSummary:
     >>> X, rings = load_abalone(return_X_y=True)
     >>> forest = AUCForestClassifier(10, max_depth=3, random_state=0).fit(X, rings >= 18)
     >>> summary = forest_summary(forest)
-    >>> summary.n_trees, int(summary.max_depth.max()), int(summary.leaves_by_depth[3])
-    (10, 3, 80)
+    >>> summary.n_trees, int(summary.max_depth.max())
+    (10, 3)
     """
     trees = trees_of(model)
     n_features = trees[0].n_features
