@@ -146,7 +146,7 @@ def _threshold(values, names, cut):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _start_node(nodes, node, n_samples):  # type: ignore[no-untyped-def]
+def start_node(nodes, node, n_samples):  # type: ignore[no-untyped-def]
     """Make a node a leaf until it is split."""
     nodes.feature[node] = -1
     nodes.threshold[node] = 0.0
@@ -157,7 +157,7 @@ def _start_node(nodes, node, n_samples):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _may_split(totals, n_samples, depth, stops):  # type: ignore[no-untyped-def]
+def may_split(totals, n_samples, depth, stops):  # type: ignore[no-untyped-def]
     """Say whether a node is worth a search: impure and within bounds."""
     if n_samples < stops.min_samples_split or depth >= stops.max_depth:
         return False
@@ -178,7 +178,7 @@ def _split_totals(nodes, node, left_child, scratch):  # type: ignore[no-untyped-
 
 
 @bare_device
-def _push(start, end, node, depth, key, stack, keys, n_stacked):  # type: ignore[no-untyped-def]
+def push(start, end, node, depth, key, stack, keys, n_stacked):  # type: ignore[no-untyped-def]
     """Put a node on a stack and return the stack's new height."""
     stack[n_stacked, 0] = start
     stack[n_stacked, 1] = end
@@ -186,6 +186,26 @@ def _push(start, end, node, depth, key, stack, keys, n_stacked):  # type: ignore
     stack[n_stacked, 3] = depth
     keys[n_stacked] = key
     return n_stacked + 1
+
+
+@bare_device
+def split_node(columns, names, values, nodes, node, n_nodes, cut, gain, start, end, work):  # type: ignore[no-untyped-def]
+    """Cut a node, of the rows start .. end, into nodes n_nodes and n_nodes + 1; return where the right one starts.
+
+    It comes right after the search: the totals on the left lie in the scratch.
+    """
+    _split_totals(nodes, node, n_nodes, work.scratch)
+    nodes.feature[node] = cut.feature
+    nodes.threshold[node] = _threshold(values, names, cut)
+    nodes.missing_left[node] = cut.missing_left
+    nodes.left_child[node] = n_nodes
+    nodes.gain[node] = gain
+    also_left = columns.n_bins[cut.feature] if cut.missing_left else cut.code
+    column = columns.codes[cut.feature]
+    middle = start + partition(column, work.elements[start:end], work.spill, cut.code, also_left)
+    start_node(nodes, n_nodes, middle - start)
+    start_node(nodes, n_nodes + 1, end - middle)
+    return middle
 
 
 @bare_device
@@ -198,30 +218,20 @@ def _grow(columns, names, values, rules, stops, work, n_stacked, n_nodes, aside_
         start, end, node, depth = stack[n_stacked]
         key = keys[n_stacked]
         if end - start <= aside_rows:
-            n_aside = _push(start, end, node, depth, key, work.aside, work.aside_keys, n_aside)
+            n_aside = push(start, end, node, depth, key, work.aside, work.aside_keys, n_aside)
             continue
         elements = work.elements[start:end]
         cut, gain = find_best_cut(columns, elements, nodes.totals[node], key, rules, work.scratch)
         if gain <= 0.0 or gain < stops.min_gain:
             continue
         left_child = n_nodes
-        _split_totals(nodes, node, left_child, work.scratch)
+        middle = split_node(columns, names, values, nodes, node, left_child, cut, gain, start, end, work)
         n_nodes += 2
-        nodes.feature[node] = cut.feature
-        nodes.threshold[node] = _threshold(values, names, cut)
-        nodes.missing_left[node] = cut.missing_left
-        nodes.left_child[node] = left_child
-        nodes.gain[node] = gain
-        also_left = columns.n_bins[cut.feature] if cut.missing_left else cut.code
-        column = columns.codes[cut.feature]
-        middle = start + partition(column, elements, work.spill, cut.code, also_left)
         for side in (1, 0):
-            child = left_child + side
             low, high = (middle, end) if side == 1 else (start, middle)
-            _start_node(nodes, child, high - low)
-            if _may_split(nodes.totals[child], high - low, depth + 1, stops):
+            if may_split(nodes.totals[left_child + side], high - low, depth + 1, stops):
                 child_key = derive_key(key, side)
-                n_stacked = _push(low, high, child, depth + 1, child_key, stack, keys, n_stacked)
+                n_stacked = push(low, high, left_child + side, depth + 1, child_key, stack, keys, n_stacked)
     return n_nodes, n_aside
 
 
@@ -253,9 +263,9 @@ def _copy_branch(columns, elements, branch, scratch):  # type: ignore[no-untyped
 
 
 @bare_device
-def _set_root(columns, elements, nodes):  # type: ignore[no-untyped-def]
+def set_root(columns, elements, nodes):  # type: ignore[no-untyped-def]
     """Make the root from all elements."""
-    _start_node(nodes, 0, len(elements))
+    start_node(nodes, 0, len(elements))
     nodes.totals[0] = 0
     for i in range(len(elements)):
         label = label_of(elements[i])
@@ -289,17 +299,17 @@ def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_row
     """
     nodes = work.nodes
     elements = work.elements[:n_rows]
-    _set_root(columns, elements, nodes)
-    if not _may_split(nodes.totals[0], n_rows, 0, stops):
+    set_root(columns, elements, nodes)
+    if not may_split(nodes.totals[0], n_rows, 0, stops):
         return 1
-    n_stacked = _push(0, n_rows, 0, 0, key, work.stack, work.keys, 0)
+    n_stacked = push(0, n_rows, 0, 0, key, work.stack, work.keys, 0)
     n_nodes, n_aside = _grow(columns, names, values, rules, stops, work, n_stacked, 1, aside_rows)
     branch = work.branch
     local = Columns(branch.codes, branch.n_bins, branch.weights)
     for i in range(n_aside):
         start, end, node, depth = work.aside[i]
         _copy_branch(columns, elements[start:end], branch, work.scratch)
-        n_stacked = _push(start, end, node, depth, work.aside_keys[i], work.stack, work.keys, 0)
+        n_stacked = push(start, end, node, depth, work.aside_keys[i], work.stack, work.keys, 0)
         n_nodes, _ = _grow(local, branch.names, values, rules, stops, work, n_stacked, n_nodes, 0)
     return n_nodes
 
