@@ -19,7 +19,8 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
-from aucforest.estimators._growing import bootstrap_counts, tree_keys
+from aucforest.estimators._growing import tree_keys
+from aucforest.tree.sampling import RowDraws
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, walk
 
 X, Y = make_table(n_rows=240, missing=0.1)
@@ -159,7 +160,7 @@ def slow_out_of_bag(model, table, weights=None):
     n_draws = len(kept) if model.max_samples is None else round(model.max_samples * len(kept))
     proba = np.full((len(table), len(model.classes_)), np.nan)
     keys = tree_keys(model._seed, range(len(model)))
-    drawn = np.array([bootstrap_counts(key, len(kept), n_draws) for key in keys])
+    drawn = np.array([RowDraws.of_all(len(kept), n_draws).counts(key) for key in keys])
     votes = [tree.predict_proba(table) for tree in model.estimators_]
     for place, row in enumerate(kept):
         free = [vote[row] for vote, counts in zip(votes, drawn[:, place]) if counts == 0]
@@ -216,7 +217,7 @@ def test_rows_that_all_trees_drew():
     unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
     assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
     assert caught[0].filename == __file__
-    assert np.array_equal(unscored, bootstrap_counts(tree_keys(forest._seed, [0])[0], 240, 240) > 0)
+    assert np.array_equal(unscored, RowDraws.of_all(240, 240).counts(tree_keys(forest._seed, [0])[0]) > 0)
 
 
 def test_no_row_out_of_bag():
@@ -269,7 +270,7 @@ def test_max_samples_counts_rows_of_positive_weight():
 def test_a_tree_draws_rows(max_samples, n_draws):
     forest = small_forest(max_samples=max_samples).fit(X, Y)
     for tree, key in zip(forest.trees_, tree_keys(forest._seed, range(6)), strict=True):
-        counts = bootstrap_counts(key, 240, n_draws)
+        counts = RowDraws.of_all(240, n_draws).counts(key)
         assert tree.weight[0] == n_draws == counts.sum()
         assert tree.n_samples[0] == np.count_nonzero(counts)
         np.testing.assert_allclose(tree.value[0], np.bincount(Y, counts, minlength=2) / n_draws)

@@ -14,7 +14,6 @@ from aucforest.estimators._growing import (
     GrowthParams,
     _fixed_point,
     _tree_weights,
-    bootstrap_counts,
     class_weight_factors,
     grow_trees,
     make_training_set,
@@ -22,14 +21,16 @@ from aucforest.estimators._growing import (
     run_in_threads,
     tree_keys,
 )
+from aucforest.tree.sampling import RowDraws
 from tests.estimators.data import digest, make_table, small_forest
 
 X, Y = make_table(n_rows=101, n_classes=3)
 
 
 def resolve(n_rows=101, n_draws=None, **params):
+    draws = None if n_draws is None else RowDraws.of_all(101, n_draws)
     defaults = {name: value for name, value in small_forest().get_params().items() if name != "n_estimators"}
-    return GrowthParams.resolve(SimpleNamespace(**{**defaults, **params}), n_rows, X.shape[1], n_draws)
+    return GrowthParams.resolve(SimpleNamespace(**{**defaults, **params}), n_rows, X.shape[1], draws)
 
 
 def training(weights=None, factors=None):
@@ -59,7 +60,6 @@ def test_max_features_as_in_scikit_learn(max_features, n_features):
         ({"min_weight_fraction_leaf": 0.2}, {"min_weight_fraction_leaf": 0.2}),
         ({"class_weight": "balanced_subsample"}, {"balance_draws": True}),
         ({"class_weight": "balanced"}, {"balance_draws": False}),
-        ({"n_draws": 50}, {"n_draws": 50}),
     ],
 )
 def test_parameters_become_numbers(given, expected):
@@ -115,20 +115,6 @@ def test_large_integer_weights_do_not_overflow():
     np.testing.assert_array_equal(fixed * unit, [1.0, 2.0**31])
 
 
-@pytest.mark.parametrize(("n_rows", "n_draws"), [(1, 1), (101, 101), (101, 13), (10_000, 10_000), (10_000, 1)])
-def test_bootstrap_counts(n_rows, n_draws):
-    keys = tree_keys(7, range(3))
-    counts = [bootstrap_counts(key, n_rows, n_draws) for key in keys]
-    assert [int(some.sum()) for some in counts] == [n_draws] * 3
-    assert [len(some) for some in counts] == [n_rows] * 3
-    np.testing.assert_array_equal(counts[1], bootstrap_counts(keys[1], n_rows, n_draws))
-    assert n_rows == 1 or not np.array_equal(counts[0], counts[1])
-
-
-def test_no_bootstrap_counts_every_row_once():
-    np.testing.assert_array_equal(bootstrap_counts(3, 5, None), np.ones(5))
-
-
 def test_keys_go_on():
     assert tree_keys(3, range(5))[3:] == tree_keys(3, [3, 4])
     assert len({*tree_keys(3, range(5)), *tree_keys(4, range(5))}) == 10
@@ -144,7 +130,7 @@ def test_weights_are_multiplied():
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
 def test_weights_of_one_tree(weights):
-    counts = bootstrap_counts(tree_keys(0, [0])[0], 101, 60)
+    counts = RowDraws.of_all(101, 60).counts(tree_keys(0, [0])[0])
     fixed, unit = _tree_weights(training(weights), counts, resolve(n_draws=60))
     if weights is None:
         assert len(fixed) == 0

@@ -60,22 +60,9 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     key = np.uint64(how.key)
     n_nodes = grow_tree(columns, NO_NAMES, binned.values, rules, stops, n_taken, key, work, aside)
     check_scratch_is_clean(work.scratch, len(binned.codes))
-    nodes = work.nodes
-    totals = nodes.totals[:n_nodes].copy()
-    weight = totals.sum(axis=1).astype(np.float64)
-    tree = Tree(
-        feature=nodes.feature[:n_nodes].copy(),
-        threshold=nodes.threshold[:n_nodes].copy(),
-        missing_left=nodes.missing_left[:n_nodes].copy(),
-        left_child=nodes.left_child[:n_nodes].copy(),
-        gain=nodes.gain[:n_nodes].copy(),
-        n_samples=nodes.n_samples[:n_nodes].copy(),
-        weight=weight,
-        value=totals / weight[:, None],
-        n_features=len(binned.codes),
-    )
+    tree = Tree.from_nodes(work.nodes, n_nodes, 1.0, len(binned.codes))
     tree.validate()
-    return Grown(tree, totals, binned)
+    return Grown(tree, work.nodes.totals[:n_nodes].copy(), binned)
 
 
 def grow(X, labels, max_bins=255, wide=False, n_classes=None, counts=None, weights=None, **how) -> Grown:

@@ -18,7 +18,8 @@ def trees(request):
     """Trees of different sizes on the same classes, a single leaf among them."""
     X, labels = random_data(0, request.param, n_rows=200, n_values=30)
     how = [{"max_depth": 2}, {}, {"max_depth": 0}, {"max_features": 1, "key": 3}, {"criterion": "gini", "key": 9}]
-    return [grow(X, labels, **one).tree for one in how]
+    trees = [grow(X, labels, **one).tree for one in how]
+    return [replace(tree, prediction=np.ascontiguousarray(tree.value[:, ::-1])) for tree in trees]
 
 
 def with_sets(tree, feature: int, seed: int):
@@ -70,7 +71,7 @@ def test_packed_trees_hold_every_leaf_once(trees):
     for i, tree in enumerate(trees):
         leaves = slice(*packed.first_leaf[i : i + 2])
         assert sorted(packed.names[leaves]) == np.flatnonzero(tree.is_leaf).tolist()
-        assert np.array_equal(packed.values[leaves], tree.value[packed.names[leaves]])
+        assert np.array_equal(packed.values[leaves], tree.prediction[packed.names[leaves]])
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, BLOCK_ROWS + 90])
@@ -101,7 +102,7 @@ def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
     add_probabilities(*packed.arguments(packed.values), X, *scratch(n_rows), total)
     expected = np.full_like(total, 0.25)
     for tree in trees:
-        expected += tree.value[[leaf_of(tree, row) for row in X]]
+        expected += tree.prediction[[leaf_of(tree, row) for row in X]]
     assert np.array_equal(total, expected)
 
 
@@ -116,7 +117,7 @@ def test_out_of_bag_rows_alone_are_walked(trees):
     expected = np.full_like(total, 0.25)
     for tree, drawn in zip(trees, counts):
         for row in np.flatnonzero(drawn == 0):
-            expected[row] += tree.value[leaf_of(tree, X[row])]
+            expected[row] += tree.prediction[leaf_of(tree, X[row])]
     assert np.array_equal(total, expected)
     assert np.array_equal(n_trees, 7 + np.sum(counts == 0, axis=0))
 

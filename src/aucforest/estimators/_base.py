@@ -121,6 +121,8 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
     class_weight: Any
     max_bins: int | None
+    # What undoes draws of classes at different rates, (n_classes,).
+    _prior_factors: NDArray[np.float64] | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -238,8 +240,15 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         packed = self._pack()
         total = np.zeros((len(X), len(self.classes_)))
         self._walk_blocks(X, total, add_probabilities, packed.arguments(packed.values))
-        total /= len(self.trees_)
-        return total
+        return self._mean_of_trees(total, len(self.trees_))
+
+    def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
+        """Return class probabilities from their sums over trees; `n_trees` is a number or one for every row."""
+        proba = total / n_trees
+        if self._prior_factors is not None:
+            proba *= self._prior_factors
+            proba /= proba.sum(axis=1, keepdims=True)
+        return proba
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the logarithm of class probabilities; -inf where a probability is 0.

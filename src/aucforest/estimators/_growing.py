@@ -15,7 +15,8 @@ from tqdm import tqdm
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.grower import Stops, Workspace, branch_rows, grow_tree, make_workspace, take_rows
-from aucforest.tree.random import block_draws, draw_blocks, tree_key
+from aucforest.tree.random import tree_key
+from aucforest.tree.sampling import RowDraws
 from aucforest.tree.splitter import Columns, Rules
 from aucforest.tree.structure import Tree
 
@@ -55,11 +56,11 @@ class GrowthParams:
     min_samples_leaf: int
     min_weight_fraction_leaf: float
     min_gain: float
-    n_draws: int | None
+    draws: RowDraws | None
     balance_draws: bool
 
     @classmethod
-    def resolve(cls, estimator: Any, n_rows: int, n_features: int, n_draws: int | None) -> "GrowthParams":
+    def resolve(cls, estimator: Any, n_rows: int, n_features: int, draws: RowDraws | None) -> "GrowthParams":
         """Turn fractions and names into numbers."""
         return cls(
             criterion=CRITERIA[estimator.criterion],
@@ -69,7 +70,7 @@ class GrowthParams:
             min_samples_leaf=_resolve_rows(estimator.min_samples_leaf, n_rows),
             min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
             min_gain=float(estimator.min_gain),
-            n_draws=n_draws,
+            draws=draws,
             balance_draws=estimator.class_weight == "balanced_subsample",
         )
 
@@ -151,15 +152,6 @@ def _fixed_point(weights: NDArray[np.float64], n_draws: int) -> tuple[NDArray[np
     return np.maximum(np.rint(np.ldexp(weights, bits)), 1.0).astype(np.int64), float(np.ldexp(1.0, -bits))
 
 
-def bootstrap_counts(key: int, n_rows: int, n_draws: int | None) -> NDArray[np.uint16]:
-    """Return how often a tree draws each row; once when there is no bootstrap."""
-    if n_draws is None:
-        return np.ones(n_rows, dtype=np.uint16)
-    counts = np.empty(n_rows, dtype=np.uint16)
-    draw_blocks(np.uint64(key), block_draws(key, n_rows, n_draws), 0, counts)
-    return counts
-
-
 def _tree_weights(
     training: TrainingSet, counts: NDArray[np.uint16], params: GrowthParams
 ) -> tuple[NDArray[np.int64], float]:
@@ -173,14 +165,15 @@ def _tree_weights(
         factors = np.zeros(training.n_classes)
         factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
         weights = weights * np.where(factors[training.labels] > 0, factors[training.labels], 1.0)
-    fixed, unit = _fixed_point(weights, params.n_draws or len(counts))
+    fixed, unit = _fixed_point(weights, len(counts) if params.draws is None else params.draws.n_draws)
     return fixed * counts, unit
 
 
 def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Workspace) -> Tree:
     """Draw the rows of one tree and grow it."""
     codes, n_bins, values = training.binned
-    counts = bootstrap_counts(key, len(training.labels), params.n_draws)
+    n_rows = len(training.labels)
+    counts = np.ones(n_rows, dtype=np.uint16) if params.draws is None else params.draws.counts(key)
     weights, unit = _tree_weights(training, counts, params)
     n_taken = take_rows(training.labels, counts, len(weights) == 0, work.elements)
     total = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
@@ -192,20 +185,7 @@ def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Works
     columns = Columns(codes, n_bins, weights)
     aside = branch_rows(len(codes), params.max_features)
     n_nodes = grow_tree(columns, _NO_NAMES, values, rules, stops, n_taken, np.uint64(key), work, aside)
-    nodes = work.nodes
-    totals = nodes.totals[:n_nodes] * unit
-    weight = totals.sum(axis=1)
-    return Tree(
-        feature=nodes.feature[:n_nodes].copy(),
-        threshold=nodes.threshold[:n_nodes].copy(),
-        missing_left=nodes.missing_left[:n_nodes].copy(),
-        left_child=nodes.left_child[:n_nodes].copy(),
-        gain=nodes.gain[:n_nodes].copy(),
-        n_samples=nodes.n_samples[:n_nodes].copy(),
-        weight=weight,
-        value=totals / weight[:, None],
-        n_features=len(codes),
-    )
+    return Tree.from_nodes(work.nodes, n_nodes, unit, len(codes))
 
 
 def _grow_batch(training: TrainingSet, params: GrowthParams, keys: list[int], stopped: NDArray[np.bool_]) -> list[Tree]:

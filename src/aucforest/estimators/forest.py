@@ -13,12 +13,12 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, TrainingData, TreeBasedClassifier, path_indicator
-from aucforest.estimators._growing import GrowthParams, grow_trees, run_in_threads, tree_keys
+from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
+from aucforest.estimators._out_of_bag import Bags, sum_out_of_bag
+from aucforest.estimators._sampling import SCHEMES, describe_draws, prior_factors, resolve_draws
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.metrics import hand_till_score, roc_auc_score
-from aucforest.tree.random import BLOCK_ROWS, block_draws, draw_blocks
 from aucforest.tree.structure import Tree
-from aucforest.tree.traverse import add_out_of_bag
 
 
 class AUCForestClassifier(TreeBasedClassifier):
@@ -44,9 +44,17 @@ class AUCForestClassifier(TreeBasedClassifier):
     min_gain : float, default=0.0
         Least gain of a cut, in the units of the criterion.
     bootstrap : bool, default=True
-        Whether each tree draws rows with replacement; otherwise each sees all rows.
+        Whether each tree draws rows; otherwise each sees all rows.
+    sampling : {"bootstrap", "stratified", "balanced", "subsample"} or dict, default="bootstrap"
+        How: with replacement from all rows; with replacement from each class, so that class shares are kept; with
+        replacement as many rows of each class as the rarest one has; without replacement, 63.2 % of the rows; or
+        with replacement at rates by class label, such as ``{"rare": 1.0, "common": 0.1}``, 1 for a class not named.
     max_samples : int, float or None, default=None
-        How many rows a tree draws, or their fraction; None draws as many as there are.
+        How many rows a tree draws in all, or their fraction; None leaves it to `sampling`.
+    prior_correction : bool, default=True
+        Whether probabilities are brought back to the class shares of the training rows where `sampling` draws
+        classes at different rates r_k: p_k becomes p_k / r_k, normalised. With two classes that divides the odds by
+        r_1 / r_0 and ranks rows as before.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         As in scikit-learn.
     oob_score : bool, default=False
@@ -102,17 +110,19 @@ class AUCForestClassifier(TreeBasedClassifier):
     """
 
     _seed: int
-    _drawn: list[tuple[int | None, int]]  # the sizes of draws of the trees there are, with the rows they came from
+    _drawn: list[str]  # how the trees there are drew their rows
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "bootstrap": ["boolean"],
+        "sampling": [StrOptions(set(SCHEMES)), dict],
         "max_samples": [
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0.0, 1.0, closed="right"),
             None,
         ],
+        "prior_correction": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
         "oob_score": ["boolean"],
         "warm_start": ["boolean"],
@@ -132,7 +142,9 @@ class AUCForestClassifier(TreeBasedClassifier):
         min_weight_fraction_leaf: float = 0.0,
         min_gain: float = 0.0,
         bootstrap: bool = True,
+        sampling: str | dict[Any, float] = "bootstrap",
         max_samples: int | float | None = None,
+        prior_correction: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         oob_score: bool = False,
         max_bins: int | None = 255,
@@ -150,7 +162,9 @@ class AUCForestClassifier(TreeBasedClassifier):
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_gain = min_gain
         self.bootstrap = bootstrap
+        self.sampling = sampling
         self.max_samples = max_samples
+        self.prior_correction = prior_correction
         self.class_weight = class_weight
         self.oob_score = oob_score
         self.max_bins = max_bins
@@ -184,8 +198,6 @@ class AUCForestClassifier(TreeBasedClassifier):
         """
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score=True needs bootstrap=True: without draws no row is out of bag")
-        if self.max_samples is not None and not self.bootstrap:
-            raise ValueError(f"max_samples={self.max_samples} needs bootstrap=True")
         seed, trees = self._seed_and_trees()
         classes = self.classes_ if trees else None
         with self._fitting(keep=self.warm_start):
@@ -209,16 +221,18 @@ class AUCForestClassifier(TreeBasedClassifier):
         """Add the missing trees to those there are, which know these classes, and score out of bag."""
         data = self._prepare(X, y, sample_weight)
         self._check_trees(trees, classes, data.n_features)
-        n_draws = self._n_draws(data.n_rows)
-        drawn = list(dict.fromkeys([*(self._drawn if trees else []), (n_draws, data.n_rows)]))
+        draws = resolve_draws(self, data.training.labels, self.classes_)
+        drawn = list(dict.fromkeys([*(self._drawn if trees else []), describe_draws(draws, data.n_rows)]))
         self._check_draws(drawn)
-        params = GrowthParams.resolve(self, data.n_rows, data.n_features, n_draws)
+        params = GrowthParams.resolve(self, data.n_rows, data.n_features, draws)
         keys = tree_keys(seed, range(self.n_estimators))
         trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
         self._seed, self._drawn, self.trees_ = seed, drawn, trees
+        self._prior_factors = prior_factors(draws, len(self.classes_)) if self.prior_correction else None
         self._pack()
-        if self.oob_score and n_draws is not None:
-            self._set_oob(data, keys, n_draws)
+        if self.oob_score and draws is not None:
+            kept = np.arange(len(data.X)) if data.kept is None else data.kept
+            self._set_oob(data, Bags(draws, keys, kept))
 
     def _check_trees(self, trees: list[Tree], classes: Any, n_features: int) -> None:
         """Refuse to add trees to others that cannot stand beside them."""
@@ -232,47 +246,19 @@ class AUCForestClassifier(TreeBasedClassifier):
                 f" {classes.tolist()}"
             )
 
-    def _check_draws(self, drawn: list[tuple[int | None, int]]) -> None:
-        """Refuse to score trees of unequal draws: drawn anew with one size, those of another would be wrong."""
+    def _check_draws(self, drawn: list[str]) -> None:
+        """Refuse to score trees of unequal draws: drawn anew like the last, those of the first would be wrong."""
         if self.oob_score and len(drawn) > 1:
-            sizes = ", ".join(f"{'all' if n_draws is None else n_draws} of {n_rows}" for n_draws, n_rows in drawn)
-            raise ValueError(f"warm_start: oob_score=True needs trees that drew alike, not {sizes} rows")
+            raise ValueError(f"warm_start: oob_score=True needs trees that drew alike, not {', '.join(drawn)} rows")
 
-    def _n_draws(self, n_rows: int) -> int | None:
-        """Return how many rows a tree draws; None without a bootstrap."""
-        if not self.bootstrap:
-            return None
-        if self.max_samples is None:
-            return n_rows
-        if isinstance(self.max_samples, Integral):
-            if self.max_samples > n_rows:
-                raise ValueError(f"max_samples={self.max_samples} must be at most {n_rows}, the number of rows")
-            return int(self.max_samples)
-        return max(1, round(n_rows * self.max_samples))
-
-    def _set_oob(self, data: TrainingData, keys: list[int], n_draws: int) -> None:
+    def _set_oob(self, data: TrainingData, bags: Bags) -> None:
         """Set the out-of-bag probabilities and their score."""
+        packed = self._pack()
+        sums, n_seen = sum_out_of_bag(bags, data.X, packed, range(bags.n_trees), packed.values, self.n_jobs, bags.kept)
         n_trees = np.zeros(len(data.X), dtype=np.int64)
         total = np.zeros((len(data.X), len(self.classes_)))
-        kept = np.arange(len(data.X)) if data.kept is None else data.kept
-        draws = [block_draws(key, data.n_rows, n_draws) for key in keys]
-        packed = self._pack()
-
-        def add_block(block: int) -> None:
-            # A block of rows is drawn anew for every tree: cheaper than to remember all draws.
-            rows = kept[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
-            values = np.ascontiguousarray(data.X[rows], dtype=np.float64)
-            counts = np.empty((len(keys), len(rows)), dtype=np.uint16)
-            for tree, key in enumerate(keys):
-                draw_blocks(np.uint64(key), draws[tree][block : block + 1], block, counts[tree])
-            active, leaves = np.empty(len(rows), dtype=np.uint64), np.empty(len(rows), dtype=np.uint32)
-            block_total, seen = np.zeros((len(rows), len(self.classes_))), np.zeros(len(rows), dtype=np.int64)
-            add_out_of_bag(*packed.arguments(packed.values), values, counts, active, leaves, block_total, seen)
-            total[rows], n_trees[rows] = block_total, seen
-
-        for _ in run_in_threads(self.n_jobs)(add_block, range(len(draws[0]))):
-            pass
-        self._score_oob(data, total, n_trees, kept)
+        n_trees[bags.kept], total[bags.kept] = n_seen, sums
+        self._score_oob(data, total, n_trees, bags.kept)
 
     def _score_oob(
         self, data: TrainingData, total: NDArray[np.float64], n_trees: NDArray[np.int64], kept: NDArray[np.int64]
@@ -280,7 +266,7 @@ class AUCForestClassifier(TreeBasedClassifier):
         """Score the rows that some tree did not draw."""
         proba = np.full_like(total, np.nan)
         scored = n_trees > 0
-        proba[scored] = total[scored] / n_trees[scored, None]
+        proba[scored] = self._mean_of_trees(total[scored], n_trees[scored, None])
         n_without = len(kept) - int(np.count_nonzero(scored))
         if n_without > 0:
             warnings.warn(

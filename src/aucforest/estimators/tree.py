@@ -142,7 +142,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         """
         with self._fitting():
             data = self._prepare(X, y, sample_weight)
-            params = GrowthParams.resolve(self, data.n_rows, data.n_features, n_draws=None)
+            params = GrowthParams.resolve(self, data.n_rows, data.n_features, draws=None)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
             self.trees_ = grow_trees(data.training, params, tree_keys(seed, [0]))
             self._pack()

@@ -6,12 +6,8 @@ The mixing function is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-
-# A fixed size: the draws of a block depend on its global position, however the rows are spread over workers.
-BLOCK_ROWS = 4096
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -43,28 +39,3 @@ def bounded(bits: np.uint64, bound: int) -> np.int64:
 def tree_key(seed: np.uint64, tree: int) -> np.uint64:
     """Return the key of the root of a tree."""
     return derive_key(mix(seed), tree)
-
-
-def block_draws(key: int, n_rows: int, n_draws: int) -> NDArray[np.int64]:
-    """Share the draws of an exact bootstrap out to fixed blocks of rows: one multinomial.
-
-    Returns
-    -------
-    ndarray of shape (ceil(n_rows / BLOCK_ROWS),), int64
-        How many of the n_draws fall into each block; the sum is n_draws.
-    """
-    starts = np.arange(0, n_rows, BLOCK_ROWS)
-    sizes = np.minimum(BLOCK_ROWS, n_rows - starts)
-    return np.random.Generator(np.random.Philox(key=key)).multinomial(n_draws, sizes / n_rows)
-
-
-@bare_kernel
-def draw_blocks(key: np.uint64, draws: NDArray[np.int64], first_block: int, counts: NDArray[np.uint16]) -> None:
-    """Draw draws[i] rows of block first_block + i with replacement; counts starts at that block's first row."""
-    counts[:] = 0
-    for i in range(len(draws)):
-        block = counts[i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS]
-        size = len(block)
-        block_key = derive_key(key, first_block + i)
-        for j in range(draws[i]):
-            block[bounded(derive_key(block_key, j), size)] += np.uint16(1)

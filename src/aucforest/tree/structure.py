@@ -7,6 +7,7 @@ has a set of codes in place of the threshold: a row goes left if its code is in 
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,8 @@ class Tree:
         Their total weight: draws of the bootstrap times sample and class weights.
     value : ndarray of shape (n_nodes, n_classes), float64
         Their class frequencies by weight; rows sum to 1.
+    prediction : ndarray of shape (n_nodes, n_classes), float64
+        What the tree predicts in a node: `value` itself, or what became of it; rows sum to 1.
     n_features : int
         Columns of the matrices the tree reads.
     set_nodes : ndarray of shape (n_sets,), int64
@@ -64,9 +67,20 @@ class Tree:
     n_samples: NDArray[np.int64]
     weight: NDArray[np.float64]
     value: NDArray[np.float64]
+    prediction: NDArray[np.float64]
     n_features: int
     set_nodes: NDArray[np.int64] = field(default_factory=_no_nodes)
     sets: NDArray[np.uint64] = field(default_factory=_no_sets)
+
+    @classmethod
+    def from_nodes(cls, nodes: Any, n_nodes: int, unit: float, n_features: int) -> "Tree":
+        """Copy the first nodes of a workspace, whose class totals are in units of so much weight."""
+        totals = nodes.totals[:n_nodes] * unit
+        weight = totals.sum(axis=1)
+        value = totals / weight[:, None]
+        names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
+        arrays = {name: getattr(nodes, name)[:n_nodes].copy() for name in names}
+        return cls(**arrays, weight=weight, value=value, prediction=value, n_features=n_features)
 
     def __post_init__(self) -> None:
         for part in fields(self):
@@ -144,6 +158,8 @@ class Tree:
                 raise ValueError(f"tree: {name} must be {np.dtype(dtype)} of shape ({n_nodes},)")
         if self.value.dtype != np.float64 or self.value.ndim != 2 or len(self.value) != n_nodes or n_nodes == 0:
             raise ValueError(f"tree: value must be float64 of shape ({n_nodes}, n_classes) with at least one node")
+        if self.prediction.dtype != np.float64 or self.prediction.shape != self.value.shape:
+            raise ValueError(f"tree: prediction must be float64 of shape {self.value.shape}, as value is")
         cuts = np.flatnonzero(~self.is_leaf)
         if np.any((self.feature < LEAF) | (self.feature >= self.n_features)):
             raise ValueError(f"tree: a feature is not in [-1, {self.n_features})")
@@ -180,10 +196,11 @@ class Tree:
 
     def _validate_numbers(self, cuts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
         """Check what nodes say of their rows."""
-        if not (np.all(np.isfinite(self.value)) and np.all(self.value >= 0.0)):
-            raise ValueError("tree: a class frequency is negative or not finite")
-        if not np.allclose(self.value.sum(axis=1), 1.0, rtol=0, atol=1e-9):
-            raise ValueError("tree: the class frequencies of a node do not sum to 1")
+        for name, shares in (("value", self.value), ("prediction", self.prediction)):
+            if not (np.all(np.isfinite(shares)) and np.all(shares >= 0.0)):
+                raise ValueError(f"tree: a {name} is negative or not finite")
+            if not np.allclose(shares.sum(axis=1), 1.0, rtol=0, atol=1e-9):
+                raise ValueError(f"tree: the {name} of a node does not sum to 1 over the classes")
         if not (np.all(np.isfinite(self.weight)) and np.all(self.weight > 0.0)):
             raise ValueError("tree: a weight is not finite and positive")
         if np.any(self.n_samples < 1) or np.any(

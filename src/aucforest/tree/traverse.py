@@ -46,7 +46,7 @@ class PackedTrees:
     first : ndarray of shape (n_trees + 1,), int64
         Where the nodes of each tree begin.
     values : ndarray of shape (n_all_leaves, n_classes), float64
-        Class frequencies of the leaves.
+        What the leaves predict.
     names : ndarray of shape (n_all_leaves,), int64
         Their numbers in `Tree`.
     first_leaf : ndarray of shape (n_trees + 1,), int64
@@ -68,15 +68,17 @@ class PackedTrees:
         for i, tree in enumerate(trees):
             nodes = self.nodes[self.first[i] : self.first[i + 1]]
             leaves = slice(self.first_leaf[i], self.first_leaf[i + 1])
-            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.n_samples, tree.value)
+            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.n_samples, tree.prediction)
             _pack_tree(*parts, heat, place, nodes, self.values[leaves], self.names[leaves])
             by_set = place[tree.set_nodes]
             nodes["threshold"][by_set] = np.arange(first_set[i], first_set[i + 1])
             nodes["feature"][by_set] |= _BY_SET
 
-    def arguments(self, leaves: NDArray[Any]) -> tuple[Any, ...]:
-        """Return the first arguments of a walk that reads `values` or `names` of the leaves."""
-        return self.nodes, self.sets, self.first, leaves, self.first_leaf
+    def arguments(self, leaves: NDArray[Any], trees: range | None = None) -> tuple[Any, ...]:
+        """Return the first arguments of a walk of some trees that reads something of their leaves, as `values`."""
+        trees = range(len(self.first) - 1) if trees is None else trees
+        first_leaf = self.first_leaf[trees.start : trees.stop + 1]
+        return self.nodes, self.sets, self.first[trees.start : trees.stop + 1], leaves, first_leaf - first_leaf[0]
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
@@ -96,7 +98,7 @@ def _bit_length(number):  # type: ignore[no-untyped-def]
 
 @bare_kernel
 def _pack_tree(  # type: ignore[no-untyped-def]
-    feature, threshold, missing_left, left_child, n_samples, value, heat, place, nodes, leaf_values, leaf_names
+    feature, threshold, missing_left, left_child, n_samples, prediction, heat, place, nodes, leaf_values, leaf_names
 ):
     """Lay out one tree: the root, then pairs of children by falling powers of two of their parents' rows."""
     heat[:] = 0
@@ -129,8 +131,8 @@ def _pack_tree(  # type: ignore[no-untyped-def]
         if nodes[i].feature == _LEAF:
             name = np.int64(nodes[i].left_child)
             leaf_names[n_leaves] = name
-            for k in range(value.shape[1]):
-                leaf_values[n_leaves, k] = value[name, k]
+            for k in range(prediction.shape[1]):
+                leaf_values[n_leaves, k] = prediction[name, k]
             nodes[i].left_child = np.uint32(n_leaves)
             n_leaves += 1
 
