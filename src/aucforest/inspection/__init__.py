@@ -2,6 +2,7 @@
 
 from aucforest.inspection.compare import compare_criteria
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison
+from aucforest.inspection.proximities import proximity, proximity_neighbors
 from aucforest.inspection.summary import ForestSummary, forest_summary
 from aucforest.inspection.text import export_text
 from aucforest.inspection.tree_display import TreeDisplay
@@ -14,4 +15,6 @@ __all__ = [
     "compare_criteria",
     "export_text",
     "forest_summary",
+    "proximity",
+    "proximity_neighbors",
 ]

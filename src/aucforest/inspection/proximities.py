@@ -1,0 +1,309 @@
+"""Proximities: how often two rows end in the same leaf."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
+
+from aucforest._compile import bare_device, bare_kernel
+from aucforest.estimators._growing import run_in_threads
+from aucforest.inspection._training import TrainingRows, training_rows
+from aucforest.inspection._models import check_count, check_forest
+
+# Entries of a dense matrix: 800 MB.
+_MOST_ENTRIES = 10**8
+# Rows of one task.
+_TASK_ROWS = 256
+_NOT_COUNTED = -1
+
+
+class _Leaves(NamedTuple):
+    """The rows in every leaf of a forest, with what they weigh there.
+
+    first : ndarray of shape (n_all_leaves + 1,), int64
+        Where the rows of each leaf begin.
+    rows : ndarray of shape (n_entries,), int32
+    weights : ndarray of shape (n_entries,), float64
+    """
+
+    first: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    weights: NDArray[np.float64]
+
+
+def proximity(
+    forest: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    oob_labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> NDArray[np.float64]:
+    """Return the proximities of all pairs of rows.
+
+    By default the share of trees in which two rows end in the same leaf ([1]_): symmetric, 1 on the diagonal. On
+    training rows that share is too high within classes, for the leaves were made to part these very rows. With
+    `oob_labels` the proximities are those of [2]_ instead: of the trees that did not draw row i, the mean share that
+    row j has in the draws of the leaf in which row i ends. A row of the matrix then sums to 1 with 0 on the diagonal,
+    the matrix is not symmetric (its mean with its transpose is), and the mean of the training labels by these
+    weights is the forest's own out-of-bag probability (without shrinkage).
+
+    Parameters
+    ----------
+    forest : AUCForestClassifier
+        Fitted.
+    X : array-like of shape (n_rows, n_features)
+    Y : array-like of shape (n_other_rows, n_features), default=None
+        Other rows; None compares the rows of X with each other.
+    oob_labels : array-like of shape (n_rows,), default=None
+        The labels of the training, with the training rows as X: proximities out of bag.
+    sample_weight : array-like of shape (n_rows,), default=None
+        With `oob_labels`, the weights of the training.
+    n_jobs : int or None, default=None
+        Threads, as in joblib.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_rows) or (n_rows, n_other_rows), float64
+        Out of bag, rows that all trees drew are NaN, with a UserWarning.
+
+    Raises
+    ------
+    ValueError
+        For more than 10**8 pairs, or with `oob_labels` what is not the training data of a forest with draws.
+    TypeError
+        For another model.
+
+    See Also
+    --------
+    proximity_neighbors : The nearest rows alone, for tables of any length.
+
+    References
+    ----------
+    .. [1] L. Breiman, "Random forests", Machine Learning 45 (2001), 5-32, and its manual (2003).
+    .. [2] J. S. Rhodes, A. Cutler, K. R. Moon, "Geometry- and accuracy-preserving random forest proximities", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 45 (2023), 10947-10959, definition 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import proximity
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> X, y = X[:300], rings[:300] >= 12
+    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, y)
+    >>> near = proximity(forest, X)
+    >>> near.shape, bool(np.all(near.diagonal() == 1))
+    ((300, 300), True)
+    >>> bool(np.allclose(proximity(forest, X, oob_labels=y).sum(axis=1), 1))
+    True
+    """
+    prepared = _prepare(forest, X, Y, oob_labels, sample_weight)
+    n_rows, n_others = len(prepared.places), prepared.n_others
+    if n_rows * n_others > _MOST_ENTRIES:
+        raise ValueError(
+            f"a dense matrix of {n_rows} x {n_others} proximities is more than the {_MOST_ENTRIES:.0e} supported:"
+            " proximity_neighbors gives the nearest rows of each in bounded memory"
+        )
+    matrix = np.zeros((n_rows, n_others))
+
+    def add(start: int) -> None:
+        block = slice(start, start + _TASK_ROWS)
+        _add_proximities(prepared.places[block], *prepared.leaves, matrix[block])
+
+    for _ in run_in_threads(n_jobs)(add, range(0, n_rows, _TASK_ROWS)):
+        pass
+    with np.errstate(invalid="ignore"):
+        matrix /= prepared.n_counted[:, None]
+    return matrix
+
+
+def proximity_neighbors(
+    forest: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    n_neighbors: int = 10,
+    oob_labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> csr_matrix:
+    """Find the rows of greatest proximity.
+
+    Parameters
+    ----------
+    forest, X, Y, oob_labels, sample_weight, n_jobs
+        As in `proximity`; memory is about 20 bytes for each tree and row.
+    n_neighbors : int, default=10
+        How many neighbours a row has at most; fewer only where no other row has a proximity above 0. Without Y a row
+        is not its own neighbour. Among equals the first rows are taken.
+
+    Returns
+    -------
+    csr_matrix of shape (n_rows, n_rows) or (n_rows, n_other_rows), float64
+        The proximities of the neighbours, in falling order within a row. Out of bag, rows that all trees drew have
+        no neighbour, with a UserWarning.
+
+    Raises
+    ------
+    ValueError
+        For `n_neighbors` below 1, or with `oob_labels` what is not the training data of a forest with draws.
+    TypeError
+        For another model.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import proximity_neighbors
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(50, random_state=0, n_jobs=2).fit(X, rings >= 12)
+    >>> graph = proximity_neighbors(forest, X, n_neighbors=3, n_jobs=2)
+    >>> graph.shape, graph.nnz
+    ((4177, 4177), 12531)
+    """
+    check_count("n_neighbors", n_neighbors, 1)
+    prepared = _prepare(forest, X, Y, oob_labels, sample_weight)
+    n_rows, n_others = len(prepared.places), prepared.n_others
+    n_most = min(n_neighbors, n_others)
+    near, found = np.zeros((n_rows, n_most)), np.empty((n_rows, n_most), dtype=np.int32)
+    n_found = np.empty(n_rows, dtype=np.int64)
+    is_same = Y is None
+
+    def find(start: int) -> None:
+        block = slice(start, start + _TASK_ROWS)
+        sums, touched = np.zeros(n_others), np.empty(n_others, dtype=np.int32)
+        first_own = start if is_same else -_TASK_ROWS
+        scratch = (sums, touched, near[block], found[block], n_found[block])
+        _find_neighbors(prepared.places[block], *prepared.leaves, first_own, *scratch)
+
+    for _ in run_in_threads(n_jobs)(find, range(0, n_rows, _TASK_ROWS)):
+        pass
+    is_found = np.arange(n_most) < n_found[:, None]
+    near /= np.maximum(prepared.n_counted, 1)[:, None]
+    starts = np.concatenate(([0], np.cumsum(n_found)))
+    return csr_matrix((near[is_found], found[is_found], starts), shape=(n_rows, n_others))
+
+
+class _Prepared(NamedTuple):
+    """What proximities are counted from.
+
+    places : ndarray of shape (n_rows, n_trees), int64
+        The leaf of each row in each tree, by its number among all leaves; -1 where the tree does not count.
+    n_counted : ndarray of shape (n_rows,), int64
+        How many trees count.
+    leaves : _Leaves
+    n_others : int
+        Number of rows that leaves may hold.
+    """
+
+    places: NDArray[np.int64]
+    n_counted: NDArray[np.int64]
+    leaves: _Leaves
+    n_others: int
+
+
+def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -> _Prepared:
+    """Walk the rows to their leaves and list the rows of every leaf."""
+    check_forest(forest)
+    first_node = np.concatenate(([0], np.cumsum([tree.n_nodes for tree in forest.trees_])))
+    if oob_labels is None:
+        if sample_weight is not None:
+            raise ValueError("sample_weight needs oob_labels: other proximities have no weights")
+        places = forest.apply(X) + first_node[:-1]
+        others = places if Y is None else forest.apply(Y) + first_node[:-1]
+        n_counted = np.full(len(places), len(forest.trees_))
+        return _Prepared(places, n_counted, _list_rows(others, None, int(first_node[-1])), len(others))
+    if Y is not None:
+        raise ValueError("Y and oob_labels exclude each other: out of bag the training rows are compared")
+    training = training_rows(forest, X, oob_labels, sample_weight)
+    places = forest.apply(X) + first_node[:-1]
+    counts = training.counts()
+    leaves = _list_rows(places, _drawn_weights(training, counts), int(first_node[-1]))
+    places[counts > 0] = _NOT_COUNTED
+    n_counted = np.count_nonzero(counts == 0, axis=1)
+    n_without = int(np.count_nonzero(n_counted == 0))
+    if n_without > 0:
+        warnings.warn(
+            f"{n_without} of {len(places)} rows were drawn by all {counts.shape[1]} trees: they have no proximity out"
+            " of bag",
+            stacklevel=4,
+        )
+    return _Prepared(places, n_counted, leaves, len(places))
+
+
+def _drawn_weights(training: TrainingRows, counts: NDArray[np.uint16]) -> NDArray[np.float64]:
+    """Return the weight of every row in the draws of every tree, shape (n_rows, n_trees)."""
+    return counts if training.sample_weight is None else counts * training.sample_weight[:, None]
+
+
+def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: int) -> _Leaves:
+    """List the rows of every leaf; with `drawn` those of positive weight there, and their shares in it."""
+    if drawn is None:
+        starts = np.arange(0, places.size + 1, places.shape[1])
+        weights, columns = np.ones(places.size), places.ravel()
+    else:
+        is_drawn = drawn > 0
+        starts = np.concatenate(([0], np.cumsum(np.count_nonzero(is_drawn, axis=1))))
+        weights, columns = drawn[is_drawn].astype(np.float64), places[is_drawn]
+        weights /= np.bincount(columns, weights, minlength=n_leaves)[columns]
+    by_leaf = csr_matrix((weights, columns, starts), shape=(len(places), n_leaves)).tocsc()
+    return _Leaves(by_leaf.indptr.astype(np.int64), by_leaf.indices.astype(np.int32), by_leaf.data)
+
+
+@bare_kernel
+def _add_proximities(places, first, rows, weights, matrix):  # type: ignore[no-untyped-def]
+    """Add to matrix[i, j] what row j weighs in the leaves of row i."""
+    for i in range(len(places)):
+        sums = matrix[i]
+        for tree in range(np.uint64(places.shape[1])):
+            place = places[i, tree]
+            if place == _NOT_COUNTED:
+                continue
+            for entry in range(np.uint64(first[place]), np.uint64(first[place + 1])):
+                sums[np.uint64(rows[entry])] += weights[entry]
+
+
+@bare_kernel
+def _find_neighbors(  # type: ignore[no-untyped-def]
+    places, first, rows, weights, first_own, sums, touched, near, found, n_found
+):
+    """Find the rows of greatest sums of weights for every row i, itself (first_own + i) left out; sums must be 0."""
+    for i in range(len(places)):
+        n_touched = np.uint64(0)
+        for tree in range(np.uint64(places.shape[1])):
+            place = places[i, tree]
+            if place == _NOT_COUNTED:
+                continue
+            for entry in range(np.uint64(first[place]), np.uint64(first[place + 1])):
+                row = np.uint64(rows[entry])
+                if sums[row] == 0.0:
+                    touched[n_touched] = rows[entry]
+                    n_touched += np.uint64(1)
+                sums[row] += weights[entry]
+        n_found[i] = _take_greatest(sums, touched[:n_touched], first_own + i, near[i], found[i])
+
+
+@bare_device
+def _take_greatest(sums, touched, own, near, found):  # type: ignore[no-untyped-def]
+    """Sort the greatest sums into near and found, the smaller row first among equals; clear all, return how many."""
+    n_found = 0
+    for row in touched:
+        value = sums[np.uint64(row)]
+        sums[np.uint64(row)] = 0.0
+        if row == own:
+            continue
+        place = n_found
+        while place > 0 and (value > near[place - 1] or (value == near[place - 1] and row < found[place - 1])):
+            place -= 1
+        if place == len(near):
+            continue
+        n_found = min(n_found + 1, len(near))
+        for k in range(n_found - 1, place, -1):
+            near[k], found[k] = near[k - 1], found[k - 1]
+        near[place], found[place] = value, row
+    return n_found
