@@ -13,7 +13,7 @@ OTHERS, _ = make_table(n_rows=60, seed=5, missing=0.1)
 
 
 def drawn(forest, y, sample_weight=None):
-    return training_rows(forest, X, y, sample_weight).counts()
+    return training_rows(forest, X, y, sample_weight).counts(range(len(forest)))
 
 
 @pytest.mark.parametrize("params", [{}, {"max_depth": 2}, {"min_samples_leaf": 10, "bootstrap": False}])
@@ -95,7 +95,7 @@ def test_rows_that_all_trees_drew():
 def test_a_dense_matrix_has_a_limit(monkeypatch):
     forest = small_forest().fit(X, Y)
     monkeypatch.setattr("aucforest.inspection.proximities._MOST_ENTRIES", 150 * 60 - 1)
-    with pytest.raises(ValueError, match="150 x 60 proximities .*: proximity_neighbors gives the nearest"):
+    with pytest.raises(ValueError, match=r"150 x 60 proximities .*: proximity_neighbors gives the nearest"):
         proximity(forest, X, OTHERS)
 
 

@@ -1,4 +1,4 @@
-"""Which training rows the trees of a fitted forest drew."""
+"""The training data of a fitted forest, given once more, and what its trees drew of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,82 +9,79 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from aucforest.estimators._growing import tree_keys
+from aucforest.estimators._out_of_bag import Bags
+from aucforest.estimators._sampling import describe_draws, resolve_draws
 from aucforest.metrics._validation import class_codes
-from aucforest.tree.random import BLOCK_ROWS, block_draws, draw_blocks
-
-
-@dataclass(frozen=True)
-class Bags:
-    draws: Any
-    keys: list[int]
-    kept: NDArray[np.int64]
-
-    @property
-    def n_trees(self) -> int:
-        return len(self.keys)
-
-    @property
-    def n_blocks(self) -> int:
-        return -(-len(self.kept) // BLOCK_ROWS)
-
-    def rows(self, block: int) -> NDArray[np.int64]:
-        return self.kept[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
-
-    def counts(self, block: int, trees: range) -> NDArray[np.uint16]:
-        out = np.empty((len(trees), len(self.rows(block))), dtype=np.uint16)
-        for i, t in enumerate(trees):
-            d = block_draws(self.keys[t], len(self.kept), self.draws)
-            draw_blocks(np.uint64(self.keys[t]), d[block : block + 1], block, out[i])
-        return out
-
-
-def training_bags(forest, labels, kept) -> Bags:
-    n_draws, n_rows = forest._drawn[0]
-    return Bags(n_draws, tree_keys(forest._seed, range(len(forest.trees_))), kept)
+from aucforest.tree.traverse import PackedTrees, find_leaves
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The training data of a fitted forest, given once more, and what its trees drew of them.
+    """Training data, and the draws of the trees.
 
     Attributes
     ----------
     X : ndarray of shape (n_rows, n_features)
-    labels : ndarray of shape (n_rows,), int64
-        The numbers of their classes.
+        As trees read it.
+    labels : ndarray of shape (n_rows,), uint16
+        The numbers of the classes.
     sample_weight : ndarray of shape (n_rows,), float64, or None
     bags : Bags
-        Of the rows of positive weight.
+        Draws of the rows of positive weight.
     """
 
     X: NDArray[Any]
-    labels: NDArray[np.int64]
+    labels: NDArray[np.uint16]
     sample_weight: NDArray[np.float64] | None
     bags: Bags
 
-    def counts(self) -> NDArray[np.uint16]:
-        """Return how often each tree drew each row, shape (n_rows, n_trees)."""
+    def counts(self, trees: range) -> NDArray[np.uint16]:
+        """Return how often these trees drew each row, shape (n_rows, n_trees)."""
         bags = self.bags
-        counts = np.zeros((len(self.labels), bags.n_trees), dtype=np.uint16)
+        counts = np.zeros((len(self.labels), len(trees)), dtype=np.uint16)
         for block in range(bags.n_blocks):
-            counts[bags.rows(block)] = bags.counts(block, range(bags.n_trees)).T
+            counts[bags.rows(block)] = bags.counts(block, trees).T
         return counts
 
 
 def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
-    """Return the training data after a check that they are those of the forest.
+    """Return the training data of a forest, drawn anew; refuse others.
 
-    Rows are recognised by the leaves of the first tree, which remember how many different rows they were made of.
+    Rows are recognised by the leaves of the first tree, which know how many different rows they were made of.
     """
     if not forest.bootstrap:
         raise ValueError("out of bag needs a forest of bootstrap=True: without draws no row is out of bag")
     X = forest._validate_X(X, reset=False)
-    labels, _ = class_codes(column_or_1d(y), len(X), labels=forest.classes_)
+    given = np.asarray(column_or_1d(y))
+    if len(given) != len(X):
+        raise ValueError(f"y has {len(given)} rows, but X has {len(X)}")
+    labels = class_codes(given, len(given), labels=forest.classes_)[0].astype(np.uint16)
+    weight: NDArray[np.float64] | None = None
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    kept = np.arange(len(X)) if sample_weight is None else np.flatnonzero(sample_weight)
-    bags = Bags(forest._drawn[0][0], tree_keys(forest._seed, range(len(forest.trees_))), kept)
-    if forest._drawn != [(bags.draws, len(kept))]:
-        raise ValueError(f"rows {len(kept)}")
-    rows = TrainingRows(X, labels, sample_weight, bags)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+    draws = resolve_draws(forest, labels[kept], forest.classes_)
+    drawn = describe_draws(draws, len(kept))
+    if forest._drawn != [drawn]:
+        raise ValueError(
+            f"X and y must be the training data, of which each tree drew {', '.join(forest._drawn)} rows; here it"
+            f" would have drawn {drawn}"
+        )
+    assert draws is not None
+    bags = Bags(draws, tree_keys(forest._seed, range(len(forest.trees_))), kept)
+    rows = TrainingRows(X, labels, weight, bags)
+    _check_leaves(forest, rows)
     return rows
+
+
+def _check_leaves(forest: Any, rows: TrainingRows) -> None:
+    """Refuse rows that do not fill the leaves of the first tree as its training rows did."""
+    tree, drawn = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
+    packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[drawn], dtype=np.float64)
+    found = np.empty((len(drawn), 1), dtype=np.int64)
+    scratch = np.empty(len(drawn), dtype=np.uint64), np.empty(len(drawn), dtype=np.uint32)
+    arguments = (*packed.arguments(packed.names), table, *scratch, found)
+    find_leaves(*arguments)
+    held = np.bincount(found[:, 0], minlength=tree.n_nodes)
+    if not np.array_equal(held[tree.is_leaf], tree.n_samples[tree.is_leaf]):
+        raise ValueError("X must be the training rows in their order, but they fill the leaves of a tree otherwise")

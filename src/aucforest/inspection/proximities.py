@@ -9,8 +9,8 @@ from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.estimators._growing import run_in_threads
-from aucforest.inspection._training import TrainingRows, training_rows
 from aucforest.inspection._models import check_count, check_forest
+from aucforest.inspection._training import training_rows
 
 # Entries of a dense matrix: 800 MB.
 _MOST_ENTRIES = 10**8
@@ -222,8 +222,9 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
         raise ValueError("Y and oob_labels exclude each other: out of bag the training rows are compared")
     training = training_rows(forest, X, oob_labels, sample_weight)
     places = forest.apply(X) + first_node[:-1]
-    counts = training.counts()
-    leaves = _list_rows(places, _drawn_weights(training, counts), int(first_node[-1]))
+    counts = training.counts(range(len(forest.trees_)))
+    drawn = counts if training.sample_weight is None else counts * training.sample_weight[:, None]
+    leaves = _list_rows(places, drawn, int(first_node[-1]))
     places[counts > 0] = _NOT_COUNTED
     n_counted = np.count_nonzero(counts == 0, axis=1)
     n_without = int(np.count_nonzero(n_counted == 0))
@@ -234,11 +235,6 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
             stacklevel=4,
         )
     return _Prepared(places, n_counted, leaves, len(places))
-
-
-def _drawn_weights(training: TrainingRows, counts: NDArray[np.uint16]) -> NDArray[np.float64]:
-    """Return the weight of every row in the draws of every tree, shape (n_rows, n_trees)."""
-    return counts if training.sample_weight is None else counts * training.sample_weight[:, None]
 
 
 def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: int) -> _Leaves:
