@@ -12,7 +12,7 @@ LOW, HIGH = 0.93, 0.97
 @pytest.mark.slow
 @pytest.mark.parametrize("shifted", [False, True], ids=["same scores", "other scores"])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("n_reference", "n_new"), [(2000, 5000), (5000, 2000)])
+@pytest.mark.parametrize(("n_reference", "n_new"), [(500, 5000), (2000, 5000), (5000, 2000)])
 def test_intervals_with_curves(shape, n_reference, n_new, shifted):
     repeats = 400
     slack = 2.6 * np.sqrt(0.05 * 0.95 / repeats)  # 99 % of simulations of a true 0.95 are that close

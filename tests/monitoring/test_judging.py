@@ -2,8 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from aucforest.monitoring import CBPE, Chunks
+from aucforest.monitoring._influence import Rows
+from aucforest.monitoring._judging import Judge, Scored
+from aucforest.monitoring._metrics import find_metrics
+from aucforest.monitoring._noise import Curves
+from aucforest.monitoring._validation import rank_columns
+from aucforest.monitoring.calibration import Calibration
 
 ONE = Chunks.by_number(1)
 
@@ -43,6 +50,25 @@ def test_equal_chunks_have_draws_of_their_own():
     assert first.low != second.low
     again, _ = cbpe.estimate(np.tile(new, 2), chunks=Chunks.by_size(150)).estimates
     assert again[5:9] == first[5:9]
+
+
+@pytest.mark.parametrize(("metric", "reach"), [("accuracy", 0.0), ("average_precision", 0.1)])
+def test_few_reference_rows_that_decide_widen_the_interval(metric, reach):
+    """All new scores are at the upper edge of 40 reference rows."""
+    random = np.random.default_rng(2)
+    score = random.random(40)
+    truth = (random.random(40) < score)[:, None].astype(float)
+    curves = Curves(Calibration(rank_columns(score), truth, np.array([True])), Rows(rank_columns(score), truth))
+    calibrated = curves.calibration.apply(rank_columns(np.linspace(0.9, 1.0, 3000)))
+    rows = Rows(calibrated.columns, calibrated.p, np.arange(3000, dtype=np.uint32) // 1500)
+    (one,) = find_metrics([metric], np.arange(2), "ovo", None, None)
+    judge = Judge(0.8, True, 20_000, np.random.default_rng(0))
+    judged = judge.judge(one._replace(low=-np.inf, high=np.inf), Scored(rows, curves, calibrated), None)
+    noise = curves.noise(calibrated, one.estimate(rows).influence, curves.no_offset())
+    assert noise.freedom < 10
+    width = 2 * student.ppf(0.9, noise.freedom) * judged.standard_error
+    assert judged.high - judged.low == pytest.approx(width, rel=max(reach, 0.01))
+    assert width > 1.05 * 2 * 1.2816 * judged.standard_error
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])

@@ -5,10 +5,10 @@ import pytest
 
 from aucforest.monitoring._influence import Rows
 from aucforest.monitoring._metrics import find_metrics
-from aucforest.monitoring._noise import Curves
+from aucforest.monitoring._noise import CurveNoise, Curves
 from aucforest.monitoring._validation import rank_columns
 from aucforest.monitoring.calibration import Calibration
-from tests.reference.isotonic import corrected_auc_variance
+from tests.reference.isotonic import corrected_auc, estimated_auc, variance_by_block
 from tests.reference.metrics import auc
 from tests.reference.soft import auc_by_thresholds
 
@@ -39,12 +39,34 @@ def test_variance_and_offset_of_two_classes(seed):
     rows = curves.calibration.apply(rank_columns(new))
     offset = curves.offset(ROC_AUC)
     estimate = ROC_AUC.estimate(Rows(rows.columns, rows.p))
-    variance = curves.variance(rows, estimate.influence, offset)
-    assert variance == pytest.approx(corrected_auc_variance(list(scores), list(labels), list(new)), rel=1e-4)
+    variance = curves.noise(rows, estimate.influence, offset).variance
+    parts = variance_by_block(corrected_auc, list(scores), list(labels), list(new))
+    assert variance == pytest.approx(sum(part for part, _ in parts), rel=1e-4)
     p = curves.calibration.apply(rank_columns(scores)).p
     in_sample = ROC_AUC.estimate(Rows(rank_columns(scores), p))
     assert in_sample.value == pytest.approx(auc_by_thresholds(scores, p[:, 0]))
     assert offset.value == pytest.approx(in_sample.expected - auc(labels, scores))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_degrees_of_freedom(seed):
+    scores, labels = two_classes(seed)
+    new = np.random.default_rng(100 + seed).uniform(0.6, 1.0, 40)
+    curves = curves_of(scores, labels[:, None])
+    rows = curves.calibration.apply(rank_columns(new))
+    estimate = ROC_AUC.estimate(Rows(rows.columns, rows.p))
+    noise = curves.noise(rows, estimate.influence, curves.no_offset())
+    parts = variance_by_block(estimated_auc, list(scores), list(labels), list(new))
+    expected = noise.variance**2 / sum(part**2 / max(n_rows - 1, 0.5) for part, n_rows in parts)
+    assert noise.freedom == pytest.approx(max(1.0, expected), rel=1e-4)
+    # rows that all weigh twice as much are not more rows
+    weighted = curves_of(scores, labels[:, None], np.full(scores.size, 2.0))
+    assert weighted._freedom == pytest.approx(curves._freedom)
+
+
+def test_noise_that_is_known_adds_degrees_of_freedom():
+    assert CurveNoise(1.0, 4.0).with_labels(1.0) == (2.0, 16.0)
+    assert CurveNoise(0.0, np.inf).with_labels(1.0) == (1.0, np.inf)
 
 
 def test_a_metric_that_grows_has_a_larger_offset():

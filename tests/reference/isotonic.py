@@ -35,23 +35,26 @@ def curve_at(blocks, labels, score):
     return mean(labels, blocks[-1][2])
 
 
+def estimated_auc(blocks, scores, labels, new_scores):
+    """Return the estimate of new rows by a curve of these blocks; labels may be fractions."""
+    return auc_by_thresholds(new_scores, [curve_at(blocks, labels, score) for score in new_scores])
+
+
 def corrected_auc(blocks, scores, labels, new_scores):
-    """Return the estimate of new rows minus (estimated - realised) of the reference; labels may be fractions."""
-    new_p = [curve_at(blocks, labels, score) for score in new_scores]
-    p = [curve_at(blocks, labels, score) for score in scores]
-    realised = auc_by_thresholds(scores, labels)
-    return auc_by_thresholds(new_scores, new_p) - (auc_by_thresholds(scores, p) - realised)
+    """Return the estimate of new rows minus (estimated - realised) of the reference."""
+    optimism = estimated_auc(blocks, scores, labels, scores) - auc_by_thresholds(scores, labels)
+    return estimated_auc(blocks, scores, labels, new_scores) - optimism
 
 
-def corrected_auc_variance(scores, labels, new_scores, step=1e-6):
-    """Return the variance through the labels of the reference: blocks stay, every label is moved a little."""
+def variance_by_block(estimate, scores, labels, new_scores, step=1e-6):
+    """Return [(variance through the labels of a block, its rows)]: blocks stay, every label is moved a little."""
     blocks = pooled_blocks(scores, labels)
-    chance = {}
+    parts = []
     for _, _, rows in blocks:
-        chance.update(dict.fromkeys(rows, (sum(labels[r] for r in rows) + 0.5) / (len(rows) + 1)))
-    total = 0.0
-    for r in range(len(scores)):
-        up, down = ([*labels[:r], labels[r] + sign * step, *labels[r + 1 :]] for sign in (1, -1))
-        slope = corrected_auc(blocks, scores, up, new_scores) - corrected_auc(blocks, scores, down, new_scores)
-        total += chance[r] * (1 - chance[r]) * (slope / (2 * step)) ** 2
-    return total
+        chance = (sum(labels[r] for r in rows) + 0.5) / (len(rows) + 1)
+        slopes = []
+        for r in rows:
+            up, down = ([*labels[:r], labels[r] + sign * step, *labels[r + 1 :]] for sign in (1, -1))
+            slopes.append(estimate(blocks, scores, up, new_scores) - estimate(blocks, scores, down, new_scores))
+        parts.append((sum(chance * (1 - chance) * (slope / (2 * step)) ** 2 for slope in slopes), len(rows)))
+    return parts

@@ -3,13 +3,15 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
-from aucforest.metrics.confidence import _normal_quantile
 from aucforest.monitoring._influence import Estimate, Rows, label_variance
 from aucforest.monitoring._metrics import Metric
-from aucforest.monitoring._noise import Curves, Offset
+from aucforest.monitoring._noise import CurveNoise, Curves, Offset
 from aucforest.monitoring.calibration import Calibrated
 from aucforest.monitoring.soft import is_small
+
+MANY = 1e9  # degrees of freedom of a normal variable, for a generator that cannot take infinity
 
 
 class Judged(NamedTuple):
@@ -43,7 +45,7 @@ class Judge(NamedTuple):
         if np.isnan(estimate.value):
             return Judged()
         centre = estimate.expected if self.bias_correction else estimate.value
-        shift, curve_variance = _curve_noise(scored, estimate, offset)
+        shift, noise = _curve_noise(scored, estimate, offset)
         tails = np.array([0.5 - 0.5 * self.level, 0.5 + 0.5 * self.level])
         if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
             drawn = metric.draw(scored.rows, self.n_draws, self.random)
@@ -53,18 +55,20 @@ class Judge(NamedTuple):
             variance = float(drawn.var())
             if metric.always_drawn and self.bias_correction:
                 centre = float(drawn.mean())
-            bounds = np.quantile(drawn + np.sqrt(curve_variance) * self.random.normal(size=drawn.size), tails)
+            moved = np.sqrt(noise.variance) * self.random.standard_t(min(noise.freedom, MANY), drawn.size)
+            bounds = np.quantile(drawn + moved, tails)
+            error = np.sqrt(variance + noise.variance)
         else:
-            variance = label_variance(scored.rows.p, estimate.influence)
-            reach = _normal_quantile(self.level) * np.sqrt(variance + curve_variance)
-            bounds = centre + reach * np.array([-1.0, 1.0])
+            variance, freedom = noise.with_labels(label_variance(scored.rows.p, estimate.influence))
+            error = np.sqrt(variance)
+            bounds = centre + error * stdtrit(freedom, tails)
         value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
-        return Judged(value, float(np.sqrt(variance + curve_variance)), low, high)
+        return Judged(value, float(error), low, high)
 
 
-def _curve_noise(scored: Scored, estimate: Estimate, offset: Offset | None) -> tuple[float, float]:
-    """Return what is taken off the estimate, and the variance from the labels of the reference."""
+def _curve_noise(scored: Scored, estimate: Estimate, offset: Offset | None) -> tuple[float, CurveNoise]:
+    """Return what is taken off the estimate, and the noise from the labels of the reference."""
     if scored.curves is None or scored.calibrated is None or not estimate.influence.any():
-        return 0.0, 0.0
+        return 0.0, CurveNoise(0.0, np.inf)
     offset = scored.curves.no_offset() if offset is None else offset
-    return offset.value, scored.curves.variance(scored.calibrated, estimate.influence, offset)
+    return offset.value, scored.curves.noise(scored.calibrated, estimate.influence, offset)

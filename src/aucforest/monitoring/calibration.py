@@ -225,6 +225,10 @@ class Design:
         ]
         return np.concatenate(sums)
 
+    def squared_weights(self) -> FloatArray:
+        """Return for every block the sum of the squared weights of its rows."""
+        return self._by_block(np.repeat(self._weights[:, None] ** 2, self.p.shape[1], axis=1))
+
     def covariance(self) -> FloatArray:
         """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks).
 
