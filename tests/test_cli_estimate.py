@@ -75,13 +75,40 @@ def test_periods_features_and_unlabelled_rows(files, tmp_path):
     assert 0.3 < row["domain_auc"] < 0.7
 
 
+def test_the_calendar_of_a_zone_is_that_of_its_clock(files, tmp_path):
+    """2024-01-01 00:00 in Berlin is of the year before in UTC."""
+    paths = tmp_path / "reference.parquet", tmp_path / "new.parquet"
+    for seed, path in enumerate(paths):
+        frame = frame_of(400, seed)
+        frame.assign(day=frame["day"].dt.tz_localize("Europe/Berlin")).to_parquet(path)
+    result = run(*paths, *NAMES, "--period", "M", "--time", "day", "--json", tmp_path / "a.json")
+    assert result.exit_code == 0, result.output
+    assert [row["chunk"] for row in json.loads((tmp_path / "a.json").read_text())["estimates"]] == ["2024-01"]
+
+
+@pytest.mark.parametrize("kept", [0, 200], ids=["no label", "half the labels"])
+def test_labels_of_new_rows_may_be_missing(tmp_path, kept):
+    """Numbers with gaps are read as 0.0 and 1.0, and are still the classes 0 and 1."""
+    paths = tmp_path / "reference.csv", tmp_path / "new.csv"
+    for seed, path in enumerate(paths):
+        frame = frame_of(400, seed)
+        label = (frame["label"] == "yes").astype(int)
+        frame.assign(label=label if seed == 0 else label.where(frame.index < kept)).to_csv(path, index=False)
+    arguments = ["--labels", "0, 1", "--number", "2", "--json", tmp_path / "a.json"]
+    result = run(*paths, *NAMES, *arguments, *(["--drop-missing"] if kept else []))
+    assert result.exit_code == 0, result.output
+    first, second = json.loads((tmp_path / "a.json").read_text())["estimates"]
+    assert (first["realised"] is not None) == bool(kept)
+    assert second["realised"] is None
+
+
 def test_several_classes_by_name(tmp_path):
     random = np.random.default_rng(0)
     p = random.dirichlet([1, 2, 3], size=600)
     table = pd.DataFrame(p, columns=["p1", "p2", "p3"])
     table["kind"] = (random.random(600)[:, None] > p.cumsum(axis=1)).sum(axis=1) + 1
     table.to_csv(tmp_path / "table.csv", index=False)
-    names = ("--score", "p3,p2,p1", "--labels", "3,2,1", "--target", "kind", "--number", "2")
+    names = ("--score", "p3, p2, p1", "--labels", "3,2,1", "--target", "kind", "--number", "2")
     result = run(tmp_path / "table.csv", tmp_path / "table.csv", *names, "--json", tmp_path / "a.json")
     assert result.exit_code == 0, result.output
     rows = json.loads((tmp_path / "a.json").read_text())["estimates"]
@@ -121,6 +148,10 @@ def test_refusals_are_one_line_and_exit_with_2(files, tmp_path):
         ((*files, *NAMES, "--period", "W"), "--period together with --time"),
         ((*files, *NAMES, "--size", "10", "--number", "3"), "chunks are cut by --size, by --number"),
         ((*files, *NAMES, "--period", "W", "--time", "label"), "timestamps must be dates"),
+        ((*files, *NAMES, "--period", "W", "--time", "age"), "timestamps must be dates, but the first is"),
+        ((*files, *NAMES, "--features", "label"), "X must hold real numbers"),
+        ((*files, *NAMES, "--json", files[0]), "reference.csv would be overwritten"),
+        ((*files, *NAMES, "--json", tmp_path / "a.png", "--plot", tmp_path / "a.png"), "a.png would be overwritten"),
         ((*files, *NAMES, "--size", "0"), "size must be at least 1"),
         ((*files, *NAMES, "--metrics", "f1"), "metric 'f1' needs y_pred"),
         ((*files, *NAMES, "--metrics", "auc"), "metrics must be among"),

@@ -63,13 +63,13 @@ def compare(
     ] = None,
 ) -> None:
     """Compare split criteria on the same folds and seeds, with a significance test against Gini."""
-    _check_outputs(json_out, plot_out)
+    _check_outputs(json_out, plot_out, inputs=[file])
     try:
         data = _bundled(target, positive) if file is None else _table(file, target, positive)
         comparison = compare_criteria(
             data.X,
             data.y,
-            criteria=[name.strip() for name in criteria.split(",")],
+            criteria=_names(criteria),
             cv=folds,
             n_repeats=repeats,
             random_state=seed,
@@ -104,7 +104,9 @@ def estimate(
     period: Annotated[str | None, typer.Option(help="Period of a chunk: h, D, W, M, Q or Y; needs --time.")] = None,
     time: Annotated[str | None, typer.Option(help="The column of timestamps.", metavar="COLUMN")] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Leave out rows without score.")] = False,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows without score or reference label.")
+    ] = False,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write all figures here.", metavar="OUT")] = None,
     csv_out: Annotated[Path | None, typer.Option("--csv", help="Write the table here.", metavar="OUT")] = None,
     plot_out: Annotated[
@@ -112,12 +114,12 @@ def estimate(
     ] = None,
 ) -> None:
     """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts."""
-    _check_outputs(json_out, csv_out, plot_out)
+    _check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
     if (period is None) != (time is None) or sum(cut is not None for cut in (size, number, period)) > 1:
         _refuse("chunks are cut by --size, by --number, or by --period together with --time")
-    columns = {"score": score.split(","), "target": [target], "prediction": [prediction] if prediction else []}
-    columns |= {"features": features.split(",") if features else [], "time": [time] if time else []}
-    classes = None if labels is None else labels.split(",")
+    columns = {"score": _names(score), "target": [target], "prediction": [prediction] if prediction else []}
+    columns |= {"features": _names(features) if features else [], "time": [time] if time else []}
+    classes = None if labels is None else _names(labels)
     try:
         known = _scored(reference, columns, classes)
         asked = _scored(new, columns, classes, target)
@@ -125,7 +127,7 @@ def estimate(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
-            cbpe = CBPE(metrics.split(","), level=level, labels=classes, on_nan=on_nan)
+            cbpe = CBPE(_names(metrics), level=level, labels=classes, on_nan=on_nan)
             cbpe.fit(known["score"], known["target"], known["prediction"], X=known["features"], chunks=cuts[0])
             result = cbpe.estimate(
                 asked["score"], asked["prediction"], y_true=asked["target"], X=asked["features"], chunks=cuts[1]
@@ -138,33 +140,52 @@ def estimate(
         _refuse(str(error))
 
 
-def _check_outputs(*outs: Path | None) -> None:
-    """Refuse outputs that are folders or in none that exists, and a picture (the last one) of an unknown kind."""
+def _names(listed: str) -> list[str]:
+    """Return the names in a list with commas."""
+    return [name.strip() for name in listed.split(",")]
+
+
+def _check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
+    """Refuse outputs that overwrite a file of this call or have no folder, and a picture of no known kind."""
+    taken = {file.resolve() for file in inputs if file is not None}
     for out in outs:
-        if out is not None and not out.parent.is_dir():
+        if out is None:
+            continue
+        if not out.parent.is_dir():
             _refuse(f"the folder {out.parent} does not exist")
-        if out is not None and out.is_dir():
+        if out.is_dir():
             _refuse(f"{out} is a folder, not a file to write")
-    picture = outs[-1]
+        if out.resolve() in taken:
+            _refuse(f"{out} would be overwritten: it is read, or another output")
+        taken.add(out.resolve())
+    picture = outs[-1]  # the last is always --plot
     if picture is not None and picture.suffix not in PICTURES:
         _refuse(f"--plot must end in {', '.join(PICTURES)}, got {picture.name}")
 
 
 def _scored(file: Path, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
-    """Read what each option names: a column, several as a matrix, None for nothing; `optional` may be missing."""
+    """Read what each option names: a column, several as a matrix, None for nothing; `optional` may be missing or empty.
+
+    Classes are texts; of whole numbers without ".0", which a column gets by a gap.
+    """
     frame = _read(file)
     rows: dict[str, Any] = {}
     for option, names in columns.items():
-        if names == [optional] and optional not in frame.columns:
+        if names == [optional] and (optional not in frame.columns or frame[optional].isna().all()):
             names = []
         for name in names:
             if name not in frame.columns:
                 raise ValueError(f"{file.name} has no column {name!r}{_nearest(name, frame.columns)}")
         several = option == "features" or len(names) > 1
-        values = frame[names] if several else frame[names[0]] if names else None
-        if classes is not None and option in ("target", "prediction") and values is not None:
-            values = values.astype(str).where(values.notna(), None)
-        rows[option] = values.to_numpy() if names and values is not None else None
+        if not names:
+            rows[option] = None
+            continue
+        values = frame[names] if several else frame[names[0]]
+        if classes is not None and option in ("target", "prediction"):
+            values = values.convert_dtypes().astype("string")
+        if option == "time" and getattr(values.dtype, "tz", None) is not None:
+            values = values.dt.tz_localize(None)  # the calendar of the column's own zone
+        rows[option] = values.to_numpy()
     return rows
 
 
