@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,6 +86,9 @@ def test_dates_before_1970():
         (lambda: Chunks.by_period(["2023-01-01"], "decade"), "period must be one of h, D, W, M, Q, Y"),
         (lambda: Chunks.by_period(["soon"], "D"), "timestamps must be dates"),
         (lambda: Chunks.by_period(["2023-01-01", "NaT"], "D"), "timestamps has 1 missing values"),
+        (lambda: Chunks.by_period(pd.Series(["2023-01-01", None, np.nan]), "D"), "timestamps has 2 missing values"),
+        (lambda: Chunks.by_period([1704067200, 1704067201], "D"), "must be dates, but the first is 1704067200"),
+        (lambda: Chunks.by_period(np.array([1.5, "2023"], dtype=object), "D"), "must be dates, but the first is 1.5"),
         (lambda: Chunks.by_period([["2023-01-01"]], "D"), "one dimension"),
         (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 rows, but y_score has 2"),
         (lambda: Chunks.by_number(3).split(2), "2 rows cannot be cut into 3 chunks"),
@@ -95,6 +99,29 @@ def test_dates_before_1970():
 def test_refusals(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+ZONED = pd.Series(pd.date_range("2023-01-31 23:30", periods=3, freq="h", tz="Europe/Berlin"))
+
+
+@pytest.mark.parametrize(
+    "times",
+    [ZONED, pd.DatetimeIndex(ZONED), list(ZONED.dt.to_pydatetime()), ZONED.astype(str), polars.from_pandas(ZONED)],
+    ids=["series", "index", "datetimes", "texts", "polars"],
+)
+@pytest.mark.filterwarnings("ignore:The behavior of DatetimeProperties:FutureWarning")
+def test_times_with_a_zone_are_refused(times):
+    """In UTC the first would be of another day than on the clock."""
+    with pytest.raises(ValueError, match="timestamps must not have a time zone"):
+        Chunks.by_period(times, "D")
+    assert len(Chunks.by_period(polars.from_pandas(ZONED.dt.tz_localize(None)), "M").split(3)) == 2
+
+
+@pytest.mark.parametrize("value", [1.5, "10", None])
+def test_sizes_and_numbers_are_integers(value):
+    for make, name in ((Chunks.by_size, "size"), (Chunks.by_number, "number")):
+        with pytest.raises(TypeError, match=f"{name} must be an integer, but is"):
+            make(value)
 
 
 def test_fewer_rows_than_a_size():

@@ -66,6 +66,12 @@ def test_the_null_error_is_that_of_mann_whitney():
     assert np.std(values) == pytest.approx(np.sqrt((n0 + n1 + 1) / (12 * n0 * n1)), rel=0.05)
 
 
+@pytest.mark.parametrize("n", [2, 4])
+def test_small_samples_have_fewer_folds(n):
+    fit = tell_apart(normal(100, columns=2), normal(n, seed=1, columns=2), np.random.default_rng(0))
+    assert 0.0 <= fit.auc <= 1.0
+
+
 def test_large_samples_are_thinned():
     reference = normal(MOST_ROWS + 100, columns=1)
     fit = tell_apart(reference, normal(50, seed=1), np.random.default_rng(0))

@@ -65,6 +65,10 @@ class Metric(NamedTuple):
     draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None
     always_drawn: bool = False
 
+    def ratio(self, n_rows: float, of_rows: float) -> float:
+        """Return how much larger the metric is of `n_rows` than of `of_rows`, other things equal."""
+        return n_rows / of_rows if self.grows else 1.0
+
 
 def find_metrics(
     names: Sequence[str], classes: NDArray[Any], multi_class: str, normalize: Normalize, worth: ArrayLike | None

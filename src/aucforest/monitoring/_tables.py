@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._validation import check_length, check_scores, class_codes
+from aucforest.metrics._validation import as_column, check_length, check_scores, class_codes
 from aucforest.monitoring._ranked import FloatArray, IntArray
-from aucforest.monitoring._validation import missing
+from aucforest.monitoring._validation import is_probability, missing
 from aucforest.monitoring.counts import label_codes
 
 UNKNOWN = np.iinfo(np.uint32).max  # the class number of a label that is missing
@@ -67,15 +67,15 @@ def read_table(
     unlabelled = np.zeros(n_rows, dtype=bool)
     codes = None
     if y_true is not None:
-        labels = np.asarray(y_true)
+        labels = as_column(y_true)
         check_length(labels, "y_true", n_rows)
         unlabelled = missing(labels)
-        if unlabelled.all():
-            raise ValueError(f"all {n_rows} labels of y_true are missing")
-        known, found = class_codes(labels[~unlabelled], int((~unlabelled).sum()), labels=classes)
-        classes = found
         codes = np.full(n_rows, UNKNOWN, dtype=np.uint32)
-        codes[~unlabelled] = known
+        if not unlabelled.all():
+            known = labels[~unlabelled]
+            codes[~unlabelled], classes = class_codes(known, known.size, labels=classes)
+        elif is_reference:
+            raise ValueError(f"all {n_rows} labels of y_true are missing")
     _report_missing(n_unscored, int(unlabelled.sum()), on_nan, is_reference)
     if is_reference:
         kept = kept & ~unlabelled
@@ -85,7 +85,9 @@ def read_table(
     if is_reference and codes is not None:
         _check_classes(codes[kept], classes)
     predicted = None if y_pred is None else label_codes(y_pred, n_rows, classes, "y_pred")
-    n_columns = 1 if classes.size == 2 else classes.size
+    n_columns = classes.size
+    if n_columns == 2:
+        scores, n_columns = _positive_column(scores), 1
     if scores.shape[1] != n_columns:
         raise ValueError(f"y_score has {scores.shape[1]} columns, but there are {classes.size} classes")
     return Table(scores, codes, predicted, _features(X, n_rows), kept), classes
@@ -99,18 +101,33 @@ def _check_classes(codes: NDArray[np.uint32], classes: NDArray[Any]) -> None:
 
 
 def _columns(y_score: ArrayLike) -> FloatArray:
-    """Return scores as columns; of two columns the second."""
+    """Return scores as columns."""
     given = np.asarray(y_score)
     if given.dtype.kind == "O":  # pandas' columns with missing values, or text
-        try:
-            given = given.astype(np.float64)
-        except (ValueError, TypeError) as error:
-            raise TypeError(f"y_score must hold real numbers: {error}") from None
+        given = _numbers(np.where(missing(given.ravel()).reshape(given.shape), np.nan, given), "y_score")
     scores = np.asarray(check_scores(given, n_dims=2 if given.ndim == 2 else 1), dtype=np.float64)
     scores = scores.reshape(len(scores), -1)
     if np.isinf(scores).any():
         raise ValueError(f"y_score has {np.isinf(scores).sum()} infinite values")
-    return scores[:, 1:] if scores.shape[1] == 2 else scores
+    return scores
+
+
+def _positive_column(scores: FloatArray) -> FloatArray:
+    """Return the second of two columns of probabilities; what is not two columns stays."""
+    if scores.shape[1] != 2:
+        return scores
+    known = scores[~np.isnan(scores).any(axis=1)]
+    if known.size and not is_probability(known):
+        raise ValueError("two columns of y_score must be probabilities of sum 1: pass other scores as one column")
+    return scores[:, 1:]
+
+
+def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    """Return values as float64; TypeError unless they are numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise TypeError(f"{name} must hold real numbers: {error}") from None
 
 
 def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: bool) -> None:
@@ -128,7 +145,7 @@ def _features(X: Any, n_rows: int) -> FloatArray | None:
     """Return features as float64."""
     if X is None:
         return None
-    features = np.asarray(X, dtype=np.float64)
+    features = _numbers(X, "X")
     if features.ndim != 2 or len(features) != n_rows:
         raise ValueError(f"X must have {n_rows} rows and two dimensions, but its shape is {features.shape}")
     return features

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._validation import check_scores, raise_not_finite
+from aucforest.metrics._validation import check_scores, require_finite
 from aucforest.monitoring._ranked import FloatArray, RankedColumn
 
 SUM_TOLERANCE = 1e-3  # probabilities are often stored with few decimals
@@ -21,18 +21,32 @@ def is_probability(values: FloatArray) -> bool:
 def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatArray:
     """Return probabilities as float64, one row a sample and one column unless `n_dims` is 2."""
     values = np.asarray(check_scores(p, n_dims=n_dims, name=name), dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise_not_finite(values, name)
-    outside = (values < 0.0) | (values > 1.0)
-    if outside.any():
-        where = int(np.argmax(outside.ravel()))
-        raise ValueError(f"{name} must be in [0, 1], but value {where} is {values.ravel()[where]}")
+    require_finite(values, name)
+    _require_range(values, name)
     columns = values.reshape(len(values), -1)
     if not is_probability(columns):
         sums = columns.sum(axis=1)
         row = int(np.argmax(np.abs(sums - 1.0)))
         raise ValueError(f"rows of {name} must sum to 1, but row {row} sums to {sums[row]:.6g}")
     return columns
+
+
+def _require_range(values: FloatArray, name: str) -> None:
+    """Raise ValueError unless all values are in [0, 1]."""
+    outside = (values < 0.0) | (values > 1.0)
+    if outside.any():
+        where = int(np.argmax(outside.ravel()))
+        raise ValueError(f"{name} must be in [0, 1], but value {where} is {values.ravel()[where]}")
+
+
+def check_raw_columns(columns: list[RankedColumn], fitted: NDArray[np.bool_]) -> None:
+    """Raise ValueError unless the scores that get no curve are chances; where none gets one, of all classes."""
+    if not fitted.any():
+        check_probabilities(np.column_stack([column.scores for column in columns]), n_dims=2, name="y_score")
+        return
+    for column, has_curve in zip(columns, fitted):
+        if not has_curve:
+            _require_range(column.scores, "y_score")
 
 
 def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> tuple[list[RankedColumn], FloatArray]:

@@ -1,12 +1,16 @@
 """Rows cut into chunks: by size, by number or by calendar period."""
 
+import warnings
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from numbers import Real
+from operator import index
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.monitoring._ranked import IntArray
+from aucforest.monitoring._validation import missing
 
 Incomplete = Literal["keep", "append", "drop"]
 
@@ -81,12 +85,13 @@ class Chunks:
         ------
         ValueError
             For a size below 1 or an unknown `incomplete`.
+        TypeError
+            For a size that is not an integer.
         """
-        if size < 1:
-            raise ValueError(f"size must be at least 1, but is {size}")
+        size = _count("size", size)
         if incomplete not in ("keep", "append", "drop"):
             raise ValueError(f"incomplete must be 'keep', 'append' or 'drop', but is {incomplete!r}")
-        return cls(size=int(size), incomplete=incomplete)
+        return cls(size=size, incomplete=incomplete)
 
     @classmethod
     def by_number(cls, number: int) -> "Chunks":
@@ -105,10 +110,10 @@ class Chunks:
         ------
         ValueError
             For a number below 1; `split` raises when there are fewer rows than chunks.
+        TypeError
+            For a number that is not an integer.
         """
-        if number < 1:
-            raise ValueError(f"number must be at least 1, but is {number}")
-        return cls(number=int(number))
+        return cls(number=_count("number", number))
 
     @classmethod
     def by_period(cls, timestamps: ArrayLike, period: Literal["h", "D", "W", "M", "Q", "Y"]) -> "Chunks":
@@ -117,7 +122,8 @@ class Chunks:
         Parameters
         ----------
         timestamps : array-like of shape (n_samples,)
-            When each row happened, in any order: datetimes or ISO 8601 strings, without time zone.
+            When each row happened, in any order: datetimes or ISO 8601 strings. Not with a time zone, because periods
+            are those of one calendar.
         period : {"h", "D", "W", "M", "Q", "Y"}
             Hour, day, week, month, quarter or year.
 
@@ -128,20 +134,16 @@ class Chunks:
         Raises
         ------
         ValueError
-            For an unknown period, or timestamps that are missing or not dates.
+            For an unknown period, or timestamps that are missing, have a time zone, or are not dates.
         """
         if period not in _PERIODS:
             raise ValueError(f"period must be one of {', '.join(_PERIODS)}, but is {period!r}")
-        times = np.asarray(timestamps)
-        try:
-            times = times.astype("datetime64[s]")
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"timestamps must be dates: {error}") from error
-        if times.ndim != 1:
-            raise ValueError(f"timestamps must have one dimension, but its shape is {times.shape}")
-        if np.isnat(times).any():
-            raise ValueError(f"timestamps has {np.count_nonzero(np.isnat(times))} missing values")
-        return cls(timestamps=times, period=period)
+        return cls(timestamps=_read_times(timestamps), period=period)
+
+    @property
+    def has_timestamps(self) -> bool:
+        """Whether these are chunks of certain rows, whose times are known."""
+        return self._timestamps is not None
 
     def split(self, n_rows: int) -> list[Chunk]:
         """Return the chunks of `n_rows` rows.
@@ -158,7 +160,7 @@ class Chunks:
         Raises
         ------
         ValueError
-            For no rows, fewer rows than chunks, as many timestamps as rows, or when all rows are dropped.
+            For no rows, fewer rows than chunks, not as many timestamps as rows, or when all rows are dropped.
         """
         if n_rows < 1:
             raise ValueError("there are no rows to cut into chunks")
@@ -166,7 +168,7 @@ class Chunks:
             return self._split_periods(self._timestamps, n_rows)
         if self._number is not None:
             if self._number > n_rows:
-                raise ValueError(f"{n_rows} rows cannot be cut into {self._number} chunks: pass chunks=Chunks.by_...")
+                raise ValueError(f"{n_rows} rows cannot be cut into {self._number} chunks: ask for fewer")
             edges = [k * n_rows // self._number for k in range(self._number + 1)]
             return [_of_rows(start, end, True) for start, end in pairwise(edges)]
         return self._split_sizes(n_rows)
@@ -211,6 +213,43 @@ class Chunks:
             year, month = start.split("-")
             return f"{year}Q{(int(month) + 2) // 3}"
         return start
+
+
+def _count(name: str, value: Any) -> int:
+    """Return a positive integer."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, but is {value!r}") from None
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, but is {number}")
+    return number
+
+
+def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
+    """Return the checked times, to the second."""
+    times = np.asarray(timestamps)
+    if times.ndim != 1:
+        raise ValueError(f"timestamps must have one dimension, but its shape is {times.shape}")
+    if times.dtype.kind == "O":
+        times = np.where(missing(times), np.datetime64("NaT"), times)
+    if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
+        raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
+    # numpy turns times with a zone into UTC, with a warning; of polars' the zone is lost before
+    has_zone = getattr(getattr(timestamps, "dtype", None), "time_zone", None) is not None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            times = times.astype("datetime64[s]")
+    except Warning:
+        has_zone = True
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"timestamps must be dates: {error}") from error
+    if has_zone:
+        raise ValueError("timestamps must not have a time zone: convert them to the local times of one calendar")
+    if np.isnat(times).any():
+        raise ValueError(f"timestamps has {np.count_nonzero(np.isnat(times))} missing values")
+    return times
 
 
 def _of_rows(start: int, end: int, is_full: bool) -> Chunk:

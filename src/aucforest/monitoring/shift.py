@@ -93,16 +93,18 @@ class DomainFit(NamedTuple):
 def tell_apart(
     reference: FloatArray, new: FloatArray, random: np.random.Generator, *, all_reference: bool = False
 ) -> DomainFit:
-    """Fit forests that tell new rows from reference rows, out of fold, on at most MOST_ROWS rows of either."""
+    """Fit forests that tell new rows from reference rows, out of fold, on at most MOST_ROWS rows of either.
+
+    Of either there must be two rows.
+    """
     kept = np.arange(len(reference)) if all_reference else _sample(len(reference), random)
     new = new[_sample(len(new), random)]
     is_new = np.repeat([False, True], [len(kept), len(new)])
     seed = int(random.integers(2**31))
     forest = AUCForestClassifier(50, criterion="gini", min_samples_leaf=10, random_state=seed)
-    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
-    chance = cross_val_predict(forest, np.vstack([reference[kept], new]), is_new, cv=folds, method="predict_proba")[
-        :, 1
-    ]
+    folds = StratifiedKFold(min(N_FOLDS, len(kept), len(new)), shuffle=True, random_state=seed)
+    X = np.vstack([reference[kept], new])
+    chance = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]
     of_reference = np.clip(chance[: len(kept)], LEAST_CHANCE, 1.0 - LEAST_CHANCE)
     ratios = of_reference / (1.0 - of_reference)
     error = np.sqrt((is_new.size + 1) / (12 * len(kept) * len(new)))

@@ -1,0 +1,98 @@
+"""Rows as users have them: frames, texts, gaps; and rows that cannot be what they are taken for."""
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+
+from aucforest.monitoring import CBPE
+from tests.monitoring.test_estimation import ONE, classes_drawn, drawn, figures, only
+
+NAMED = np.array(["well", "ill"])[::-1]
+
+
+def of_polars(score, y_true, y_pred):
+    """Return columns of a frame; labels are texts."""
+    frame = polars.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]})
+    return frame["score"], frame["label"], frame["guess"]
+
+
+def of_pandas(score, y_true, y_pred):
+    """Return columns of a frame with a shuffled index of two levels, and nullable types."""
+    order = np.random.default_rng(0).permutation(score.size)
+    frame = pd.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]}, index=[order, order])
+    return frame["score"].astype("Float64"), frame["label"].astype("string"), frame["guess"].astype("category")
+
+
+def of_columns(score, y_true, y_pred):
+    """Return matrices of one column."""
+    return score[:, None], y_true[:, None], y_pred
+
+
+@pytest.mark.parametrize("kind", [of_polars, of_pandas, of_columns])
+def test_frames(kind):
+    score, y_true = drawn()
+    y_pred = (score > 0.4).astype(int)
+    expected = CBPE(["roc_auc", "f1"]).fit(score, y_true, y_pred).estimate(score, y_pred, y_true=y_true)
+    scores, labels, guesses = kind(score, y_true, y_pred)
+    result = CBPE(["roc_auc", "f1"]).fit(scores, labels, guesses).estimate(scores, guesses, y_true=labels)
+    assert result.estimates == expected.estimates
+
+
+@pytest.mark.parametrize("kind", [of_polars, of_pandas])
+def test_gaps_in_frames(kind):
+    score, y_true = drawn()
+    scores, labels, _ = kind(score, y_true, y_true)
+    if kind is of_polars:
+        scores, labels = (column.scatter([0, 1], None) for column in (scores.clone(), labels.clone()))
+    else:
+        scores, labels = (column.where(np.arange(score.size) > 1) for column in (scores, labels))
+    with pytest.raises(ValueError, match="y_score has 2 and y_true 2 missing values"):
+        CBPE().fit(scores, labels)
+    with pytest.warns(UserWarning, match="y_score has 2 and y_true 2 missing values: dropped"):
+        result = CBPE(on_nan="drop").fit(scores, labels).estimate(score)
+    assert figures(result) == figures(CBPE().fit(score[2:], y_true[2:]).estimate(score))
+
+
+def test_new_rows_of_which_no_label_is_known():
+    score, y_true = drawn()
+    cbpe = CBPE(on_nan="drop").fit(score, y_true)
+    with pytest.warns(UserWarning, match="y_true 2000 missing values"):
+        row = only(cbpe.estimate(score, y_true=np.full(2000, np.nan), chunks=ONE))
+    assert np.isnan(row.realised)
+    assert row.estimate == only(cbpe.estimate(score, chunks=ONE)).estimate
+
+
+def test_features_that_are_no_numbers():
+    score, y_true = drawn()
+    with pytest.raises(TypeError, match="X must hold real numbers: could not convert"):
+        CBPE().fit(score, y_true, X=np.full((2000, 1), "a"))
+
+
+def test_two_columns_are_probabilities():
+    score, y_true = drawn()
+    for columns in (np.column_stack([score, score]), np.column_stack([-score, 1 + score])):
+        with pytest.raises(ValueError, match="two columns of y_score must be probabilities of sum 1"):
+            CBPE().fit(columns, y_true)
+    gap = np.column_stack([1 - score, score])
+    gap[:, 0][:3] = np.nan
+    with pytest.warns(UserWarning, match="y_score has 3"):
+        CBPE(on_nan="drop").fit(gap, y_true)
+    p, labels, _ = classes_drawn()
+    with pytest.raises(ValueError, match="y_score has 2 columns, but there are 3 classes"):
+        CBPE().fit(p[:, :2], labels)
+
+
+def test_columns_without_a_curve_are_chances():
+    """Even where other columns have one."""
+    score, y_true = drawn()
+    with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
+        CBPE(calibration="none").fit(3 * score, y_true)
+    p, labels, _ = classes_drawn()
+    wide = p * [1.0, 1.0, 3.0]
+    with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
+        CBPE(calibration=[True, True, False]).fit(wide, labels)
+    cbpe = CBPE(calibration=[True, True, False]).fit(p, labels)
+    with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
+        cbpe.estimate(wide, chunks=ONE)
+    assert only(CBPE(calibration=[True, True, True]).fit(wide, labels).estimate(wide, chunks=ONE)).estimate > 0.5
