@@ -152,45 +152,85 @@ def test_groups_are_sizes_in_every_interface():
         np.testing.assert_allclose(objective(*arguments)[0], expected * 3.0)
 
 
+def test_groups_are_ranked_by_themselves():
+    # the first feature tells which groups have many positives, the second which rows of a group they are
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(20), 15)
+    X = np.column_stack([group, rng.normal(size=300)])
+    y = (0.2 * (group - 10) + X[:, 1] + 0.5 * rng.normal(size=300) > 0).astype(int)
+    sizes = np.bincount(group)
+
+    def gains_of_lightgbm(**options):
+        model = lightgbm.train({"objective": boosting_objective(), "max_depth": 1, **QUIET}, **options)
+        return model.feature_importance("gain")
+
+    def gains_of_xgboost(**groups):
+        data = xgboost.DMatrix(X, y, **groups)
+        model = xgboost.train({"max_depth": 1}, data, 10, obj=boosting_objective())
+        found = model.get_score(importance_type="gain")
+        return found.get("f0", 0.0), found["f1"]
+
+    ranker = lightgbm.LGBMRanker(objective=boosting_objective(), n_estimators=10, max_depth=1, verbose=-1)
+    of_ranker = ranker.fit(X, y, group=sizes).booster_.feature_importance("gain")
+    for gains in (
+        of_ranker,
+        gains_of_lightgbm(train_set=lightgbm.Dataset(X, y, group=sizes), num_boost_round=10),
+        gains_of_xgboost(group=sizes),
+    ):
+        assert gains[0] == 0.0 < gains[1]
+    for gains in (gains_of_lightgbm(train_set=lightgbm.Dataset(X, y), num_boost_round=10), gains_of_xgboost()):
+        assert gains[0] > 0.0
+
+
 def noisy_rows():
-    """Return rows on which boosting overfits soon."""
+    """Return rows on which boosting overfits soon, and weights of those held out."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5))
     y = (X[:, 0] + rng.normal(scale=2.0, size=600) > 0).astype(int)
-    return train_test_split(X, y, test_size=0.5, random_state=0)
+    return *train_test_split(X, y, test_size=0.5, random_state=0), rng.exponential(size=300)
 
 
-def test_lightgbm_stops_early_on_the_exact_auc():
-    X_train, X_test, y_train, y_test = noisy_rows()
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lightgbm_stops_early_on_the_exact_auc(weighted):
+    X_train, X_test, y_train, y_test, weights = noisy_rows()
+    weights = weights if weighted else None
     stop = lightgbm.early_stopping(10, verbose=False)
     objective = boosting_objective()
     model = lightgbm_classifier(objective, n_estimators=300, metric="None")
-    model.fit(X_train, y_train, eval_X=X_test, eval_y=y_test, eval_metric=auc_lightgbm, callbacks=[stop])
+    model.fit(
+        X_train, y_train, eval_X=X_test, eval_y=y_test, eval_sample_weight=[weights] if weighted else None,
+        eval_metric=auc_lightgbm, callbacks=[stop],
+    )  # fmt: skip
     curve = next(iter(model.evals_result_.values()))["auc_lightgbm"]
     assert 10 < len(curve) < 300
     assert model.best_iteration_ == int(np.argmax(curve)) + 1
-    assert curve[model.best_iteration_ - 1] == roc_auc_score(y_test, model.predict(X_test, raw_score=True))
+    assert curve[model.best_iteration_ - 1] == pytest.approx(
+        roc_auc_score(y_test, model.predict(X_test, raw_score=True), sample_weight=weights), abs=1e-6
+    )
     data = lightgbm.Dataset(X_train, y_train)
     native = lightgbm.train(
-        {"objective": objective, **QUIET}, data, 300, [data.create_valid(X_test, y_test)],
+        {"objective": objective, **QUIET}, data, 300, [data.create_valid(X_test, y_test, weight=weights)],
         feval=auc_lightgbm, callbacks=[stop],
     )  # fmt: skip
     assert native.best_iteration == model.best_iteration_
 
 
-def test_xgboost_stops_early_on_the_exact_auc():
-    X_train, X_test, y_train, y_test = noisy_rows()
+@pytest.mark.parametrize("weighted", [False, True])
+def test_xgboost_stops_early_on_the_exact_auc(weighted):
+    X_train, X_test, y_train, y_test, weights = noisy_rows()
+    weights = weights if weighted else None
     objective = boosting_objective()
     options = {"early_stopping_rounds": 10, "eval_metric": auc_xgboost}
     model = xgboost_classifier(objective, n_estimators=300, **options)
-    model.fit(X_train, y_train, eval_set=[(X_test, y_test)], verbose=False)
+    eval_weights = [weights] if weighted else None
+    model.fit(X_train, y_train, eval_set=[(X_test, y_test)], sample_weight_eval_set=eval_weights, verbose=False)
     curve = model.evals_result()["validation_0"]["auc_xgboost"]
     assert 10 < len(curve) < 300
     assert model.best_iteration == int(np.argmax(curve))
     assert curve[model.best_iteration] == pytest.approx(
-        roc_auc_score(y_test, model.predict(X_test, output_margin=True)), abs=1e-6
+        roc_auc_score(y_test, model.predict(X_test, output_margin=True), sample_weight=weights), abs=1e-6
     )
-    test = xgboost.DMatrix(X_test, y_test)
+    test = xgboost.DMatrix(X_test, y_test, weight=weights)
     native = xgboost.train(
         {"nthread": 1, "seed": 0, "disable_default_eval_metric": True}, xgboost.DMatrix(X_train, y_train), 300,
         evals=[(test, "test")], obj=objective, custom_metric=auc_xgboost, early_stopping_rounds=10, verbose_eval=False,

@@ -116,6 +116,23 @@ def test_large_scores_stay_finite(loss, size, eps):
         assert np.isfinite(hessian).all()
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_only_ratios_of_weights_count(loss):
+    rng = np.random.default_rng(6)
+    positive, scores, weights = rng.random(30) < 0.5, rng.normal(size=30), rng.exponential(size=30)
+    expected = pairwise_loss(positive, scores, loss=loss, sample_weight=weights)
+    for scale in (1e-290, 1e-9, 1e290):
+        for found, value in zip(pairwise_loss(positive, scores, loss=loss, sample_weight=scale * weights), expected):
+            np.testing.assert_allclose(found, value, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_largest_distance_stays_finite(loss):
+    scores = np.array([-1.0, 1.0, 0.5, -1.0]) * 0.49e-50
+    value, gradient, hessian = pairwise_loss([1, 0, 1, 0], scores, loss=loss, eps=1.01e-150)
+    assert np.isfinite([value, *gradient, *hessian]).all()
+
+
 def test_a_far_row_does_not_spoil_the_squared_hinge():
     near = np.array([0.3, -0.2, 0.9, 0.1])
     positive = np.array([True, False, True, False])
@@ -155,19 +172,27 @@ def test_a_group_of_one_class_adds_nothing():
         ({"eps": 0.0}, "eps must be positive and finite"),
         ({"eps": -1.0}, "eps must be positive and finite"),
         ({"eps": np.nan}, "eps must be positive and finite"),
+        ({"eps": np.inf}, "eps must be positive and finite"),
+        ({"eps": 1e-200, "loss": "logistic"}, r"above 1e-150\), but is 1e-200"),
         ({"loss": "hinge"}, "loss must be one of 'exp', 'logistic', 'sigmoid', 'squared_hinge', but is 'hinge'"),
         ({"sample_weight": [1.0, -2.0, 1.0]}, "sample_weight must not be negative, but value 1 is -2.0"),
         ({"sample_weight": [1.0, 2.0]}, "sample_weight has 2 rows, but scores has 3"),
         ({"sample_weight": [1.0, 0.0, 1.0]}, "sample_weight leaves no pair"),
         ({"group": [0, 1, 0]}, "group and sample_weight leave no pair"),
         ({"group": [0, 1]}, "group has 2 rows, but scores has 3"),
-        ({"scores": [-1e308, 1e308, 0.0], "loss": "logistic", "eps": 0.1, "y": [1, 0, 0]}, "are too far apart"),
-        ({"scores": [-1e308, 1e308, 0.0], "loss": "squared_hinge", "y": [1, 0, 0]}, "are too far apart"),
+        ({"group": [0, 0, np.nan]}, "group has a missing value"),
+        ({"scores": [-1e308, 1e308, 0.0]}, r"scores from -1e\+308 to 1e\+308 are too far apart for eps=1"),
+        ({"scores": [0.0, 1e90, 1.0], "eps": 1e-20}, "are too far apart"),
     ],
 )
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         pairwise_loss(**{"y": [0, 1, 0], "scores": [0.1, 0.2, 0.3], **arguments})
+
+
+def test_groups_have_an_order():
+    with pytest.raises(TypeError, match="group mixes labels without an order"):
+        pairwise_loss([0, 1], [0.0, 1.0], group=["a", None])
 
 
 @pytest.mark.parametrize("eps", ["1", None, True])

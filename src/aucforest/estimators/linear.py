@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from aucforest.estimators._ranking_direction import Direction, Vector, ascend, calibrate, follow_path
-from aucforest.losses._pairs import Pairs, check_pairs
+from aucforest.losses._pairs import LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 
 
@@ -102,7 +102,7 @@ class LinearAUCClassifier(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"lbfgs", "sga"})],
-        "eps": [Interval(Real, 1e-300, None, closed="neither"), None],
+        "eps": [Interval(Real, LEAST_EPS, None, closed="neither"), None],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0.0, None, closed="left")],
@@ -150,7 +150,8 @@ class LinearAUCClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, not negative. A pair has the product of its rows' weights; rows of weight 0 are left out.
+            Weights, not negative. A pair has the product of its rows' weights; rows of weight 0 are left out. For the
+            direction only their ratios count; calibration takes them for numbers of rows.
 
         Returns
         -------

@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics._ranking import WORD, rank_rows
-from aucforest.metrics._validation import check_length, check_scores, check_weights, is_positive, raise_not_finite
+from aucforest.metrics._validation import check_length, check_scores, is_positive, relative_weights, require_finite
 
 Vector = NDArray[np.float64]
+
+LEAST_EPS = 1e-150  # second derivatives have its square
+LARGEST_DISTANCE = 1e100  # in units of eps: its square, and sums of squares, are finite
 
 
 class Pairs(NamedTuple):
@@ -51,7 +54,7 @@ def check_pairs(
 ) -> Pairs:
     """Return the pairs of checked rows; ValueError when there is none of positive weight."""
     positive = is_positive(y, n_rows, name="y", of="scores")
-    weights = check_weights(sample_weight, n_rows, of="scores")
+    weights = relative_weights(sample_weight, n_rows, of="scores")
     groups = None if group is None else _group_codes(group, n_rows)
     n_positive = np.count_nonzero(positive)
     if n_positive in (0, n_rows):
@@ -72,23 +75,30 @@ def _group_codes(group: ArrayLike, n_rows: int) -> NDArray[np.intp]:
     """Return the code of each row's group, counted from 0."""
     values = np.asarray(group)
     check_length(values, "group", n_rows, of="scores")
-    codes: NDArray[np.intp] = np.unique(values, return_inverse=True)[1]
-    return codes
+    try:
+        found, codes = np.unique(values, return_inverse=True)
+    except TypeError:
+        raise TypeError("group mixes labels without an order, such as numbers and strings, or has None") from None
+    if found[-1] != found[-1]:
+        raise ValueError("group has a missing value (NaN)")
+    return np.asarray(codes, dtype=np.intp)
 
 
-def check_loss_scores(scores: ArrayLike) -> Vector:
-    """Return scores as contiguous float64, finite."""
+def check_loss_scores(scores: ArrayLike, eps: float) -> Vector:
+    """Return scores as contiguous float64, finite, and not so far apart that a loss overflows."""
     checked = check_scores(scores, name="scores").astype(np.float64, copy=False)
-    if not np.isfinite(checked).all():
-        raise_not_finite(checked, "scores")
+    lowest, highest = float(checked.min()), float(checked.max())
+    if not (highest - lowest) / eps < LARGEST_DISTANCE:  # NaN when a score is
+        require_finite(checked, "scores")
+        raise ValueError(f"scores from {lowest:g} to {highest:g} are too far apart for eps={eps:g}")
     return checked
 
 
 def check_eps(eps: float) -> float:
-    """Return the width as a float; ValueError unless it and its reciprocal are positive and finite."""
+    """Return the width as a float; ValueError unless it is positive and finite, and not tiny."""
     if not isinstance(eps, Real) or isinstance(eps, bool):
         raise TypeError(f"eps must be a number, but is {eps!r}")
     width = float(eps)
-    if not 1e-300 < width < np.inf:
-        raise ValueError(f"eps must be positive and finite (above 1e-300), but is {eps}")
+    if not LEAST_EPS < width < np.inf:
+        raise ValueError(f"eps must be positive and finite (above {LEAST_EPS:g}), but is {eps}")
     return width

@@ -51,7 +51,7 @@ class BoostingObjective:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return gradient and hessian from (y_true, y_pred, sample_weight, group sizes) or (y_pred, data set)."""
         rows = _rows(y_true, y_pred, sample_weight, group)
-        scores = check_loss_scores(rows.scores)
+        scores = check_loss_scores(rows.scores, self.eps)
         groups = None if rows.group_sizes is None else np.repeat(np.arange(len(rows.group_sizes)), rows.group_sizes)
         pairs = check_pairs(rows.y_true, scores.size, rows.weight, groups)
         _, gradient, hessian = evaluate(pairs, scores, self.loss, self.eps)
@@ -130,7 +130,7 @@ def auc_lightgbm(
     Returns
     -------
     (name, value, is_higher_better) : tuple
-        ("auc_lightgbm", AUC, True).
+        ("auc_lightgbm", AUC, True); the AUC is NaN, with UndefinedMetricWarning, when there is one class.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def auc_xgboost(y_true: Any, y_pred: Any, sample_weight: ArrayLike | None = None
     Returns
     -------
     float, or (name, value)
-        The AUC; ("auc_xgboost", AUC) when called with a data set.
+        The AUC; ("auc_xgboost", AUC) when called with a data set. NaN, with UndefinedMetricWarning, for one class.
 
     Raises
     ------

@@ -64,10 +64,10 @@ def pairwise_loss(
     Raises
     ------
     ValueError
-        For an unknown loss, one class, no pair with weight, scores that are not finite or too far apart for a float64,
-        eps that is not positive, negative weights, or lengths that differ.
+        For an unknown loss, one class, no pair with weight, scores that are not finite or more than 1e100 eps apart,
+        eps that is not positive, negative weights, groups that are missing, or lengths that differ.
     TypeError
-        For scores or eps that are not real numbers.
+        For scores or eps that are not real numbers, or groups without an order.
 
     Notes
     -----
@@ -93,25 +93,21 @@ def pairwise_loss(
     """
     check_loss(loss)
     width = check_eps(eps)
-    checked = check_loss_scores(scores)
+    checked = check_loss_scores(scores, width)
     return evaluate(check_pairs(y, checked.size, sample_weight, group), checked, loss, width)
 
 
 def evaluate(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector, Vector]:
     """Return value, gradient and diagonal hessian of a loss from checked arguments."""
     if loss == "exp":
-        value, gradient, hessian = log_mean_exp(pairs, scores, eps)
-    else:
-        weights, sums = _sums_of_pairs(pairs, scores, loss, eps, n_functions=3)
-        value, gradient = _mean(pairs, weights, sums, eps)
-        hessian = weights * sums[:, 2] / (pairs.total * eps * eps)
-    return _finite(value, scores, eps), gradient, hessian
+        return log_mean_exp(pairs, scores, eps)
+    weights, sums = _sums_of_pairs(pairs, scores, loss, eps, n_functions=3)
+    return *_mean(pairs, weights, sums, eps), weights * sums[:, 2] / (pairs.total * eps * eps)
 
 
 def value_and_gradient(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector]:
     """Return value and gradient of "sigmoid" or "logistic" from checked arguments."""
-    value, gradient = _mean(pairs, *_sums_of_pairs(pairs, scores, loss, eps, n_functions=2), eps)
-    return _finite(value, scores, eps), gradient
+    return _mean(pairs, *_sums_of_pairs(pairs, scores, loss, eps, n_functions=2), eps)
 
 
 def _sums_of_pairs(pairs: Pairs, scores: Vector, loss: str, eps: float, n_functions: int) -> tuple[Vector, Vector]:
@@ -133,10 +129,3 @@ def _mean(pairs: Pairs, weights: Vector, sums: Vector, eps: float) -> tuple[floa
     scale = weights / pairs.total
     gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
     return 0.5 * float(scale @ sums[:, 0]), gradient
-
-
-def _finite(value: float, scores: Vector, eps: float) -> float:
-    """Return the value; ValueError when it overflowed."""
-    if not np.isfinite(value):
-        raise ValueError(f"scores from {scores.min():g} to {scores.max():g} are too far apart for eps={eps:g}")
-    return value

@@ -56,8 +56,8 @@ def smooth_auc(
     Raises
     ------
     ValueError
-        For an unknown method, one class, a class without weight, scores that are not finite or too far apart for a
-        float64, eps or n_pairs that are not positive, negative weights, or lengths that differ.
+        For an unknown method, one class, a class without weight, scores that are not finite or more than 1e100 eps
+        apart, eps or n_pairs that are not positive, negative weights, or lengths that differ.
     TypeError
         For scores or eps that are not real numbers.
 
@@ -78,7 +78,7 @@ def smooth_auc(
     [0.5914, 0.8908, 0.9983]
     """
     width = check_eps(eps)
-    checked = check_loss_scores(scores)
+    checked = check_loss_scores(scores, width)
     pairs = check_pairs(y, checked.size, sample_weight)
     if method == "fast":
         loss, gradient = value_and_gradient(pairs, checked, "sigmoid", width)

@@ -78,12 +78,12 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
     return weights
 
 
-def relative_weights(sample_weight: ArrayLike | None, n_rows: int) -> Weights | None:
+def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> Weights | None:
     """Return checked weights of which only ratios matter, so scaled that no sum or product of two overflows.
 
     The scale is a power of two, so nothing is rounded, and one unless the weights are extreme.
     """
-    weights = check_weights(sample_weight, n_rows)
+    weights = check_weights(sample_weight, n_rows, of=of)
     if weights is None:
         return None
     greatest = weights.max(initial=0.0)
