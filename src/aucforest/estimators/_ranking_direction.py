@@ -3,14 +3,15 @@
 import math
 import warnings
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from aucforest.losses._pairs import Pairs
 from aucforest.losses.pairwise import value_and_gradient
@@ -64,13 +65,26 @@ def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: 
     return Direction(theta, losses)
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return the loaded libraries that have threads; finding them takes milliseconds."""
+    return ThreadpoolController()
+
+
+def _lbfgs(objective: Objective, start: Vector, **arguments: Any) -> OptimizeResult:
+    """Return what L-BFGS makes of `start`.
+
+    Its own matrices are tiny: handing them to threads takes longer than all the rest, on a busy machine many times.
+    """
+    with _libraries().limit(limits=1, user_api="blas"):
+        return minimize(objective, start, jac=True, method="L-BFGS-B", **arguments)
+
+
 def _descend(objective: Objective, start: Vector, losses: list[float], max_iter: int, tol: float) -> Vector:
     """Return what L-BFGS makes of `start`; add the loss of each iteration to `losses`."""
-    result = minimize(
+    result = _lbfgs(
         objective,
         start,
-        jac=True,
-        method="L-BFGS-B",
         callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
         options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps},
     )
@@ -125,7 +139,5 @@ def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:
 
     start = np.array([1.0, np.log(of_positive / of_negative)])
     options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 200}
-    result = minimize(
-        log_loss, start, jac=True, method="L-BFGS-B", bounds=[(_LEAST_SLOPE, None), (None, None)], options=options
-    )
+    result = _lbfgs(log_loss, start, bounds=[(_LEAST_SLOPE, None), (None, None)], options=options)
     return float(result.x[0]), float(result.x[1])
