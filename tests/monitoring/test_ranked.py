@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from aucforest.monitoring._ranked import RankedColumn, dot
+from aucforest.monitoring._ranked import RankedColumn, dot, side_by_side
 
 some_scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30).map(np.array)
 
@@ -36,4 +36,11 @@ def test_sorted_scores_need_no_sort(scores):
 
 def test_dot():
     a, b = np.arange(6.0).reshape(3, 2), np.arange(6.0, 12.0).reshape(3, 2)
-    assert dot(a, b) == (a * b).sum()
+    assert dot(a, b) == dot(np.asfortranarray(a), b) == (a * b).sum()
+    assert dot(a[0], b[0]) == a[0] @ b[0]
+
+
+def test_columns_side_by_side_are_contiguous():
+    matrix = side_by_side([np.arange(3.0), np.arange(3.0, 6.0)])
+    assert matrix.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert matrix[:, 1].flags.c_contiguous

@@ -80,14 +80,15 @@ def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArra
     np.fill_diagonal(share, 0.0)
     # einsum, for the reason that `dot` gives
     weighted = np.einsum("cd,di->ci", share, by_class)
-    above = np.array([total - column.below(of_c) for column, of_c, total in zip(columns, by_class, totals)])
-    won = np.array([column.below(others) for column, others in zip(columns, weighted)])
+    above, won = np.empty_like(by_class), np.empty_like(by_class)
+    for c, column in enumerate(columns):
+        above[c] = totals[c] - column.below(by_class[c])
+        won[c] = column.below(weighted[c])
     matrix = np.einsum("ci,di->cd", above, by_class) * share
     # each A(c, d) also falls with the totals in its denominator
     won += np.einsum("cd,ci->di", share, above) - ((matrix.sum(axis=0) + matrix.sum(axis=1)) / totals)[:, None]
-    influence = np.ascontiguousarray(won.T)
     np.fill_diagonal(matrix, np.nan)
-    return matrix, influence
+    return matrix, won.T
 
 
 def one_vs_one_auc(rows: Rows) -> Estimate:
@@ -98,7 +99,7 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
     matrix, influence = ordered_pairs(rows.columns, rows.p)
     pairs = np.outer(totals, totals)
     # one row with itself would tie; with known labels there are no such pairs
-    selves = rows.p.T @ rows.p
+    selves = np.einsum("ic,id->cd", rows.p, rows.p)
     others = matrix.copy()
     np.divide(matrix * pairs - 0.5 * selves, pairs - selves, out=others, where=pairs - selves > 1e-9 * pairs)
     n_pairs = totals.size * (totals.size - 1)

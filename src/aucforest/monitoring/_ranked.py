@@ -1,5 +1,6 @@
 """One column of scores in ascending order: what ranking, calibration and average precision all walk over."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -77,6 +78,12 @@ def _edges(rises: NDArray[np.bool_]) -> IntArray:
     return np.concatenate([[0], np.flatnonzero(rises) + 1, [rises.size + 1]])
 
 
+def side_by_side(columns: Sequence[FloatArray]) -> FloatArray:
+    """Return columns as a matrix (n, n_columns) in which each stays contiguous, since they are worked on one by one."""
+    return np.array(columns).T
+
+
 def dot(a: FloatArray, b: FloatArray) -> float:
     """Return the sum of products; not by BLAS, whose threads wait for each other when others use the processors."""
-    return float(np.einsum("i,i->", a.ravel(), b.ravel()))
+    axes = "ij"[: a.ndim]
+    return float(np.einsum(f"{axes},{axes}->", a, b))

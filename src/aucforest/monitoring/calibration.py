@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn, dot
+from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn, dot, side_by_side
 
 
 class _Position(NamedTuple):
@@ -156,7 +156,7 @@ class Calibration:
     def apply(self, columns: list[RankedColumn]) -> Calibrated:
         """Return the chances of new rows."""
         positions = [curve.locate(column) for curve, column in zip(self.curves, columns)]
-        p = np.column_stack([
+        p = side_by_side([
             column.to_rows(curve.at(column, position))
             for curve, column, position in zip(self.curves, columns, positions)
         ])  # fmt: skip
@@ -211,7 +211,7 @@ class Design:
             self._blocks.append(block)
             self._fitted.append(k)
             starts.append(starts[-1] + curve.levels.size)
-        self.p = np.column_stack(levels)
+        self.p = side_by_side(levels)
         if len(levels) > 1:
             self.p /= self.p.sum(axis=1, keepdims=True)
         self._weights = np.ones(len(self.p)) if weights is None else weights

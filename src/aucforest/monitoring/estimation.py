@@ -16,7 +16,7 @@ from aucforest.monitoring._judging import Judge, Judged, Scored
 from aucforest.monitoring._metrics import Metric, alert_limits, find_metrics
 from aucforest.monitoring._noise import Curves, Offset
 from aucforest.monitoring._options import check_columns, check_options, choose_chunks
-from aucforest.monitoring._ranked import FloatArray, RankedColumn
+from aucforest.monitoring._ranked import FloatArray, RankedColumn, side_by_side
 from aucforest.monitoring._tables import UNKNOWN, Table, read_table
 from aucforest.monitoring._validation import check_raw_columns, rank_columns
 from aucforest.monitoring.calibration import Calibration, is_rising
@@ -344,9 +344,8 @@ class CBPE(BaseEstimator):
 
     def _known(self, table: Table) -> FloatArray:
         """Return labels as columns of zeros and ones."""
-        if len(self.classes_) == 2:
-            return np.asarray(table.codes == 1, dtype=np.float64)[:, None]
-        return np.eye(len(self.classes_))[table.codes]
+        classes = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        return side_by_side([np.asarray(table.codes == k, dtype=np.float64) for k in classes])
 
     def _realised(self, table: Table) -> dict[str, float]:
         """Return the metrics of the labels; NaN where labels are missing."""
@@ -389,7 +388,7 @@ class CBPE(BaseEstimator):
 def _score(columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None) -> Scored:
     """Return the rows of a chunk with their chances."""
     if curves is None:
-        p = np.column_stack([column.scores for column in columns])
+        p = side_by_side([column.scores for column in columns])
         return Scored(Rows(columns, p, predicted), None, None)
     calibrated = curves.calibration.apply(columns)
     return Scored(Rows(columns, calibrated.p, predicted), curves, calibrated)
