@@ -1,7 +1,9 @@
 """Look at forests: comparisons of split criteria, importances, proximities, standard errors, text and pictures."""
 
+from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection.compare import compare_criteria
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison
+from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.proximities import proximity, proximity_neighbors
 from aucforest.inspection.summary import ForestSummary, forest_summary
 from aucforest.inspection.text import export_text
@@ -11,10 +13,12 @@ __all__ = [
     "ComparisonRow",
     "CriteriaComparison",
     "ForestSummary",
+    "PermutationImportance",
     "TreeDisplay",
     "compare_criteria",
     "export_text",
     "forest_summary",
+    "oob_permutation_importance",
     "proximity",
     "proximity_neighbors",
 ]

@@ -1,5 +1,6 @@
 """The training data of a fitted forest, given once more, and what its trees drew of them."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,3 +86,10 @@ def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     held = np.bincount(found[:, 0], minlength=tree.n_nodes)
     if not np.array_equal(held[tree.is_leaf], tree.n_samples[tree.is_leaf]):
         raise ValueError("X must be the training rows in their order, but they fill the leaves of a tree otherwise")
+
+
+def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:
+    """Warn of rows that all trees drew."""
+    if n_seen > 0:
+        message = f"{n_seen} of {n_rows} rows were drawn by all {n_trees} trees: they have no {what}"
+        warnings.warn(message, stacklevel=stacklevel)

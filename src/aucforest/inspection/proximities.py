@@ -1,6 +1,5 @@
 """Proximities: how often two rows end in the same leaf."""
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy.sparse import csr_matrix
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.estimators._growing import run_in_threads
 from aucforest.inspection._models import check_count, check_forest
-from aucforest.inspection._training import training_rows
+from aucforest.inspection._training import training_rows, warn_of_seen
 
 # Entries of a dense matrix: 800 MB.
 _MOST_ENTRIES = 10**8
@@ -227,13 +226,8 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
     leaves = _list_rows(places, drawn, int(first_node[-1]))
     places[counts > 0] = _NOT_COUNTED
     n_counted = np.count_nonzero(counts == 0, axis=1)
-    n_without = int(np.count_nonzero(n_counted == 0))
-    if n_without > 0:
-        warnings.warn(
-            f"{n_without} of {len(places)} rows were drawn by all {counts.shape[1]} trees: they have no proximity out"
-            " of bag",
-            stacklevel=4,
-        )
+    n_seen = int(np.count_nonzero(n_counted == 0))
+    warn_of_seen(n_seen, len(places), counts.shape[1], "proximity out of bag", stacklevel=4)
     return _Prepared(places, n_counted, leaves, len(places))
 
 

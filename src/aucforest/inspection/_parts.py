@@ -1,0 +1,95 @@
+"""Scoring probabilities that are known already: of all rows, and of random parts of them."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer
+from sklearn.utils import _safe_indexing
+
+from aucforest.inspection._training import TrainingRows
+from aucforest.metrics import hand_till_score, roc_auc_score
+
+# How many random parts there are; fewer only when a class has fewer rows.
+_MOST_PARTS = 10
+
+Scorer = Callable[..., float]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows to score.
+
+    Attributes
+    ----------
+    places : ndarray of shape (n_rows,), int64
+        Where they are among all rows that are scored.
+    forest : AUCForestClassifier
+    X : array-like of shape (n_rows, n_features)
+        As it was given.
+    labels : ndarray of shape (n_rows,), uint16
+        The numbers of the classes.
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+    scorer : callable or None
+        As in scikit-learn; None is ROC AUC.
+    """
+
+    places: NDArray[np.int64]
+    forest: Any
+    X: Any
+    labels: NDArray[np.uint16]
+    sample_weight: NDArray[np.float64] | None
+    scorer: Scorer | None
+
+    def score(self, proba: NDArray[np.float64]) -> float:
+        """Return the score of class probabilities, (n_rows, n_classes)."""
+        if self.scorer is None:
+            return _ranking(self.labels, proba, self.sample_weight)
+
+        # Whatever the scorer asks for, labels by the forest's own rule among them, follows from the probabilities.
+        def predict_proba(X: Any) -> NDArray[np.float64]:
+            """Return what is known."""
+            return proba
+
+        answers = copy.copy(self.forest)
+        answers.predict_proba = predict_proba
+        weight = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
+        return float(self.scorer(answers, self.X, self.forest.classes_[self.labels], **weight))
+
+
+def _ranking(labels: NDArray[np.uint16], proba: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:
+    """Return ROC AUC; with more than two classes Hand and Till's mean over pairs."""
+    if proba.shape[1] == 2:
+        return float(roc_auc_score(labels, proba[:, 1], sample_weight=weight))
+    return float(hand_till_score(labels, proba, labels=np.arange(proba.shape[1]), sample_weight=weight))
+
+
+def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
+    """Return a scorer by its name, None for "roc_auc"."""
+    return None if scoring == "roc_auc" else get_scorer(scoring)
+
+
+def split_into_parts(
+    forest: Any, X: Any, rows: TrainingRows, scored: NDArray[np.int64], scorer: Scorer | None, seed: int
+) -> list[Part]:
+    """Return all rows that are scored, then random parts of equal class shares, as far as two hold every class."""
+    labels = rows.labels[scored]
+    counts = np.bincount(labels)
+    n_parts = min(_MOST_PARTS, int(counts[counts > 0].min())) if len(labels) else 0
+    # Rows in random order within their classes, dealt out in turn.
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    places = [np.arange(len(labels))]
+    if n_parts >= 2:
+        places += [np.sort(order[part::n_parts]) for part in range(n_parts)]
+    weight = rows.sample_weight
+
+    def part(of: NDArray[np.int64]) -> Part:
+        chosen = scored[of]
+        own = None if weight is None else weight[chosen]
+        return Part(of, forest, _safe_indexing(X, chosen), rows.labels[chosen], own, scorer)
+
+    return [part(of) for of in places]

@@ -1,0 +1,182 @@
+"""Walking rows anew that another value of one feature may lead elsewhere.
+
+A row whose way to a leaf meets no cut of the feature stays where it is: only the others walk again.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_kernel
+from aucforest.tree.structure import LEAF, Tree
+from aucforest.tree.traverse import BLOCK_ROWS, PackedTrees, _add_leaf, _walk
+
+# Features whose cuts are marked at once: the bits of a word.
+WORD_FEATURES = 64
+
+
+def path_words(trees: Sequence[Tree], packed: PackedTrees, first_feature: int) -> NDArray[np.uint64]:
+    """Return which features the way to every leaf meets: bit b stands for feature first_feature + b.
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+    packed : PackedTrees
+        The same trees.
+    first_feature : int
+
+    Returns
+    -------
+    ndarray of shape (n_all_leaves,), uint64
+        In the order of the leaves of `packed`.
+    """
+    paths = np.empty(len(packed.names), dtype=np.uint64)
+    words = np.empty(max(tree.n_nodes for tree in trees), dtype=np.uint64)
+    for i, tree in enumerate(trees):
+        leaves = slice(packed.first_leaf[i], packed.first_leaf[i + 1])
+        _mark_paths(tree.feature, tree.left_child, first_feature, words)
+        paths[leaves] = words[packed.names[leaves]]
+    return paths
+
+
+@bare_kernel
+def _mark_paths(feature, left_child, first_feature, words):  # type: ignore[no-untyped-def]
+    """Mark the features above every node; children come after their parents."""
+    words[0] = 0
+    for node in range(len(feature)):
+        if feature[node] == LEAF:
+            continue
+        word, bit = words[node], feature[node] - first_feature
+        if 0 <= bit < WORD_FEATURES:
+            word |= np.uint64(1) << np.uint64(bit)
+        words[left_child[node]] = words[left_child[node] + 1] = word
+
+
+class Homes(NamedTuple):
+    """The leaves of the rows that trees did not draw: entries by blocks of BLOCK_ROWS rows, then by trees, then rows.
+
+    starts : ndarray of shape (n_blocks * n_trees + 1,), int64
+        Where the entries of a block and tree begin.
+    rows : ndarray of shape (n_entries + 1,), uint32
+        Rows within their block; the last element is scratch.
+    leaves : ndarray of shape (n_entries,), uint32
+        Numbers of leaves within their trees.
+    met : ndarray of shape (n_entries,), uint64
+        The bits of `path_words`.
+    """
+
+    starts: NDArray[np.int64]
+    rows: NDArray[np.uint32]
+    leaves: NDArray[np.uint32]
+    met: NDArray[np.uint64]
+
+
+def find_homes(
+    arguments: tuple[Any, ...], X: NDArray[np.float64], counts: NDArray[np.uint16], any_missing: bool
+) -> Homes:
+    """Find the leaves of the rows that trees did not draw, and the features on the way.
+
+    Parameters
+    ----------
+    arguments : tuple
+        Of `PackedTrees`, with `path_words`.
+    X : ndarray of shape (n_rows, n_features), float64, C order
+    counts : ndarray of shape (n_trees, n_rows), uint16
+        How often each tree drew each row.
+    any_missing : bool
+        Whether there may be NaN in X.
+
+    Returns
+    -------
+    Homes
+    """
+    n_entries, n_blocks = int(np.count_nonzero(counts == 0)), -(-len(X) // BLOCK_ROWS)
+    homes = Homes(
+        np.empty(n_blocks * len(counts) + 1, dtype=np.int64),
+        np.empty(n_entries + 1, dtype=np.uint32),
+        np.empty(n_entries, dtype=np.uint32),
+        np.empty(n_entries, dtype=np.uint64),
+    )
+    active, leaves = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
+    _fill_homes(*(*arguments, X, counts, any_missing, active, leaves, homes))
+    return homes
+
+
+@bare_kernel
+def _fill_homes(  # type: ignore[no-untyped-def]
+    nodes, sets, first, paths, first_leaf, X, counts, any_missing, active, leaves, homes
+):
+    """Fill the arrays of homes."""
+    n_entries = np.uint64(0)
+    place = 0
+    for start in range(0, len(X), BLOCK_ROWS):
+        block = X[start : start + BLOCK_ROWS]
+        for tree in range(len(first) - 1):
+            homes.starts[place] = n_entries
+            place += 1
+            drawn = counts[tree, start : start + BLOCK_ROWS]
+            n_active = np.uint64(0)
+            for i in range(np.uint64(len(block))):
+                active[n_active] = i
+                homes.rows[n_entries + n_active] = i
+                n_active += np.uint64(drawn[i] == 0)
+            _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
+            for entry in range(n_entries, n_entries + n_active):
+                leaf = leaves[np.uint64(homes.rows[entry])]
+                homes.leaves[entry] = leaf
+                homes.met[entry] = paths[np.uint64(first_leaf[tree]) + np.uint64(leaf)]
+            n_entries += n_active
+    homes.starts[place] = n_entries
+
+
+@bare_kernel
+def add_permuted(  # type: ignore[no-untyped-def]
+    nodes, sets, first, values, first_leaf, X, feature, bit, column, any_missing, homes, total, active, leaves, marks
+):
+    """Add the leaf frequencies of the trees that did not draw a row, in order, with other values of one feature.
+
+    Parameters
+    ----------
+    nodes, sets, first, values, first_leaf
+        Of `PackedTrees`.
+    X : ndarray of shape (n_rows, n_features), float64, C order
+        As `find_homes` saw it; changed meanwhile.
+    feature : int
+    bit : uint64
+        The bit of the feature in `path_words`.
+    column : ndarray of shape (n_rows,), float64
+        Its other values; changed meanwhile.
+    any_missing : bool
+        Whether there may be NaN in X or column.
+    homes : Homes
+    total : ndarray of shape (n_rows, n_classes), float64
+        Output, added to.
+    active, leaves, marks : ndarray of shape (BLOCK_ROWS,), uint64, uint32 and uint64
+        Scratch.
+    """
+    place = 0
+    for start in range(0, len(X), BLOCK_ROWS):
+        block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
+        other = column[start : start + BLOCK_ROWS]
+        for i in range(np.uint64(len(block))):
+            # A missing value is not equal to itself: such rows walk for nothing, and end where they were.
+            marks[i] = bit if block[i, feature] != other[i] else np.uint64(0)
+            block[i, feature], other[i] = other[i], block[i, feature]
+        for tree in range(len(first) - 1):
+            entries = range(np.uint64(homes.starts[place]), np.uint64(homes.starts[place + 1]))
+            place += 1
+            n_active = np.uint64(0)
+            for entry in entries:
+                row = np.uint64(homes.rows[entry])
+                leaves[row] = homes.leaves[entry]
+                active[n_active] = row
+                n_active += np.uint64((homes.met[entry] & marks[row]) != np.uint64(0))
+            _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
+            leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
+            for entry in entries:
+                row = np.uint64(homes.rows[entry])
+                _add_leaf(leaf_values, np.uint64(leaves[row]), sums[row])
+        for i in range(np.uint64(len(block))):
+            block[i, feature], other[i] = other[i], block[i, feature]

@@ -1,0 +1,213 @@
+"""Out-of-bag permutation importance against plain loops, and what it promises."""
+
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+from sklearn.utils import check_random_state
+
+from aucforest.inspection import importance, oob_permutation_importance
+from aucforest.inspection._training import training_rows
+from aucforest.metrics import compare_auc, hand_till_score
+from tests.estimators.data import make_table, small_forest
+from tests.reference.importance import out_of_bag_sums
+
+matplotlib.use("Agg")
+
+X, Y = make_table(n_rows=300, missing=0.1)
+X3, Y3 = make_table(n_rows=300, n_classes=3, missing=0.1, seed=1)
+WEIGHT = np.where(np.arange(300) % 7 == 0, 0.0, 1.0 + np.arange(300) % 3)
+
+
+def permuted_proba(forest, X, y, weight, feature, repeat):
+    """Return the rows that are drawn from, and their probabilities when the feature is permuted, by loops."""
+    rows = training_rows(forest, X, y, weight)
+    kept = rows.bags.kept
+    counts = rows.counts(range(len(forest)))[kept].T
+    column = None
+    if feature is not None:
+        seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
+        random = np.random.default_rng([seed, feature])
+        column = [random.permutation(X[kept, feature]) for _ in range(repeat + 1)][-1]
+    sums = np.array(out_of_bag_sums(forest.trees_, X[kept].tolist(), counts.tolist(), feature, column))
+    return kept, forest._mean_of_trees(sums, (counts == 0).sum(axis=0)[:, None])
+
+
+def hand_till(labels, proba, weight):
+    return hand_till_score(labels, proba, sample_weight=weight)
+
+
+def roc_auc(labels, proba, weight):
+    return roc_auc_score(labels, proba[:, 1], sample_weight=weight)
+
+
+def balanced_accuracy(labels, proba, weight):
+    return balanced_accuracy_score(labels, proba.argmax(axis=1), sample_weight=weight)
+
+
+def neg_log_loss(labels, proba, weight):
+    return -log_loss(labels, proba, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("data", "params", "weight", "scoring", "score"),
+    [
+        ((X, Y), {}, None, "roc_auc", roc_auc),
+        ((X, Y), {"sampling": "balanced"}, WEIGHT, "neg_log_loss", neg_log_loss),
+        ((X, Y), {"max_samples": 0.4}, WEIGHT, "roc_auc", roc_auc),
+        ((X3, Y3), {"max_depth": 5}, None, "roc_auc", hand_till),
+        ((X3, Y3), {}, WEIGHT, "balanced_accuracy", balanced_accuracy),
+    ],
+)
+def test_importances_are_those_of_loops(data, params, weight, scoring, score):
+    X, y = data
+    forest = small_forest(25, **params).fit(X, y, weight)
+    result = oob_permutation_importance(
+        forest, X, y, scoring=scoring, n_repeats=2, sample_weight=weight, random_state=0
+    )
+    kept, proba = permuted_proba(forest, X, y, weight, None, 0)
+    kept_weight = None if weight is None else weight[kept]
+    assert result.baseline_score == pytest.approx(score(y[kept], proba, kept_weight), rel=1e-12)
+    assert result.n_scored == len(kept)
+    for feature in (0, 3):
+        for repeat in range(2):
+            _, permuted = permuted_proba(forest, X, y, weight, feature, repeat)
+            expected = result.baseline_score - score(y[kept], permuted, kept_weight)
+            assert result.importances[feature, repeat] == pytest.approx(expected, abs=1e-12)
+
+
+def test_what_matters_is_found():
+    forest = small_forest(50, oob_score=True).fit(X, Y)
+    result = oob_permutation_importance(forest, X, Y, random_state=0)
+    assert result.baseline_score == forest.oob_score_
+    assert result.importances_mean.argsort()[:-3:-1].tolist() == [0, 1]
+    assert np.all(result.importances_mean[:2] > 4 * result.importances_stderr[:2])
+    assert np.all(np.abs(result.importances_mean[2:]) < 4 * result.importances_stderr[2:])
+    np.testing.assert_array_equal(result.importances_std, result.importances.std(axis=1))
+
+
+def test_a_feature_without_a_cut_has_none():
+    table = np.column_stack((X, np.zeros(300), np.full(300, np.nan)))
+    forest = small_forest(20).fit(table, Y)
+    result = oob_permutation_importance(forest, table, Y)
+    assert not result.importances[5:].any()
+    assert not result.importances_stderr[5:].any()
+
+
+@pytest.fixture(scope="module")
+def wide():
+    table = np.random.default_rng(0).normal(size=(5000, 70))
+    labels = (table[:, 0] + table[:, 69] > 1).astype(int)
+    return small_forest(15, max_features=None, max_depth=4, n_jobs=2).fit(table, labels), table, labels
+
+
+def test_how_the_work_is_shared_out_changes_nothing(wide, monkeypatch):
+    options = {"n_repeats": 2, "random_state": 1}
+    with pytest.warns(UserWarning, match="of 5000 rows were drawn by all 15 trees: they have no prediction"):
+        expected = oob_permutation_importance(*wide, n_jobs=1, **options)
+    assert expected.importances_mean.argsort()[:-3:-1].tolist() in ([0, 69], [69, 0])
+    for n_jobs, n_bytes, n_columns in [(2, 2**28, 32), (1, 1, 32), (2, 10**7, 3)]:
+        monkeypatch.setattr(importance, "_MOST_BYTES", n_bytes)
+        monkeypatch.setattr(importance, "_TASK_COLUMNS", n_columns)
+        with pytest.warns(UserWarning, match="drawn by all 15 trees"):
+            result = oob_permutation_importance(*wide, n_jobs=n_jobs, **options)
+        np.testing.assert_array_equal(result.importances, expected.importances)
+        np.testing.assert_array_equal(result.importances_stderr, expected.importances_stderr)
+
+
+def test_standard_errors_are_near_those_of_delong():
+    """Random groups know as much as 9 degrees of freedom tell, so the mean square of many is compared."""
+    table, labels = make_table(n_rows=1500, n_features=3)
+    ratios = []
+    for seed in range(6):
+        forest = small_forest(40, random_state=seed, n_jobs=2, max_features=1).fit(table, labels)
+        result = oob_permutation_importance(forest, table, labels, n_repeats=1, random_state=seed)
+        rows = training_rows(forest, table, labels, None)
+        walks = importance._Walks(forest, rows, 1, int(check_random_state(seed).randint(np.iinfo(np.int32).max)), 2)
+        for features, totals in walks.permuted():
+            for feature, total in zip(features, totals):
+                both = [(sums / walks.n_unseen[:, None])[:, 1] for sums in (walks.baseline, total)]
+                test = compare_auc(labels, *both)
+                assert test.difference == pytest.approx(result.importances[feature, 0])
+                ratios.append((result.importances_stderr[feature] * test.z / test.difference) ** 2)
+    # 18 squares of standard deviation sqrt(2 / 9) about 1: a standard error of 0.11.
+    assert 0.67 < np.mean(ratios) < 1.45
+
+
+def test_repeats_are_averaged_before_the_parts_are_compared():
+    forest = small_forest(40).fit(X, Y)
+    few, many = (oob_permutation_importance(forest, X, Y, n_repeats=n, random_state=0) for n in (1, 30))
+    # Of a feature without effect, what the permutations make of it is most of the error.
+    assert many.importances_stderr[2:].mean() < 0.8 * few.importances_stderr[2:].mean()
+
+
+def test_a_class_of_one_row_has_no_standard_error():
+    labels = np.where(np.arange(300) == X[:, 0].argmax(), 1, 0)
+    result = oob_permutation_importance(small_forest(40).fit(X, labels), X, labels)
+    assert np.isnan(result.importances_stderr).all()
+    assert np.isfinite(result.importances).all()
+
+
+def test_scorers_of_ones_own_see_the_forest_and_the_rows():
+    forest = small_forest(40).fit(X, np.where(Y == 1, "yes", "no"))
+    seen = []
+
+    def accuracy(estimator, rows, labels):
+        seen.append(len(rows))
+        return np.mean(estimator.predict(rows) == labels)
+
+    labels = np.where(Y == 1, "yes", "no")
+    by_name = oob_permutation_importance(forest, X, labels, scoring="accuracy", random_state=0)
+    by_hand = oob_permutation_importance(forest, X, labels, scoring=accuracy, random_state=0)
+    np.testing.assert_allclose(by_hand.importances, by_name.importances, atol=1e-15)
+    assert by_hand.scoring == "accuracy"
+    # All rows and 10 parts of them, as they are and for 5 repeats of 5 features.
+    assert len(seen) == 11 * 26
+    assert set(seen) == {300, 30}
+
+
+def test_frames_name_their_columns_and_the_progress_is_shown(capsys):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    result = oob_permutation_importance(small_forest(40).fit(frame, Y), frame, Y, verbose=1)
+    assert "5/5" in capsys.readouterr().err
+    table = result.to_frame()
+    assert table.index[:2].tolist() == ["a", "b"]
+    assert table["mean"].is_monotonic_decreasing
+    assert table.loc["c", "stderr"] == result.importances_stderr[2]
+    lines = repr(result).splitlines()
+    assert lines[0].startswith(f"out-of-bag roc_auc {result.baseline_score:.4f} of 300 rows")
+    assert lines[1].split()[0] == "a"
+
+
+def test_the_picture():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    result = oob_permutation_importance(small_forest(40).fit(X, Y), X, Y, random_state=0)
+    ax = result.plot(max_features=3)
+    assert [label.get_text() for label in ax.get_yticklabels()][:2] == ["feature_0", "feature_1"]
+    assert ax.lines[0].get_xdata().tolist() == sorted(result.importances_mean, reverse=True)[:3]
+    assert result.plot(ax) is ax
+    pyplot.close("all")
+
+
+def test_without_matplotlib(monkeypatch):
+    result = oob_permutation_importance(small_forest(40).fit(X, Y), X, Y, n_repeats=1)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
+        result.plot()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"n_repeats": 0}, ValueError, "n_repeats must be an integer of at least 1, got 0"),
+        ({"scoring": "no_such_score"}, ValueError, "no_such_score"),
+        ({"X": X[1:], "y": Y[1:]}, ValueError, "X and y must be the training data"),
+    ],
+)
+def test_refusals(options, error, sentence):
+    forest = small_forest().fit(X, Y)
+    with pytest.raises(error, match=sentence):
+        oob_permutation_importance(forest, **{"X": X, "y": Y, **options})
