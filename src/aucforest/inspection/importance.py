@@ -94,15 +94,15 @@ def oob_permutation_importance(
     Examples
     --------
     >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_page_blocks
+    >>> from aucforest.datasets import load_abalone
     >>> from aucforest.inspection import oob_permutation_importance
-    >>> X, kind = load_page_blocks(return_X_y=True)
-    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, kind == 1)
-    >>> result = oob_permutation_importance(forest, X, kind == 1, n_repeats=2, random_state=0)
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
+    >>> result = oob_permutation_importance(forest, X, rings >= 12, n_repeats=2, random_state=0)
     >>> result.importances.shape
-    (10, 2)
-    >>> result.feature_names[result.importances_mean.argmax()]
-    'feature_0'
+    (8, 2)
+    >>> result.feature_names[result.importances_mean.argmax()]  # the weight of the shell
+    'feature_7'
     """
     check_forest(forest)
     check_count("n_repeats", n_repeats, 1)
