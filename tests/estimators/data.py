@@ -31,11 +31,13 @@ def digest(model):
 
 def walk(tree, row):
     """Return the nodes that a row of values passes, by one comparison after the other."""
-    nodes = [0]
+    nodes, sets = [0], dict(zip(tree.set_nodes.tolist(), tree.sets.tolist()))
     while tree.left_child[nodes[-1]] >= 0:
         node = nodes[-1]
         value = row[tree.feature[node]]
         goes_left = bool(tree.missing_left[node]) if np.isnan(value) else value <= tree.threshold[node]
+        if node in sets and not np.isnan(value):
+            goes_left = bool(sets[node][int(value) // 64] >> int(value) % 64 & 1)
         nodes.append(int(tree.left_child[node]) + (0 if goes_left else 1))
     return nodes
 

@@ -10,6 +10,7 @@ from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.grower import Stops, branch_rows, grow_tree, make_workspace, take_rows
 from aucforest.tree.splitter import Columns, Rules
 from aucforest.tree.structure import Tree
+from aucforest.tree.subsets import grown_sets, make_subsets
 
 NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 NO_LIMIT = 2**31 - 1
@@ -36,6 +37,7 @@ class Growth(NamedTuple):
     min_gain: float = 0.0
     key: int = 0
     aside_rows: int | None = None
+    by_set: tuple[int, ...] = ()
 
 
 def bin_for(X, max_bins: int | None = 255, wide: bool = False, weights=None) -> BinnedMatrix:
@@ -58,9 +60,13 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     n_taken = take_rows(labels, counts, len(weights) == 0, work.elements)
     aside = branch_rows(len(binned.codes), max_features) if how.aside_rows is None else how.aside_rows
     key = np.uint64(how.key)
-    n_nodes = grow_tree(columns, NO_NAMES, binned.values, rules, stops, n_taken, key, work, aside)
+    subsets = None
+    if how.by_set:
+        by_set = np.isin(np.arange(len(binned.codes)), how.by_set)
+        subsets = make_subsets(by_set, len(labels), n_classes)
+    n_nodes = grow_tree(columns, NO_NAMES, binned.values, rules, stops, n_taken, key, work, aside, subsets)
     check_scratch_is_clean(work.scratch, len(binned.codes))
-    tree = Tree.from_nodes(work.nodes, n_nodes, 1.0, len(binned.codes))
+    tree = Tree.from_nodes(work.nodes, n_nodes, 1.0, len(binned.codes), **grown_sets(subsets))
     tree.validate()
     return Grown(tree, work.nodes.totals[:n_nodes].copy(), binned)
 

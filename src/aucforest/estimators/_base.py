@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from aucforest.estimators._columns import Categories, as_frame, encode, find_categorical, learn_categories
 from aucforest.estimators._growing import (
     TrainingSet,
     class_weight_factors,
@@ -51,13 +52,14 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
     "min_gain": [Interval(Real, 0.0, None, closed="left")],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), None],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "random_state": ["random_state"],
 }
 
 
 def _refuse_dates(X: Any) -> None:
     """Raise ValueError if a column holds dates, times or durations."""
-    names = getattr(X, "columns", None)
+    names = X.columns if hasattr(X, "dtypes") else None
     dtypes = [getattr(X, "dtype", None)] if names is None else list(X.dtypes)
     for j, dtype in enumerate(dtypes):
         if str(dtype).lower().startswith(_DATES):
@@ -119,6 +121,8 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     trees_: list[Tree]
     classes_: NDArray[Any]
     n_features_in_: int
+    categories_: Categories
+    categorical_features: Any
     class_weight: Any
     max_bins: int | None
     # What undoes draws of classes at different rates, (n_classes,).
@@ -154,9 +158,15 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         self.__dict__.pop("_packed", None)
 
     def _validate_X(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
-        """Validate X, and y where it is given; a column that is not numeric is named."""
+        """Validate X, and y where it is given, with codes for categories; a column that is not numeric is named."""
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": reset}
         _refuse_dates(X)
+        if reset:
+            self.categories_ = learn_categories(X, find_categorical(X, self.categorical_features))
+        if self.categories_:
+            if not reset and as_frame(X) is not None:
+                validate_data(self, X, skip_check_array=True, reset=False)  # the names of columns, before they are used
+            X = encode(X, self.categories_)
         try:
             return validate_data(self, X, y, **options)
         except (TypeError, ValueError) as error:
@@ -168,7 +178,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
             if column is None:
                 raise
             raise type(error)(
-                f"X: {column} is not numeric ({error}); categorical columns are not supported, encode them as numbers"
+                f"X: {column} is not numeric ({error}); name it in categorical_features or encode it as numbers"
             ) from error
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> "TrainingData":
@@ -196,8 +206,15 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
             len(classes),
             self.max_bins,
             getattr(self, "n_jobs", 1),
+            self._cut_by_sets(),
         )
         return TrainingData(training, X, labels, sample_weight, kept)
+
+    def _cut_by_sets(self) -> NDArray[np.bool_] | None:
+        """Return which features are cut by sets, None for none: two categories have no other cuts than two numbers."""
+        by_set = np.zeros(self.n_features_in_, dtype=np.bool_)
+        by_set[[feature for feature, categories in self.categories_.items() if len(categories) > 2]] = True
+        return by_set if np.any(by_set) else None
 
     def _feature_importances(self) -> NDArray[np.float64]:
         """Return the gains by feature summed over trees, normalised to sum 1."""

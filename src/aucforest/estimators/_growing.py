@@ -19,6 +19,7 @@ from aucforest.tree.random import tree_key
 from aucforest.tree.sampling import RowDraws
 from aucforest.tree.splitter import Columns, Rules
 from aucforest.tree.structure import Tree
+from aucforest.tree.subsets import Subsets, grown_sets, make_subsets
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 _NO_LIMIT = 2**31 - 1
@@ -101,12 +102,14 @@ class TrainingSet:
     labels : ndarray of shape (n_rows,), uint16
     weights : ndarray of shape (n_rows,), float64, or None when every row counts 1
     n_classes : int
+    by_set : ndarray of shape (n_features,), bool, or None when all features are cut by thresholds
     """
 
     binned: BinnedMatrix
     labels: NDArray[np.uint16]
     weights: NDArray[np.float64] | None
     n_classes: int
+    by_set: NDArray[np.bool_] | None
 
 
 def make_training_set(
@@ -117,16 +120,17 @@ def make_training_set(
     n_classes: int,
     max_bins: int | None,
     n_jobs: int | None,
+    by_set: NDArray[np.bool_] | None = None,
 ) -> TrainingSet:
     """Bin the rows (all of positive weight) and put sample and class weights together."""
-    binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run_in_threads(n_jobs))
+    binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run_in_threads(n_jobs), by_set=by_set)
     weights = sample_weight
     if class_factors is not None:
         with np.errstate(over="ignore"):
             weights = class_factors if sample_weight is None else sample_weight * class_factors
     if weights is not None:
         _check_range(weights)
-    return TrainingSet(binned, labels, weights, n_classes)
+    return TrainingSet(binned, labels, weights, n_classes, by_set)
 
 
 def _check_range(weights: NDArray[np.float64]) -> None:
@@ -169,7 +173,7 @@ def _tree_weights(
     return fixed * counts, unit
 
 
-def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Workspace) -> Tree:
+def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Workspace, subsets: Subsets | None) -> Tree:
     """Draw the rows of one tree and grow it."""
     codes, n_bins, values = training.binned
     n_rows = len(training.labels)
@@ -184,8 +188,8 @@ def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Works
     stops = Stops(params.max_depth, least_rows, 2 * least, params.min_gain)
     columns = Columns(codes, n_bins, weights)
     aside = branch_rows(len(codes), params.max_features)
-    n_nodes = grow_tree(columns, _NO_NAMES, values, rules, stops, n_taken, np.uint64(key), work, aside)
-    return Tree.from_nodes(work.nodes, n_nodes, unit, len(codes))
+    n_nodes = grow_tree(columns, _NO_NAMES, values, rules, stops, n_taken, np.uint64(key), work, aside, subsets)
+    return Tree.from_nodes(work.nodes, n_nodes, unit, len(codes), **grown_sets(subsets))
 
 
 def _grow_batch(training: TrainingSet, params: GrowthParams, keys: list[int], stopped: NDArray[np.bool_]) -> list[Tree]:
@@ -194,7 +198,10 @@ def _grow_batch(training: TrainingSet, params: GrowthParams, keys: list[int], st
     empty = np.empty(1 if weighted else 0, dtype=np.int64)
     columns = Columns(training.binned.codes, training.binned.n_bins, empty)
     work = make_workspace(columns, params.max_features, len(training.labels), training.n_classes)
-    return [_grow_one(training, params, key, work) for key in keys if not stopped[0]]
+    subsets = None
+    if training.by_set is not None:
+        subsets = make_subsets(training.by_set, len(training.labels), training.n_classes)
+    return [_grow_one(training, params, key, work, subsets) for key in keys if not stopped[0]]
 
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, TrainingData, TreeBasedClassifier, path_indicator
+from aucforest.estimators._columns import Categories, check_same_categories
 from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
 from aucforest.estimators._out_of_bag import Bags, sum_out_of_bag
 from aucforest.estimators._sampling import SCHEMES, describe_draws, prior_factors, resolve_draws
@@ -61,6 +62,9 @@ class AUCForestClassifier(TreeBasedClassifier):
         Whether to score the forest on the rows that trees did not draw.
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; None searches all distinct values.
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        Columns whose values are categories, in no order: names, indices or a mask. "from_dtype" takes the columns of
+        a pandas or polars frame that hold categories, text or bools; an array has none.
     warm_start : bool, default=False
         Whether `fit` keeps the trees there are and adds the missing ones; the data should be the same, and for
         ``oob_score`` also the draws.
@@ -84,6 +88,9 @@ class AUCForestClassifier(TreeBasedClassifier):
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where X had string column names.
+    categories_ : dict of int to ndarray
+        The categories of each categorical feature, by its index: their places are their codes in ``trees_``. Up to 254
+        keep a code of their own; the rarest beyond come last and share code 254.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Total gain by feature times node weight, normalised to sum 1.
     oob_score_ : float
@@ -148,6 +155,7 @@ class AUCForestClassifier(TreeBasedClassifier):
         class_weight: dict[Any, float] | str | None = None,
         oob_score: bool = False,
         max_bins: int | None = 255,
+        categorical_features: Any = "from_dtype",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -168,6 +176,7 @@ class AUCForestClassifier(TreeBasedClassifier):
         self.class_weight = class_weight
         self.oob_score = oob_score
         self.max_bins = max_bins
+        self.categorical_features = categorical_features
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -180,7 +189,8 @@ class AUCForestClassifier(TreeBasedClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            float32 and float64 are read as they are. NaN is missing, infinite values are allowed.
+            float32 and float64 are read as they are. NaN is missing, infinite values are allowed. Sparse matrices
+            are refused.
         y : array-like of shape (n_samples,)
             Class labels: bool, int or str; at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -199,9 +209,9 @@ class AUCForestClassifier(TreeBasedClassifier):
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score=True needs bootstrap=True: without draws no row is out of bag")
         seed, trees = self._seed_and_trees()
-        classes = self.classes_ if trees else None
+        known = (self.classes_, self.categories_) if trees else (None, {})
         with self._fitting(keep=self.warm_start):
-            self._grow(X, y, sample_weight, seed, trees, classes)
+            self._grow(X, y, sample_weight, seed, trees, *known)
         return self
 
     def _seed_and_trees(self) -> tuple[int, list[Tree]]:
@@ -217,10 +227,14 @@ class AUCForestClassifier(TreeBasedClassifier):
             warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
         return self._seed, self.trees_
 
-    def _grow(self, X: Any, y: Any, sample_weight: Any, seed: int, trees: list[Tree], classes: Any) -> None:
-        """Add the missing trees to those there are, which know these classes, and score out of bag."""
+    def _grow(
+        self, X: Any, y: Any, sample_weight: Any, seed: int, trees: list[Tree], classes: Any, categories: Categories
+    ) -> None:
+        """Add the missing trees to those there are, which know these classes and categories, and score out of bag."""
         data = self._prepare(X, y, sample_weight)
         self._check_trees(trees, classes, data.n_features)
+        if trees:
+            check_same_categories(categories, self.categories_)
         draws = resolve_draws(self, data.training.labels, self.classes_)
         drawn = list(dict.fromkeys([*(self._drawn if trees else []), describe_draws(draws, data.n_rows)]))
         self._check_draws(drawn)
@@ -290,7 +304,7 @@ class AUCForestClassifier(TreeBasedClassifier):
         check_is_fitted(self, "trees_")
         names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
         params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        fitted = ("classes_", "n_features_in_", "feature_names_in_")
+        fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
         shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
         members = []
         for tree in self.trees_:

@@ -41,6 +41,9 @@ class AUCTreeClassifier(TreeBasedClassifier):
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; a feature with fewer distinct values keeps them all. None
         searches all distinct values.
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        Columns whose values are categories, in no order: names, indices or a mask. "from_dtype" takes the columns of
+        a pandas or polars frame that hold categories, text or bools; an array has none.
     random_state : int, RandomState instance or None, default=None
         Draws the features of every node, and the order that breaks ties between features.
 
@@ -54,6 +57,9 @@ class AUCTreeClassifier(TreeBasedClassifier):
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where X had string column names.
+    categories_ : dict of int to ndarray
+        The categories of each categorical feature, by its index: their places are their codes in ``tree_``. Up to 254
+        keep a code of their own; the rarest beyond come last and share code 254.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Total gain by feature times node weight, normalised to sum 1.
 
@@ -72,8 +78,17 @@ class AUCTreeClassifier(TreeBasedClassifier):
     Missing values (NaN) are tried on both sides of every cut; where a node has seen none, they follow the heavier
     child. Ties go to the feature drawn first, then to missing values on the right, then to the lowest threshold.
 
+    A cut of a categorical feature parts its categories into two sets. With two classes it is the best of all subsets:
+    some cut of the categories in the order of their class shares is. (Where bounds on the children forbid that one,
+    it is the best allowed cut of this order.) With more classes the order is that of the first principal component of
+    the class shares, in which classes weigh alike under "auc" and "hellinger". Categories that a node has not seen
+    follow its missing values, and so do those that the tree has not seen.
+
     References
     ----------
+    Coppersmith, D., Hong, S. J., Hosking, J. R. M. (1999). Partitioning nominal attributes in decision trees. Data
+    Mining and Knowledge Discovery 3, 197-217.
+
     Hand, D. J., Till, R. J. (2001). A simple generalisation of the area under the ROC curve for multiple class
     classification problems. Machine Learning 45, 171-186.
 
@@ -104,6 +119,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         min_gain: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
         max_bins: int | None = 255,
+        categorical_features: Any = "from_dtype",
         random_state: Any = None,
     ) -> None:
         self.criterion = criterion
@@ -115,6 +131,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         self.min_gain = min_gain
         self.class_weight = class_weight
         self.max_bins = max_bins
+        self.categorical_features = categorical_features
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -124,7 +141,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            float32 and float64 are read as they are. NaN is missing, infinite values are allowed.
+            float32 and float64 are read as they are. NaN is missing, infinite values are allowed. Sparse matrices
+            are refused.
         y : array-like of shape (n_samples,)
             Class labels: bool, int or str; at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None

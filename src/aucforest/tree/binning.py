@@ -176,9 +176,13 @@ def _bin_column(
 
 
 def find_values(
-    X: NDArray[Any], weights: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
+    X: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    max_bins: int | None,
+    run: ParallelMap,
+    by_set: NDArray[np.bool_] | None = None,
 ) -> CutValues:
-    """Choose the bins of every feature."""
+    """Choose the bins of every feature; codes of categories, which are few enough, all keep their own."""
     n_rows, n_features = X.shape
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.empty(0) if weights is None else weights[rows]
@@ -187,8 +191,11 @@ def find_values(
     def bin_group(first_feature: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         columns = np.empty((min(group, n_features - first_feature), len(rows)))
         _take(X, rows, first_feature, columns)
-        most = max_bins or len(rows)
-        return [_bin_column(X, first_feature + f, column, row_weights, most) for f, column in enumerate(columns)]
+        most = np.full(X.shape[1], max_bins or len(rows))
+        if by_set is not None:
+            most[by_set] = MAX_BINS
+        features = range(first_feature, first_feature + len(columns))
+        return [_bin_column(X, f, column, row_weights, int(most[f])) for f, column in zip(features, columns)]
 
     bins = [pair for some in run(bin_group, range(0, n_features, group)) for pair in some]
     sizes = [len(lower) for lower, _ in bins]
@@ -209,6 +216,7 @@ def bin_matrix(
     max_bins: int | None = MAX_BINS,
     weights: NDArray[np.float64] | None = None,
     run: ParallelMap = map,
+    by_set: NDArray[np.bool_] | None = None,
 ) -> BinnedMatrix:
     """Turn a matrix of values into one of codes.
 
@@ -222,12 +230,14 @@ def bin_matrix(
         What a row counts for the size of bins.
     run : callable
         A parallel `map`; its calls share memory and release the GIL.
+    by_set : ndarray of shape (n_features,), bool, or None
+        Features that hold codes of categories; all of them are kept.
 
     Returns
     -------
     BinnedMatrix
     """
-    values = find_values(X, weights, max_bins, run)
+    values = find_values(X, weights, max_bins, run, by_set)
     n_bins = np.diff(values.first)
     edges = np.empty(len(values.lower))
     _find_edges(values, n_bins, edges)

@@ -19,6 +19,7 @@ from aucforest.tree.binning import midway
 from aucforest.tree.histogram import label_of, list_codes, pack, row_of, weight_of, with_row
 from aucforest.tree.random import derive_key
 from aucforest.tree.splitter import Columns, Scratch, find_best_cut, make_scratch
+from aucforest.tree.subsets import is_in_set, record_set
 
 # The matrix of a branch should stay in a core's own cache.
 _BRANCH_CELLS = 1 << 18
@@ -114,8 +115,10 @@ def make_workspace(columns: Columns, max_features: int, n_rows: int, n_classes: 
 
 
 @bare_device
-def partition(column, elements, spill, code, also_left):  # type: ignore[no-untyped-def]
+def partition(column, elements, spill, code, also_left, codes_left):  # type: ignore[no-untyped-def]
     """Move the elements with a code <= `code` or == `also_left` to the front, both sides in their order.
+
+    A set `codes_left` that is not None tells of all codes but `also_left`, in place of `code`.
 
     Free of branches: each element is written to both sides and only one of the two ends moves on.
     """
@@ -123,7 +126,10 @@ def partition(column, elements, spill, code, also_left):  # type: ignore[no-unty
     for i in range(len(elements)):
         element = elements[i]
         value = np.int64(column[row_of(element)])
-        goes_left = np.uint64((value <= code) | (value == also_left))
+        if codes_left is None:
+            goes_left = np.uint64((value <= code) | (value == also_left))
+        else:
+            goes_left = np.uint64(is_in_set(codes_left, value) | (value == also_left))
         elements[n_left] = element
         spill[n_right] = element
         n_left += goes_left
@@ -143,6 +149,19 @@ def _threshold(values, names, cut):  # type: ignore[no-untyped-def]
         code, next_code = np.int64(names[cut.feature, code]), np.int64(names[cut.feature, next_code])
     first = values.first[cut.feature]
     return midway(values.upper[first + code], values.lower[first + next_code])
+
+
+@bare_device
+def _part(columns, names, values, elements, node, cut, work, subsets):  # type: ignore[no-untyped-def]
+    """Set the threshold or the set of a node, part its elements and return how many go left."""
+    column, missing_code = columns.codes[cut.feature], columns.n_bins[cut.feature]
+    if subsets is not None and subsets.by_set[cut.feature]:
+        record_set(values, names, cut.feature, cut.missing_left, node, subsets)
+        also_left = missing_code if cut.missing_left else -1
+        return partition(column, elements, work.spill, cut.code, also_left, subsets.kept_left)
+    work.nodes.threshold[node] = _threshold(values, names, cut)
+    also_left = missing_code if cut.missing_left else cut.code
+    return partition(column, elements, work.spill, cut.code, also_left, None)
 
 
 @bare_device
@@ -189,27 +208,24 @@ def push(start, end, node, depth, key, stack, keys, n_stacked):  # type: ignore[
 
 
 @bare_device
-def split_node(columns, names, values, nodes, node, n_nodes, cut, gain, start, end, work):  # type: ignore[no-untyped-def]
+def split_node(columns, names, values, nodes, node, n_nodes, cut, gain, start, end, work, subsets):  # type: ignore[no-untyped-def]
     """Cut a node, of the rows start .. end, into nodes n_nodes and n_nodes + 1; return where the right one starts.
 
     It comes right after the search: the totals on the left lie in the scratch.
     """
     _split_totals(nodes, node, n_nodes, work.scratch)
     nodes.feature[node] = cut.feature
-    nodes.threshold[node] = _threshold(values, names, cut)
     nodes.missing_left[node] = cut.missing_left
     nodes.left_child[node] = n_nodes
     nodes.gain[node] = gain
-    also_left = columns.n_bins[cut.feature] if cut.missing_left else cut.code
-    column = columns.codes[cut.feature]
-    middle = start + partition(column, work.elements[start:end], work.spill, cut.code, also_left)
+    middle = start + _part(columns, names, values, work.elements[start:end], node, cut, work, subsets)
     start_node(nodes, n_nodes, middle - start)
     start_node(nodes, n_nodes + 1, end - middle)
     return middle
 
 
 @bare_device
-def _grow(columns, names, values, rules, stops, work, n_stacked, n_nodes, aside_rows):  # type: ignore[no-untyped-def]
+def _grow(columns, names, values, rules, stops, work, subsets, n_stacked, n_nodes, aside_rows):  # type: ignore[no-untyped-def]
     """Grow all nodes on the stack; set those of at most aside_rows rows aside. Return (n_nodes, n_aside)."""
     nodes, stack, keys = work.nodes, work.stack, work.keys
     n_aside = 0
@@ -221,11 +237,11 @@ def _grow(columns, names, values, rules, stops, work, n_stacked, n_nodes, aside_
             n_aside = push(start, end, node, depth, key, work.aside, work.aside_keys, n_aside)
             continue
         elements = work.elements[start:end]
-        cut, gain = find_best_cut(columns, elements, nodes.totals[node], key, rules, work.scratch)
+        cut, gain = find_best_cut(columns, elements, nodes.totals[node], key, rules, work.scratch, subsets)
         if gain <= 0.0 or gain < stops.min_gain:
             continue
         left_child = n_nodes
-        middle = split_node(columns, names, values, nodes, node, left_child, cut, gain, start, end, work)
+        middle = split_node(columns, names, values, nodes, node, left_child, cut, gain, start, end, work, subsets)
         n_nodes += 2
         for side in (1, 0):
             low, high = (middle, end) if side == 1 else (start, middle)
@@ -274,7 +290,7 @@ def set_root(columns, elements, nodes):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_rows):  # type: ignore[no-untyped-def]
+def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_rows, subsets):  # type: ignore[no-untyped-def]
     """Grow one tree.
 
     Parameters
@@ -291,6 +307,8 @@ def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_row
     work : Workspace
     aside_rows : int
         Branches of up to this many rows are grown in a local copy; 0 for never.
+    subsets : Subsets or None
+        For features that are cut by sets; None, where there are none, is compiled without a trace of them.
 
     Returns
     -------
@@ -299,18 +317,20 @@ def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_row
     """
     nodes = work.nodes
     elements = work.elements[:n_rows]
+    if subsets is not None:
+        subsets.n_sets[0] = 0
     set_root(columns, elements, nodes)
     if not may_split(nodes.totals[0], n_rows, 0, stops):
         return 1
     n_stacked = push(0, n_rows, 0, 0, key, work.stack, work.keys, 0)
-    n_nodes, n_aside = _grow(columns, names, values, rules, stops, work, n_stacked, 1, aside_rows)
+    n_nodes, n_aside = _grow(columns, names, values, rules, stops, work, subsets, n_stacked, 1, aside_rows)
     branch = work.branch
     local = Columns(branch.codes, branch.n_bins, branch.weights)
     for i in range(n_aside):
         start, end, node, depth = work.aside[i]
         _copy_branch(columns, elements[start:end], branch, work.scratch)
         n_stacked = push(start, end, node, depth, work.aside_keys[i], work.stack, work.keys, 0)
-        n_nodes, _ = _grow(local, branch.names, values, rules, stops, work, n_stacked, n_nodes, 0)
+        n_nodes, _ = _grow(local, branch.names, values, rules, stops, work, subsets, n_stacked, n_nodes, 0)
     return n_nodes
 
 

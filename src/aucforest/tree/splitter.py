@@ -13,6 +13,7 @@ from aucforest.tree import many_classes, two_classes
 from aucforest.tree.criteria import AUC, cut_gain
 from aucforest.tree.histogram import element_weight, fill, row_of
 from aucforest.tree.random import bounded, derive_key
+from aucforest.tree.subsets import keep_set, rank_events, rank_pair, rank_rows
 
 # From here on filling two histograms at once pays; smaller nodes stop at a perfect cut.
 _PAIR_ROWS = 64
@@ -69,7 +70,7 @@ class Scratch(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A cut: codes <= `code` go left; feature -1 says there is none.
+    """A cut: codes <= `code` go left; feature -1 says there is none. Of a feature that is cut by sets, ranks of codes.
 
     `next_code` is the lowest code to the right, -1 when only missing rows go there. Where the node has no missing row,
     missing ones will follow the heavier child.
@@ -135,8 +136,11 @@ def _count_rows(column, elements, weights, scratch):  # type: ignore[no-untyped-
 
 
 @bare_device
-def _forget_rows(column, elements, scratch):  # type: ignore[no-untyped-def]
-    """Set those counts back to zero."""
+def _forget_rows(column, elements, n_ranks, scratch):  # type: ignore[no-untyped-def]
+    """Set those counts back to zero, by code and by rank."""
+    for rank in range(n_ranks):
+        scratch.row_counts[rank] = 0
+        scratch.row_weights[rank] = 0
     for i in range(len(elements)):
         code = np.uint64(column[row_of(elements[i])])
         scratch.row_counts[code] = 0
@@ -176,7 +180,7 @@ def _is_heavier_left(n_present, scratch):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _search_column(columns, elements, feature, histogram, n_present, shift, rules, score, cut, scratch):  # type: ignore[no-untyped-def]
+def _search_column(columns, elements, feature, histogram, n_present, shift, rules, score, cut, scratch, subsets):  # type: ignore[no-untyped-def]
     """Return the better of the best cut so far and the best one of this feature; keep the left totals of the latter."""
     column, missing_code = columns.codes[feature], columns.n_bins[feature]
     pair = n_present == 2
@@ -187,6 +191,13 @@ def _search_column(columns, elements, feature, histogram, n_present, shift, rule
     else:
         n_gathered = many_classes.gather(column, elements, columns.weights, missing_code + 1, shift, scratch)
         n_listed = many_classes.take_missing(n_gathered, missing_code, shift, n_present, scratch)
+    n_ranks = 0
+    if subsets is not None:
+        if subsets.by_set[feature] and pair:
+            n_listed = n_ranks = rank_pair(scratch.listed[:n_listed], missing_code, histogram, subsets)
+            histogram = subsets.histogram
+        elif subsets.by_set[feature]:
+            n_listed, n_ranks = rank_events(rules.criterion, n_listed, n_present, shift, scratch, subsets)
     listed = scratch.listed[:n_listed]
     any_missing = False
     for k in range(n_present):
@@ -194,6 +205,9 @@ def _search_column(columns, elements, feature, histogram, n_present, shift, rule
     bounded_children = rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
     if bounded_children:
         _count_rows(column, elements, columns.weights, scratch)
+        if subsets is not None:
+            rank_rows(n_ranks, scratch.row_counts, subsets)
+            rank_rows(n_ranks, scratch.row_weights, subsets)
     for side in range(2 if any_missing else 1):
         for k in range(n_present):
             scratch.left[k] = scratch.missing[k] if side == 1 else 0
@@ -221,10 +235,12 @@ def _search_column(columns, elements, feature, histogram, n_present, shift, rule
                 next_code = many_classes.sum_left(n_listed, code, shift, scratch)
             missing_left = side == 1 if any_missing else _is_heavier_left(n_present, scratch)
             cut = Cut(np.int64(feature), code, next_code, missing_left)
+            if subsets is not None:
+                keep_set(code, n_ranks, subsets)
     if pair:
         two_classes.clear(scratch.listed[:n_gathered], histogram)
     if bounded_children:
-        _forget_rows(column, elements, scratch)
+        _forget_rows(column, elements, n_ranks, scratch)
     return score, cut
 
 
@@ -286,7 +302,7 @@ def _gain_of_kept_cut(criterion, n_present, scratch):  # type: ignore[no-untyped
 
 
 @bare_device
-def find_best_cut(columns, elements, totals, key, rules, scratch):  # type: ignore[no-untyped-def]
+def find_best_cut(columns, elements, totals, key, rules, scratch, subsets):  # type: ignore[no-untyped-def]
     """Find the best cut of a node.
 
     Parameters
@@ -299,6 +315,9 @@ def find_best_cut(columns, elements, totals, key, rules, scratch):  # type: igno
     key : uint64
         The node's key; it alone decides which features are drawn.
     rules : Rules
+    subsets : Subsets or None
+        For None nothing of sets is compiled. On return `kept` and `kept_left` hold the codes of the cut, if its feature
+        is cut by sets.
     scratch : Scratch
         On return `best_left` holds the totals on the left of the cut, for the classes present in order.
 
@@ -324,7 +343,7 @@ def find_best_cut(columns, elements, totals, key, rules, scratch):  # type: igno
             histogram = scratch.histogram[0]
             fill(columns.codes[feature], elements, columns.weights, scratch.slots, np.uint64(1), histogram)
         score, cut = _search_column(
-            columns, elements, feature, scratch.histogram[place], n_present, shift, rules, score, cut, scratch
+            columns, elements, feature, scratch.histogram[place], n_present, shift, rules, score, cut, scratch, subsets
         )
         # Nothing can beat a best possible cut, and the first one found wins.
         if cut.feature == feature and not in_pairs and _is_perfect(rules.criterion, n_present, scratch):

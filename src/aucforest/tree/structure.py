@@ -73,14 +73,14 @@ class Tree:
     sets: NDArray[np.uint64] = field(default_factory=_no_sets)
 
     @classmethod
-    def from_nodes(cls, nodes: Any, n_nodes: int, unit: float, n_features: int) -> "Tree":
-        """Copy the first nodes of a workspace, whose class totals are in units of so much weight."""
+    def from_nodes(cls, nodes: Any, n_nodes: int, unit: float, n_features: int, **sets: Any) -> "Tree":
+        """Copy the first nodes of a workspace, whose class totals are in units of so much weight, and take its sets."""
         totals = nodes.totals[:n_nodes] * unit
         weight = totals.sum(axis=1)
         value = totals / weight[:, None]
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name)[:n_nodes].copy() for name in names}
-        return cls(**arrays, weight=weight, value=value, prediction=value, n_features=n_features)
+        return cls(**arrays, weight=weight, value=value, prediction=value, n_features=n_features, **sets)
 
     def __post_init__(self) -> None:
         for part in fields(self):
