@@ -1,7 +1,7 @@
 """How many rows of every class a tree draws."""
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,9 +92,26 @@ def prior_factors(draws: RowDraws | None, n_classes: int) -> NDArray[np.float64]
     return None if np.all(rates == rates[0]) else rates.min() / rates
 
 
-def describe_draws(draws: RowDraws | None, n_rows: int) -> str:
-    """Say how trees draw their rows: trees of equal descriptions on the same rows can be drawn anew alike."""
-    if draws is None:
-        return f"all of {n_rows}"
-    sizes = " + ".join(str(size) for size in draws.sizes.tolist())
-    return f"{sizes} of {n_rows}{'' if draws.replace else ' different'}"
+class Drawn(NamedTuple):
+    """How trees drew their rows: trees of equal descriptions on the same rows can be drawn anew alike.
+
+    n_rows : int
+        Rows to draw from.
+    sizes : tuple of int
+        Draws of a tree by stratum; empty where each tree sees all rows.
+    replace : bool
+        Whether a row may be drawn again.
+    """
+
+    n_rows: int
+    sizes: tuple[int, ...]
+    replace: bool
+
+    def __str__(self) -> str:
+        sizes = " + ".join(map(str, self.sizes)) or "all"
+        return f"{sizes} of {self.n_rows}{'' if self.replace else ' different'}"
+
+
+def describe_draws(draws: RowDraws | None, n_rows: int) -> Drawn:
+    """Describe how trees draw their rows."""
+    return Drawn(n_rows, (), True) if draws is None else Drawn(n_rows, tuple(draws.sizes.tolist()), draws.replace)

@@ -16,7 +16,7 @@ from aucforest.estimators._base import TREE_CONSTRAINTS, TrainingData, TreeBased
 from aucforest.estimators._columns import Categories, check_same_categories
 from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
 from aucforest.estimators._out_of_bag import Bags, sum_out_of_bag
-from aucforest.estimators._sampling import SCHEMES, describe_draws, prior_factors, resolve_draws
+from aucforest.estimators._sampling import SCHEMES, Drawn, describe_draws, prior_factors, resolve_draws
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.metrics import hand_till_score, roc_auc_score
 from aucforest.tree.structure import Tree
@@ -117,7 +117,7 @@ class AUCForestClassifier(TreeBasedClassifier):
     """
 
     _seed: int
-    _drawn: list[str]  # how the trees there are drew their rows
+    _drawn: list[Drawn]  # how the trees there are drew their rows
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
@@ -260,10 +260,12 @@ class AUCForestClassifier(TreeBasedClassifier):
                 f" {classes.tolist()}"
             )
 
-    def _check_draws(self, drawn: list[str]) -> None:
+    def _check_draws(self, drawn: list[Drawn]) -> None:
         """Refuse to score trees of unequal draws: drawn anew like the last, those of the first would be wrong."""
         if self.oob_score and len(drawn) > 1:
-            raise ValueError(f"warm_start: oob_score=True needs trees that drew alike, not {', '.join(drawn)} rows")
+            raise ValueError(
+                f"warm_start: oob_score=True needs trees that drew alike, not {', '.join(map(str, drawn))} rows"
+            )
 
     def _set_oob(self, data: TrainingData, bags: Bags) -> None:
         """Set the out-of-bag probabilities and their score."""

@@ -4,6 +4,7 @@ from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection.compare import compare_criteria
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
+from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.proximities import proximity, proximity_neighbors
 from aucforest.inspection.summary import ForestSummary, forest_summary
 from aucforest.inspection.text import export_text
@@ -19,6 +20,7 @@ __all__ = [
     "export_text",
     "forest_summary",
     "oob_permutation_importance",
+    "predict_proba_stderr",
     "proximity",
     "proximity_neighbors",
 ]

@@ -64,9 +64,10 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     draws = resolve_draws(forest, labels[kept], forest.classes_)
     drawn = describe_draws(draws, len(kept))
     if forest._drawn != [drawn]:
+        fitted = ", ".join(map(str, forest._drawn))
         raise ValueError(
-            f"X and y must be the training data, of which each tree drew {', '.join(forest._drawn)} rows; here it"
-            f" would have drawn {drawn}"
+            f"X and y must be the training data, of which each tree drew {fitted} rows; here it would have drawn"
+            f" {drawn}"
         )
     assert draws is not None
     bags = Bags(draws, tree_keys(forest._seed, range(len(forest.trees_))), kept)

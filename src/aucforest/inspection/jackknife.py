@@ -1,0 +1,124 @@
+"""Standard errors of class probabilities."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from aucforest.estimators._growing import tree_keys
+from aucforest.estimators._out_of_bag import Bags
+from aucforest.inspection._models import check_forest
+from aucforest.tree.sampling import RowDraws
+
+# Rows whose predictions by all trees are held at a time.
+_BLOCK_ROWS = 1024
+
+
+def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
+    """Estimate how much class probabilities would vary from training set to training set.
+
+    The infinitesimal jackknife for bagging ([1]_, equations 5 and 7): with N_bi the draws of training row i by tree b
+    of B and t_b the probability of a class in tree b,
+
+        V = sum_i Cov_b(N_bi, t_b)^2 - n Var(N) / B * Var_b(t_b),
+
+    where Cov and Var are means over trees and n Var(N) is the sum over rows of the variance of their draws, n for a
+    bootstrap of n of n rows. The second part is what the chance of B trees adds to the first, so that more trees make
+    the estimate steadier, not larger; it needs B of the order of n. The training data are not needed: draws are made
+    anew from the seed, and the first part is t' N N' t / B^2, in which N N' is a matrix of trees by trees.
+
+    Parameters
+    ----------
+    forest : AUCForestClassifier
+        Fitted with ``bootstrap=True`` and ``sampling="bootstrap"``, of any `max_samples`.
+    X : array-like of shape (n_samples, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes), float64
+        Standard errors of ``predict_proba``; NaN, with a UserWarning, where the estimate of a variance is negative:
+        then the trees are too few to tell it from their own chance.
+
+    Raises
+    ------
+    ValueError
+        For a forest that does not draw bootstraps, or whose trees drew unlike each other (by a warm start).
+    TypeError
+        For another model.
+
+    Notes
+    -----
+    The errors are of the mean over infinitely many trees: random features, and with them the trees themselves,
+    are averaged out. They say nothing of bias. Rows of the training are estimated as new ones would be.
+
+    References
+    ----------
+    .. [1] S. Wager, T. Hastie, B. Efron, "Confidence intervals for random forests: the jackknife and the
+       infinitesimal jackknife", Journal of Machine Learning Research 15 (2014), 1625-1651.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import predict_proba_stderr
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(1000, min_samples_leaf=20, random_state=0).fit(X[:500], rings[:500] >= 12)
+    >>> errors = predict_proba_stderr(forest, X[500:503])
+    >>> errors.shape, bool(0.005 < errors.min() <= errors.max() < 0.2)
+    ((3, 2), True)
+    """
+    check_forest(forest)
+    variances = _estimate_variances(forest, X)
+    n_negative = int(np.count_nonzero(variances < 0))
+    if n_negative > 0:
+        warnings.warn(
+            f"{n_negative} of {variances.size} standard errors are NaN: {len(forest.trees_)} trees are too few to tell"
+            " them from the chance of the trees",
+            stacklevel=2,
+        )
+    with np.errstate(invalid="ignore"):
+        errors: NDArray[np.float64] = np.sqrt(variances)
+    return errors
+
+
+def _estimate_variances(forest: Any, X: Any) -> NDArray[np.float64]:
+    """Return the estimates of variances, (n_samples, n_classes), some of which may be negative."""
+    products, spread = _products_of_draws(_bootstrap(forest), tree_keys(forest._seed, range(len(forest.trees_))))
+    n_trees, blocks = len(forest.trees_), []
+    for start in range(0, _num_samples(X), _BLOCK_ROWS):
+        leaves = forest.apply(_safe_indexing(X, slice(start, start + _BLOCK_ROWS)))
+        shares = np.stack([tree.prediction[leaves[:, b]] for b, tree in enumerate(forest.trees_)])
+        varies = np.ptp(shares, axis=0) > 0
+        shares -= shares.mean(axis=0)
+        flat = shares.reshape(n_trees, -1)
+        variance = np.einsum("bi,bi->i", flat, products @ flat) / n_trees**2
+        variance -= spread / n_trees * np.mean(flat**2, axis=0)
+        # What all trees agree on does not vary, whatever rounding says.
+        blocks.append(np.where(varies, variance.reshape(varies.shape), 0.0))
+    return np.concatenate(blocks)
+
+
+def _bootstrap(forest: Any) -> RowDraws:
+    """Return how the trees of a forest drew; refuse anything but one bootstrap."""
+    drawn, *others = forest._drawn
+    if others or len(drawn.sizes) != 1 or not drawn.replace:
+        raise ValueError(
+            "standard errors by the infinitesimal jackknife need trees of bootstraps of all rows alike, but these drew"
+            f" {', '.join(map(str, forest._drawn))} rows"
+        )
+    return RowDraws.of_all(drawn.n_rows, drawn.sizes[0])
+
+
+def _products_of_draws(draws: RowDraws, keys: list[int]) -> tuple[NDArray[np.float64], float]:
+    """Return N N', the products of the draws of every two trees, and the sum over rows of the variance of draws."""
+    bags = Bags(draws, keys, np.arange(draws.n_rows))
+    products, spread = np.zeros((len(keys), len(keys))), 0.0
+    for block in range(bags.n_blocks):
+        # Sums of products over a block are integers that float32 holds.
+        counts = bags.counts(block, range(len(keys))).astype(np.float32)
+        products += counts @ counts.T
+        spread += float(counts.var(axis=0, dtype=np.float64).sum())
+    return products, spread
