@@ -50,6 +50,10 @@ def test_the_published_example(article):
     ascent = LinearAUCClassifier(solver="sga", random_state=0).fit(X_train, y_train)
     assert auc(ascent, X_train, y_train) > 0.885
     assert auc(ascent, X_test, y_test) > 0.88
+    published = {"max_iter": 900, "learning_rate": 0.5, "decay": 1e-4, "n_pairs": 500, "eps": 0.01}
+    explicit = LinearAUCClassifier(solver="sga", random_state=0, **published).fit(X_train, y_train)
+    assert ascent.n_iter_.tolist() == [900]
+    np.testing.assert_array_equal(ascent.coef_, explicit.coef_)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

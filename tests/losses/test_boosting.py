@@ -127,15 +127,17 @@ def test_hessians_are_not_negative_and_of_the_size_of_log_loss(loss):
         assert 0.1 < hessian.mean() < 3
 
 
-def test_gradient_is_that_of_the_loss():
+@pytest.mark.parametrize("eps", [0.5, 2.0])
+def test_gradient_is_that_of_the_loss(eps):
     y, scores = np.array([0, 1, 1, 0, 0]), np.array([0.3, -0.2, 1.0, 0.4, 0.0])
     weights = np.array([1.0, 2.0, 0.5, 1.0, 1.5])
     for loss in LOSSES:
-        _, expected, expected_hessian = pairwise_loss(y, scores, loss=loss, eps=2.0, sample_weight=weights)
-        gradient, hessian = boosting_objective(loss, eps=2.0)(y, scores, weights)
+        _, expected, expected_hessian = pairwise_loss(y, scores, loss=loss, eps=eps, sample_weight=weights)
+        gradient, hessian = boosting_objective(loss, eps=eps)(y, scores, weights)
         np.testing.assert_allclose(gradient, expected * 3.0)
         if loss == "sigmoid":
             assert (hessian >= np.abs(expected_hessian) * 3.0).all()
+            np.testing.assert_allclose(hessian, np.abs(gradient) / eps)
         else:
             np.testing.assert_allclose(hessian, expected_hessian * 3.0)
 
