@@ -39,15 +39,25 @@ def _add_totals(values, positive, lanes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _class_totals(values, positive, starts, totals):  # type: ignore[no-untyped-def]
-    """Fill `totals` with the sum of the values of each group and class."""
+def _log_sum(values, positive, starts, scale, ends, factors):  # type: ignore[no-untyped-def]
+    """Return the logarithm of the sum over pairs; fill `factors`, which turn values into derivatives."""
+    n_groups = starts.size - 1
     lanes = np.empty((2, LANES))
-    for group in range(starts.size - 1):
+    log_sums = np.empty(n_groups)
+    for group in range(n_groups):
         lanes[:] = 0.0
         rows = slice(starts[group], starts[group + 1])
         _add_totals(values[rows], positive[rows], lanes)
-        totals[group, 0] = lanes[0].sum()
-        totals[group, 1] = lanes[1].sum()
+        of_negative, of_positive = lanes[0].sum(), lanes[1].sum()
+        log_sums[group] = np.log(of_negative) + np.log(of_positive) + scale * (ends[group, 0] - ends[group, 1])
+        factors[group, 0], factors[group, 1] = of_negative, of_positive
+    largest = log_sums.max()
+    log_sum = largest + np.log(np.exp(log_sums - largest).sum())
+    for group in range(n_groups):
+        share = np.exp(log_sums[group] - log_sum)
+        for c in range(2):
+            factors[group, c] = scale * share / factors[group, c] if share > 0.0 else 0.0
+    return log_sum
 
 
 @device
@@ -79,9 +89,8 @@ def _score_ends(scores: Vector, positive: NDArray[np.uint8], starts: NDArray[np.
     if far_apart:
         highest = np.maximum.reduceat(np.where(positive, -np.inf, scores), groups)
         lowest = np.minimum.reduceat(np.where(positive, scores, np.inf), groups)
-    ends = np.column_stack([highest, lowest])
-    ends[np.isinf(ends)] = 0.0  # a class without weight: any finite end will do
-    return ends
+        highest[np.isinf(highest)] = lowest[np.isinf(lowest)] = 0.0  # a class without weight: any end will do
+    return np.stack([highest, lowest], axis=1)
 
 
 def log_mean_exp(pairs: Pairs, scores: Vector, eps: float) -> tuple[float, Vector, Vector]:
@@ -97,13 +106,8 @@ def log_mean_exp(pairs: Pairs, scores: Vector, eps: float) -> tuple[float, Vecto
     values = np.empty(scores.size)
     _exponents(scores, positive, starts, scale, ends, values)
     np.exp(values, out=values)
-    totals = np.empty_like(ends)
-    _class_totals(values, positive, starts, totals)
-    with np.errstate(divide="ignore"):
-        log_sums = np.log(totals).sum(axis=1) + scale * (ends[:, 0] - ends[:, 1])
-    log_sum = np.logaddexp.reduce(log_sums)
-    shares = np.exp(log_sums - log_sum)[:, None]
-    factors = np.divide(scale * shares, totals, out=np.zeros_like(totals), where=shares > 0.0)
+    factors = np.empty_like(ends)
+    log_sum = _log_sum(values, positive, starts, scale, ends, factors)
     gradient = np.empty_like(values)
     _derivatives(values, positive, starts, factors, scale, gradient)
     if pairs.groups is not None:

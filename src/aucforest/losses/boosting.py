@@ -3,6 +3,7 @@
 Neither library is imported: a data set is known by its `get_label`, arrays by not having one.
 """
 
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ class BoostingObjective:
         check_loss(loss)
         self.loss = loss
         self.eps = check_eps(eps)
+        self.__signature__ = signature(self.__call__)  # LightGBM asks for it in every iteration
 
     def __repr__(self) -> str:
         return f"boosting_objective(loss={self.loss!r}, eps={self.eps!r})"
