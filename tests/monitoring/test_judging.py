@@ -44,6 +44,16 @@ def test_drawn_intervals_hold_the_noise_of_the_curve():
     assert widths[0] > 1.5 * widths[1]
 
 
+def test_an_interval_needs_two_draws_of_both_classes():
+    """Positives are possible and never drawn: there is an expectation, and no interval."""
+    random = np.random.default_rng(0)
+    score = random.random(400)
+    cbpe = CBPE(calibration="none").fit(score, random.random(400) < score)
+    (row,) = cbpe.estimate(np.array([0.0, 0.0, 1e-12, 0.0]), chunks=ONE).estimates
+    assert row.estimate == pytest.approx((3 + 0.5) / 4, abs=1e-4)
+    assert np.isnan([row.standard_error, row.low, row.high]).all()
+
+
 def test_equal_chunks_have_draws_of_their_own():
     cbpe, new = fitted(["average_precision"])
     first, second = cbpe.estimate(np.tile(new, 2), chunks=Chunks.by_size(150)).estimates

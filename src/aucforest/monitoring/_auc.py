@@ -14,8 +14,6 @@ def soft_roc_auc(rows: Rows) -> Estimate:
     positive, negative, pairs = _totals(p)
     if pairs <= 0.0:
         return undefined(rows.p)
-    if rows.columns[0].edges.size == 2:
-        return Estimate(0.5, 0.5, np.zeros_like(rows.p))  # whatever the labels
     midranks = rows.columns[0].midranks
     excess = dot(midranks, p) / pairs
     influence = (midranks - excess * (negative - positive)) / pairs
