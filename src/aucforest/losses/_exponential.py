@@ -43,13 +43,14 @@ def _log_sum(values, positive, starts, scale, ends, factors):  # type: ignore[no
     """Return the logarithm of the sum over pairs; fill `factors`, which turn values into derivatives."""
     n_groups = starts.size - 1
     lanes = np.empty((2, LANES))
-    log_sums = np.empty(n_groups)
+    log_sums = np.full(n_groups, -np.inf)
     for group in range(n_groups):
         lanes[:] = 0.0
         rows = slice(starts[group], starts[group + 1])
         _add_totals(values[rows], positive[rows], lanes)
         of_negative, of_positive = lanes[0].sum(), lanes[1].sum()
-        log_sums[group] = np.log(of_negative) + np.log(of_positive) + scale * (ends[group, 0] - ends[group, 1])
+        if of_negative > 0.0 and of_positive > 0.0:
+            log_sums[group] = np.log(of_negative) + np.log(of_positive) + scale * (ends[group, 0] - ends[group, 1])
         factors[group, 0], factors[group, 1] = of_negative, of_positive
     largest = log_sums.max()
     log_sum = largest + np.log(np.exp(log_sums - largest).sum())
