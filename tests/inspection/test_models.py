@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -5,7 +7,14 @@ from sklearn.exceptions import NotFittedError
 
 from aucforest import AUCForestClassifier
 from aucforest.inspection import export_text, forest_summary
-from aucforest.inspection._models import check_forest, class_names_of, conditions, feature_names_of, trees_of
+from aucforest.inspection._models import (
+    category_names_of,
+    check_forest,
+    class_names_of,
+    conditions,
+    feature_names_of,
+    trees_of,
+)
 from tests.estimators.data import make_table, small_forest, small_tree
 
 X, Y = make_table(missing=0.1)
@@ -34,7 +43,7 @@ def test_names_come_from_the_call_the_fit_or_numbers():
 def test_conditions_tell_where_missing_values_go(missing_left):
     x = np.array([[1.0], [1.0], [2.0], [np.nan]])
     tree = small_tree().fit(x, [0, 0, 1, 0 if missing_left else 1]).tree_
-    left, right = conditions(tree, 0, ["age"], 1)
+    left, right = conditions(tree, 0, ["age"], {}, 1)
     assert (left, right) == (
         ("age <= 1.5 or missing", "age > 1.5") if missing_left else ("age <= 1.5", "age > 1.5 or missing")
     )
@@ -43,7 +52,65 @@ def test_conditions_tell_where_missing_values_go(missing_left):
 def test_a_cut_that_parts_missing_values_alone():
     tree = small_tree().fit([[1.0], [2.0], [np.nan]], [0, 0, 1]).tree_
     assert tree.threshold[0] == np.inf
-    assert conditions(tree, 0, ["age"], 1) == ("age is not missing", "age is missing")
+    assert conditions(tree, 0, ["age"], {}, 1) == ("age is not missing", "age is missing")
+
+
+def colours(n_kinds=6):
+    """Return a column of text, some missing, and labels that follow sets of it."""
+    kinds = np.array([f"k{i:03}" for i in range(n_kinds)], dtype=object)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(n_kinds, size=400)
+    column = np.where(rng.random(400) < 0.1, None, kinds[codes])
+    return column[:, None], (codes % 2 == 0).astype(int)
+
+
+@pytest.mark.parametrize("n_kinds", [2, 3, 6, 300])
+@pytest.mark.parametrize("seed", range(3))
+def test_sets_of_categories_are_named(n_kinds, seed):
+    """What a condition says of every category, of a new one and of missing values is what the tree does."""
+    column, labels = colours(n_kinds)
+    model = small_tree(random_state=seed, max_features=1, categorical_features=[0]).fit(column, labels)
+    names = category_names_of(model)
+    values = [*model.categories_[0], "new", None]
+    codes = model._validate_X(np.array(values, dtype=object)[:, None], reset=False)
+    paths = [walk_codes(model.tree_, code[0]) for code in codes]
+    for node in np.flatnonzero(~model.tree_.is_leaf):
+        if model.tree_.threshold[node] == np.inf:
+            continue
+        sides = conditions(model.tree_, node, ["kind"], names, 1)
+        for value, path in zip(values, paths):
+            if node in path:
+                took = sides[path[path.index(node) + 1] - model.tree_.left_child[node]]
+                other = sides[1 - sides.index(took)]
+                assert [says(side, value) for side in (took, other)] == [True, False]
+
+
+def walk_codes(tree, code):
+    """Return the nodes that a code passes."""
+    nodes = [0]
+    while not tree.is_leaf[nodes[-1]]:
+        node = nodes[-1]
+        if np.isnan(code):
+            left = tree.missing_left[node]
+        else:
+            left = tree.goes_left(node)[int(code)] if node in tree.set_nodes else code <= tree.threshold[node]
+        nodes.append(int(tree.left_child[node]) + (0 if left else 1))
+    return nodes
+
+
+def says(side, value):
+    """Return whether what a condition tells is true of a value."""
+    members = re.search(r"\{(.*)\}", side)[1].split(", ")
+    return value not in members if "not in" in side else value in members
+
+
+def test_long_sets_are_cut_short_on_request():
+    column, labels = colours()
+    tree = small_tree(categorical_features=[0], max_features=1).fit(column, labels).tree_
+    full = conditions(tree, 0, ["kind"], {}, 1)
+    short = conditions(tree, 0, ["kind"], {}, 1, most_names=1)
+    assert sorted(re.findall(r"\d+", min(full, key=len))) in (["0", "2", "4"], ["1", "3", "5"])
+    assert all(re.search(r"\{\d, \.\.\.\}", side) for side in short)
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def test_every_node_has_its_box():
     for node, box in display.annotations_.items():
         text = box.get_text().replace("\nor missing", " or missing")
         assert f"n = {grown.n_samples[node]}" in text
-        assert ", ".join(f"{share:.3f}" for share in grown.value[node]) in text
-        left = "" if grown.is_leaf[node] else conditions(grown, node, feature_names_of(tree, 5), 3)[0]
+        assert ", ".join(f"{share:.3f}" for share in grown.prediction[node]) in text
+        left = "" if grown.is_leaf[node] else conditions(grown, node, feature_names_of(tree, 5), {}, 3)[0]
         assert text.startswith(f"← {left}" if left else "n = ")
     assert len(display.ax_.lines) == grown.n_nodes - 1
 

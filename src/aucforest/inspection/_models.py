@@ -1,15 +1,14 @@
 """What a model's trees are, and what its features, classes and cuts are called."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.tree.structure import Tree
+from aucforest.tree.structure import MISSING_CODE, Tree
 
 
 def trees_of(model: Any) -> list[Tree]:
@@ -51,20 +50,45 @@ def _one_each(what: str, names: Any, n_expected: int, things: str) -> list[str]:
     return [str(name) for name in np.asarray(names).tolist()]
 
 
-def conditions(tree: Tree, node: int, feature_names: Sequence[str], decimals: int) -> tuple[str, str]:
-    """Return what holds for the rows that a cut sends left, and for those it sends right."""
-    name, threshold = feature_names[tree.feature[node]], tree.threshold[node]
+def category_names_of(model: Any) -> dict[int, list[str]]:
+    """Return the names of the categories of every categorical feature seen in `fit`, by its index."""
+    return {feature: [str(name) for name in names] for feature, names in getattr(model, "categories_", {}).items()}
+
+
+def conditions(
+    tree: Tree,
+    node: int,
+    feature_names: Sequence[str],
+    categories: Mapping[int, Sequence[str]],
+    decimals: int,
+    most_names: int | None = None,
+) -> tuple[str, str]:
+    """Return what holds for the rows that a cut sends left, and for those it sends right.
+
+    Of a set of categories the side without missing values is named; the other side has whatever else there is.
+    """
+    feature, threshold, missing_left = int(tree.feature[node]), tree.threshold[node], bool(tree.missing_left[node])
+    name = feature_names[feature]
     if threshold == np.inf:
         sides = f"{name} is not missing", f"{name} is missing"
-        return sides[::-1] if tree.missing_left[node] else sides
+        return sides[::-1] if missing_left else sides
+    if node in tree.set_nodes or feature in categories:
+        members = _members(tree, node, categories.get(feature), missing_left)
+        listed = ", ".join(members[:most_names] + ["..."] * (len(members) > len(members[:most_names])))
+        inside, outside = f"{name} in {{{listed}}}", f"{name} not in {{{listed}}} or missing"
+        return (outside, inside) if missing_left else (inside, outside)
     left, right = f"{name} <= {threshold:.{decimals}f}", f"{name} > {threshold:.{decimals}f}"
-    return (f"{left} or missing", right) if tree.missing_left[node] else (left, f"{right} or missing")
+    return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
 
 
-def class_weights(tree: Tree, node: int) -> NDArray[np.float64]:
-    """Return the weight of every class in a node."""
-    weights: NDArray[np.float64] = tree.value[node] * tree.weight[node]
-    return weights
+def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> list[str]:
+    """Return the categories on the side without missing values, by their codes where they have no names."""
+    codes = np.arange(MISSING_CODE)
+    goes_left = tree.goes_left(node) if node in tree.set_nodes else codes <= tree.threshold[node]
+    known = [str(code) for code in codes] if names is None else list(names)
+    # The last code is shared by all categories from there on.
+    is_member = goes_left[np.minimum(np.arange(len(known)), MISSING_CODE - 1)] != missing_left
+    return [known[place] for place in np.flatnonzero(is_member)]
 
 
 def check_count(name: str, value: int, least: int) -> None:

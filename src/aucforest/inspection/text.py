@@ -1,14 +1,16 @@
 """Trees as text."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aucforest.inspection._models import (
+    category_names_of,
     check_count,
     class_names_of,
-    class_weights,
     conditions,
     feature_names_of,
     trees_of,
@@ -31,7 +33,8 @@ def export_text(
     """Write the rules of a tree, or of all trees of a forest, as text in the manner of scikit-learn's `export_text`.
 
     Every cut also says on which side missing values go; a cut that only parts missing values from all others reads
-    "is missing" and "is not missing".
+    "is missing" and "is not missing". The cut of a categorical feature names the categories on the side without
+    missing values; the other side takes all others, those that were not seen in `fit` among them.
 
     Parameters
     ----------
@@ -76,43 +79,53 @@ def export_text(
     trees = trees_of(model)
     features = feature_names_of(model, trees[0].n_features, feature_names)
     classes = class_names_of(model, trees[0].n_classes, class_names)
-    texts = ["\n".join(_lines(tree, features, classes, max_depth, decimals, show_weights)) for tree in trees]
+    writer = _Writer(features, classes, category_names_of(model), max_depth, decimals, show_weights)
+    texts = ["\n".join(writer.lines(tree)) for tree in trees]
     if len(texts) == 1:
         return texts[0]
     return "\n\n".join(f"tree {i}\n{text}" for i, text in enumerate(texts))
 
 
-def _lines(
-    tree: Tree, features: list[str], classes: list[str], max_depth: int, decimals: int, show_weights: bool
-) -> Iterator[str]:
-    """Yield the lines of one tree, depth first and left before right."""
-    height = _heights(tree)
-    # What is still to be written: the condition that leads to a node, and the node.
-    waiting: list[tuple[str | None, int]] = [(None, 0)]
-    while waiting:
-        condition, node = waiting.pop()
-        depth = int(tree.depth[node])
-        if condition is not None:
-            yield _STEP * (depth - 1) + _TURN + condition
-        if tree.is_leaf[node]:
-            yield _STEP * depth + _TURN + _leaf(tree, node, classes, decimals, show_weights)
-        elif depth >= max_depth:
-            yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
-        else:
-            sides, child = conditions(tree, node, features, decimals), int(tree.left_child[node])
-            waiting += [(sides[1], child + 1), (sides[0], child)]
+@dataclass(frozen=True)
+class _Writer:
+    """How trees are written."""
+
+    features: list[str]
+    classes: list[str]
+    categories: dict[int, list[str]]
+    max_depth: int
+    decimals: int
+    show_weights: bool
+
+    def lines(self, tree: Tree) -> Iterator[str]:
+        """Yield the lines of one tree, depth first and left before right."""
+        height = _heights(tree)
+        # What is still to be written: the condition that leads to a node, and the node.
+        waiting: list[tuple[str | None, int]] = [(None, 0)]
+        while waiting:
+            condition, node = waiting.pop()
+            depth = int(tree.depth[node])
+            if condition is not None:
+                yield _STEP * (depth - 1) + _TURN + condition
+            if tree.is_leaf[node]:
+                yield _STEP * depth + _TURN + self._leaf(tree, node)
+            elif depth >= self.max_depth:
+                yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
+            else:
+                left, right = conditions(tree, node, self.features, self.categories, self.decimals)
+                child = int(tree.left_child[node])
+                waiting += [(right, child + 1), (left, child)]
+
+    def _leaf(self, tree: Tree, node: int) -> str:
+        """Return what a leaf says."""
+        text = f"class: {self.classes[tree.prediction[node].argmax()]}"
+        if not self.show_weights:
+            return text
+        weights = ", ".join(f"{weight:.{self.decimals}f}" for weight in tree.value[node] * tree.weight[node])
+        return f"weights: [{weights}] {text}"
 
 
-def _leaf(tree: Tree, node: int, classes: list[str], decimals: int, show_weights: bool) -> str:
-    """Return what a leaf says."""
-    text = f"class: {classes[tree.value[node].argmax()]}"
-    if not show_weights:
-        return text
-    weights = ", ".join(f"{weight:.{decimals}f}" for weight in class_weights(tree, node))
-    return f"weights: [{weights}] {text}"
-
-
-def _heights(tree: Tree) -> np.ndarray:
+def _heights(tree: Tree) -> NDArray[np.int64]:
     """Return the number of cuts from every node to its deepest leaf."""
     height = np.zeros(tree.n_nodes, dtype=np.int64)
     for node in np.flatnonzero(~tree.is_leaf)[::-1]:

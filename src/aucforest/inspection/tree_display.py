@@ -1,18 +1,28 @@
 """A tree as a picture."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
-from aucforest.inspection._models import check_count, class_names_of, conditions, feature_names_of, trees_of
+from aucforest.inspection._models import (
+    category_names_of,
+    check_count,
+    class_names_of,
+    conditions,
+    feature_names_of,
+    trees_of,
+)
 from aucforest.tree.structure import Tree
+
+# Categories that a box names.
+_MOST_CATEGORIES = 4
 
 
 class TreeDisplay:
-    """A picture of one tree: its cuts, and the rows and class frequencies of its nodes.
+    """A picture of one tree: its cuts, the rows of its nodes, and the class probabilities there.
 
     Make one with `from_estimator`, which also draws it.
 
@@ -24,10 +34,12 @@ class TreeDisplay:
         Names of the features.
     class_names : sequence of str of length n_classes
         Names of the classes.
+    categories : mapping of int to sequence of str, default=None
+        Names of the categories of categorical features, by the index of the feature; None has none.
     max_depth : int or None, default=None
         Most cuts above a node that is drawn; None draws all.
     decimals : int, default=2
-        Digits after the point of thresholds and frequencies.
+        Digits after the point of thresholds and probabilities.
 
     Attributes
     ----------
@@ -57,12 +69,14 @@ class TreeDisplay:
         feature_names: Sequence[str],
         class_names: Sequence[str],
         *,
+        categories: Mapping[int, Sequence[str]] | None = None,
         max_depth: int | None = None,
         decimals: int = 2,
     ) -> None:
         self.tree = tree
         self.feature_names = list(feature_names)
         self.class_names = list(class_names)
+        self.categories = dict(categories or {})
         self.max_depth = max_depth
         self.decimals = decimals
 
@@ -91,7 +105,7 @@ class TreeDisplay:
         max_depth : int or None, default=3
             Most cuts above a node that is drawn; None draws all.
         decimals : int, default=2
-            Digits after the point of thresholds and frequencies.
+            Digits after the point of thresholds and probabilities.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
 
@@ -119,7 +133,8 @@ class TreeDisplay:
         chosen = trees[tree]
         features = feature_names_of(estimator, chosen.n_features, feature_names)
         classes = class_names_of(estimator, chosen.n_classes, class_names)
-        return cls(chosen, features, classes, max_depth=max_depth, decimals=decimals).plot(ax)
+        options: dict[str, Any] = {"max_depth": max_depth, "decimals": decimals}
+        return cls(chosen, features, classes, categories=category_names_of(estimator), **options).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the tree.
@@ -168,16 +183,16 @@ class TreeDisplay:
     def _draw_node(self, node: int, x: float, is_cut: bool) -> Any:
         """Draw the box of a node, in the colour of the class that stands out most.
 
-        Frequencies are compared with those of the root: by themselves, rare classes would never show.
+        Probabilities are compared with those of the root: by themselves, rare classes would never show.
         """
-        tree, value = self.tree, self.tree.value[node]
+        tree, value = self.tree, self.tree.prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{share:.{self.decimals}f}" for share in value)]
         if is_cut:
-            left = conditions(tree, node, self.feature_names, self.decimals)[0]
+            left, _ = conditions(tree, node, self.feature_names, self.categories, self.decimals, _MOST_CATEGORIES)
             lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
         elif not tree.is_leaf[node]:
             lines.append("(...)")
-        lift = np.divide(value, tree.value[0], out=np.zeros_like(value), where=tree.value[0] > 0)
+        lift = np.divide(value, tree.prediction[0], out=np.zeros_like(value), where=tree.prediction[0] > 0)
         share = lift / lift.sum()
         top = int(share.argmax())
         strength = 0.6 * (share[top] - 1 / len(share)) / (1 - 1 / len(share))
