@@ -21,9 +21,12 @@ X3, Y3 = make_table(n_rows=300, n_classes=3, missing=0.1, seed=1)
 WEIGHT = np.where(np.arange(300) % 7 == 0, 0.0, 1.0 + np.arange(300) % 3)
 
 
-def permuted_proba(forest, X, y, weight, feature, repeat):
-    """Return the rows that are drawn from, and their probabilities when the feature is permuted, by loops."""
-    rows = training_rows(forest, X, y, weight)
+def permuted_proba(forest, X, y, weight, feature, repeat, given=None):
+    """Return the rows that are drawn from, and their probabilities when the feature is permuted, by loops.
+
+    X is the table as trees read it, `given` as the forest was fitted.
+    """
+    rows = training_rows(forest, X if given is None else given, y, weight)
     kept = rows.bags.kept
     counts = rows.counts(range(len(forest)))[kept].T
     column = None
@@ -211,3 +214,16 @@ def test_refusals(options, error, sentence):
     forest = small_forest().fit(X, Y)
     with pytest.raises(error, match=sentence):
         oob_permutation_importance(forest, **{"X": X, "y": Y, **options})
+
+
+def test_categories_are_permuted_as_they_are():
+    kinds = np.array(["a", "b", "c", "d", None], dtype=object)[np.random.default_rng(0).integers(5, size=300)]
+    table = np.column_stack((X.astype(object), kinds))
+    labels = ((kinds == "a") | (kinds == "c")).astype(int)
+    forest = small_forest(30, categorical_features=[5]).fit(table, labels)
+    result = oob_permutation_importance(forest, table, labels, random_state=0)
+    assert result.importances_mean.argmax() == 5
+    codes = forest._validate_X(table, reset=False)
+    kept, proba = permuted_proba(forest, codes, labels, None, 5, 0, given=table)
+    expected = result.baseline_score - roc_auc_score(labels[kept], proba[:, 1])
+    assert result.importances[5, 0] == pytest.approx(expected, abs=1e-12)

@@ -1,0 +1,157 @@
+"""How fast are permutation importance and proximities? Against scikit-learn's on held-out rows, and sparse products.
+
+    python benchmarks/inspection_speed.py [PART ...]
+
+runs some parts: importance, proximity, neighbors. Calls are warm; the first ones, with code from the cache of compiled
+kernels or without, are told apart.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from _timing import in_fresh_process, interleaved
+from joblib import cpu_count, parallel_config
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.inspection import permutation_importance
+
+from aucforest import AUCForestClassifier
+from aucforest.inspection import oob_permutation_importance, proximity, proximity_neighbors
+
+N_JOBS = cpu_count()
+N_TREES = 100
+
+FIRST_CALL = """
+import time
+import numpy
+from aucforest import AUCForestClassifier
+from aucforest.inspection import oob_permutation_importance
+X = numpy.random.default_rng(0).normal(size=(1000, 5))
+y = X[:, 0] > 0
+forest = AUCForestClassifier(30, random_state=0).fit(X, y)
+start = time.perf_counter()
+oob_permutation_importance(forest, X, y, random_state=0)
+print(time.perf_counter() - start)
+"""
+
+
+def make_rows(n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows with 5 % positives."""
+    return make_classification(
+        n_rows, n_features, n_informative=8, n_redundant=4, weights=[0.95], flip_y=0.02, random_state=0
+    )
+
+
+def report(title: str, seconds: dict[str, float]) -> None:
+    """Print medians and their ratios to ours, which comes first."""
+    print(f"\n{title}")
+    ours = next(iter(seconds.values()))
+    for name, value in seconds.items():
+        print(f"  {name:52}{value:9.3f} s{value / ours:8.1f} x")
+
+
+def compare_importance(n_rows: int, n_features: int, repeats: int) -> None:
+    """Time importances of one forest: its own rows out of bag, against as many held-out rows."""
+    X, y = make_rows(2 * n_rows, n_features)
+    train, held_out = (X[:n_rows], y[:n_rows]), (X[n_rows:], y[n_rows:])
+    forest = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=0).fit(*train)
+    # Columns are the unit of parallel work there; the forest in each of them has one thread.
+    theirs = clone(forest).set_params(n_jobs=1)
+    theirs.__dict__.update({name: value for name, value in vars(forest).items() if name not in forest.get_params()})
+
+    def scikit_learn(scoring: str, backend: str) -> object:
+        with parallel_config(backend, n_jobs=N_JOBS):
+            return permutation_importance(theirs, *held_out, scoring=scoring, n_repeats=5, random_state=0)
+
+    def ours(scoring: str) -> object:
+        return oob_permutation_importance(forest, *train, scoring=scoring, n_repeats=5, n_jobs=N_JOBS, random_state=0)
+
+    for scoring in ("roc_auc", "average_precision", "balanced_accuracy"):
+        functions: dict[str, Callable[[], object]] = {
+            "aucforest, out of bag, with standard errors": partial(ours, scoring),
+            "scikit-learn, held-out rows, threads": partial(scikit_learn, scoring, "threading"),
+            "scikit-learn, held-out rows, processes": partial(scikit_learn, scoring, "loky"),
+        }
+        for function in functions.values():
+            function()
+        title = f"importance, {scoring}: {n_rows:,} x {n_features}, {N_TREES} trees, 5 repeats, n_jobs={N_JOBS}"
+        report(title, interleaved(functions, repeats))
+
+
+def part_importance() -> None:
+    """Compare on three sizes, and the first call."""
+    compare_importance(1_000, 12, 5)
+    compare_importance(20_000, 20, 3)
+    compare_importance(70_000, 30, 1)
+    print("\nfirst importance of 1,000 x 5 in a new process")
+    print(f"  code in the cache {in_fresh_process(FIRST_CALL):.2f} s")
+    print(f"  all to compile    {in_fresh_process(FIRST_CALL, cold=True):.2f} s")
+
+
+def leaf_indicators(forest: AUCForestClassifier, X: np.ndarray) -> csr_matrix:
+    """Return a column for every node of every tree, with ones for the leaves."""
+    leaves = forest.apply(X)
+    starts = np.cumsum([0, *(tree.n_nodes for tree in forest.trees_)])
+    columns = (leaves + starts[:-1]).ravel()
+    ends = np.arange(0, columns.size + 1, leaves.shape[1])
+    return csr_matrix((np.ones(columns.size, dtype=np.float32), columns, ends), shape=(len(X), starts[-1]))
+
+
+def sparse_proximity(forest: AUCForestClassifier, X: np.ndarray) -> np.ndarray:
+    """Multiply leaf indicators, as scipy does it."""
+    indicators = leaf_indicators(forest, X)
+    return (indicators @ indicators.T).toarray() / N_TREES
+
+
+def compared_proximity(forest: AUCForestClassifier, X: np.ndarray) -> np.ndarray:
+    """Compare the leaves of all rows with those of each in turn."""
+    leaves = forest.apply(X)
+    return np.stack([np.mean(leaves == row, axis=1) for row in leaves])
+
+
+def sparse_neighbors(forest: AUCForestClassifier, X: np.ndarray, n_neighbors: int) -> list[np.ndarray]:
+    """Take the greatest of each row of products of leaf indicators, by blocks of rows."""
+    indicators = leaf_indicators(forest, X)
+    transposed, found = indicators.T.tocsr(), []
+    for start in range(0, len(X), 500):
+        block = (indicators[start : start + 500] @ transposed).toarray()
+        found.append(np.argpartition(-block, n_neighbors + 1, axis=1)[:, : n_neighbors + 1])
+    return found
+
+
+def part_proximity() -> None:
+    """Compare dense matrices."""
+    X, y = make_rows(3_000, 20)
+    for params in ({}, {"max_depth": 6}):
+        forest = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=0, **params).fit(X, y)
+        functions = {
+            "aucforest": partial(proximity, forest, X, n_jobs=N_JOBS),
+            "scipy, product of sparse leaf indicators": partial(sparse_proximity, forest, X),
+            "numpy, leaves compared row by row": partial(compared_proximity, forest, X),
+        }
+        expected = functions["aucforest"]()
+        for function in list(functions.values())[1:]:
+            assert np.allclose(function(), expected, atol=1e-6)
+        report(f"proximity of 3,000 rows, {N_TREES} trees, {params or 'fully grown'}", interleaved(functions, 3))
+
+
+def part_neighbors() -> None:
+    """Compare nearest rows, and time more rows alone."""
+    for n_rows, with_peer in ((20_000, True), (100_000, False)):
+        X, y = make_rows(n_rows, 20)
+        forest = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=0).fit(X, y)
+        proximity_neighbors(forest, X[:500])
+        functions = {"aucforest": partial(proximity_neighbors, forest, X, n_jobs=N_JOBS)}
+        if with_peer:
+            functions["scipy and numpy, blocks of rows"] = partial(sparse_neighbors, forest, X, 10)
+        report(f"10 nearest of {n_rows:,} rows, {N_TREES} trees", interleaved(functions, 1))
+
+
+PARTS = {"importance": part_importance, "proximity": part_proximity, "neighbors": part_neighbors}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()
