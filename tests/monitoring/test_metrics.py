@@ -23,9 +23,11 @@ def test_alerts():
     lower, upper = cbpe.limits_["roc_auc"]
     assert lower < roc_auc_score(y_true, score) < upper
     vague = 0.4 + 0.2 * score  # ranks the same, promises less
-    rows = [only(cbpe.estimate(new, chunks=ONE)) for new in (score, vague)]
-    assert [row.alert for row in rows] == [False, True]
+    sharp = np.where(score > 0.5, 0.98, 0.02)
+    rows = [only(cbpe.estimate(new, chunks=ONE)) for new in (score, vague, sharp)]
+    assert [row.alert for row in rows] == [False, True, True]
     assert rows[1].estimate < lower == rows[1].lower_limit
+    assert rows[2].estimate > upper == rows[2].upper_limit
 
 
 def test_limits_of_counts_are_for_the_rows_of_the_chunk():

@@ -64,6 +64,14 @@ def test_degrees_of_freedom(seed):
     assert weighted._freedom == pytest.approx(curves._freedom)
 
 
+def test_one_row_that_decides_is_one_degree_of_freedom():
+    scores, labels = np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
+    curves = curves_of(scores, labels[:, None])
+    assert curves.calibration.mass.tolist() == [1, 2, 1]
+    rows = curves.calibration.apply(rank_columns(np.ones(5)))
+    assert curves.noise(rows, np.ones((5, 1)), curves.no_offset()).freedom == 1.0
+
+
 def test_noise_that_is_known_adds_degrees_of_freedom():
     assert CurveNoise(1.0, 4.0).with_labels(1.0) == (2.0, 16.0)
     assert CurveNoise(0.0, np.inf).with_labels(1.0) == (1.0, np.inf)

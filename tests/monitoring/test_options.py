@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucforest.monitoring import CBPE, Chunks
+from aucforest.monitoring import CBPE, Chunks, shift
 from tests.monitoring.test_estimation import ONE, drawn
 
 
@@ -37,6 +37,19 @@ def test_features_are_as_many_as_in_the_reference():
     ]:
         with pytest.raises(ValueError, match=sentence):
             CBPE().fit(score, y_true, X=fitted).estimate(score, X=new)
+
+
+def test_importance_weights_need_every_reference_row(monkeypatch):
+    """The domain classifier of the shift report may look at a sample of them."""
+    monkeypatch.setattr(shift, "MOST_ROWS", 50)
+    score, y_true = drawn(200)
+    X = score[:, None]
+    for importance_weighted in (False, True):
+        cbpe = CBPE(importance_weighted=importance_weighted, calibration="isotonic").fit(score, y_true, X=X)
+        (row,) = cbpe.estimate(score, X=X, chunks=ONE).estimates
+        assert 0.5 < row.estimate < 1.0
+    with pytest.raises(ValueError, match="importance_weighted=True needs X"):
+        cbpe.estimate(score, chunks=ONE)
 
 
 def test_chunks_are_chunks():

@@ -96,6 +96,13 @@ def test_few_rows_of_a_class_make_auto_draw():
         assert soft_auc_interval(scores, p) != soft_auc_interval(scores, p, method=other)
 
 
+@pytest.mark.parametrize("method", ["wald", "bootstrap"])
+def test_the_level_sets_the_width(method):
+    p = np.random.default_rng(0).random(400)
+    widths = [high - low for _, low, high, _ in (soft_auc_interval(p, p, level=x, method=method) for x in (0.5, 0.95))]
+    assert widths[0] / widths[1] == pytest.approx(0.6745 / 1.96, rel=0.05)
+
+
 @FIRST_CALL_COMPILES
 @given(many_classes())
 def test_pairs_of_classes(rows):
