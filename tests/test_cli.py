@@ -86,12 +86,24 @@ def test_parquet_holds_the_same_figures(table, tmp_path):
     frame.to_csv(numeric, index=False)
     figures = []
     for path in (numeric, parquet):
-        assert np.argwhere(np.isnan(_table(path, "grade", None).X)).tolist() == [[0, 0]]
+        assert np.argwhere(_table(path, "grade", None).X.isna().to_numpy()).tolist() == [[0, 0]]
         result = run(path, "--target", "grade", *FAST, "--json", tmp_path / "a.json")
         assert result.exit_code == 0, result.output
         content = json.loads((tmp_path / "a.json").read_text())
         figures.append([row["mean"] for row in content["summary"] if row["metric"] != "fit_seconds"])
     assert figures[0] == figures[1]
+
+
+def test_text_is_compared_on_as_categories(table, tmp_path):
+    means = []
+    for kinds in (["good", "bad", "ugly"], ["c", "a", "q"]):
+        path = edited(table, "kind", np.repeat(kinds, 20))
+        result = run(path, "--target", "grade", *FAST, "--json", tmp_path / "a.json")
+        assert result.exit_code == 0, result.output
+        content = json.loads((tmp_path / "a.json").read_text())
+        assert content["n_features"] == 4
+        means.append([row["mean"] for row in content["summary"] if row["metric"] != "fit_seconds"])
+    assert means[0] == means[1]
 
 
 def test_one_label_against_the_others(table, tmp_path):
@@ -120,6 +132,8 @@ def refusals(table, tmp_path):
     frame.assign(grade=frame["grade"].where(frame.index > 2)).to_csv(unlabelled, index=False)
     frame[["grade"]].to_csv(headless, index=False)
     frame[:0].to_csv(rowless, index=False)
+    dated = tmp_path / "dated.parquet"
+    frame.assign(day=pd.Timestamp("2024-02-29")).to_parquet(dated)
     lists = tmp_path / "lists.parquet"
     frame.assign(grade=[[1], [2]] * 30).to_parquet(lists)
     return [
@@ -131,7 +145,7 @@ def refusals(table, tmp_path):
         (grade, "--target and --positive need a FILE"),
         (("--positive", "old"), "--target and --positive need a FILE"),
         ((table, "--target", "grad"), "table.csv has no column 'grad'; did you mean 'grade'?"),
-        ((table, *grade), "not numeric: 'kind'; drop or encode"),
+        ((dated, *grade), "X: column 'day' is not numeric but datetime64"),
         ((one_class, *grade), "column 'grade' has one class only: 1"),
         ((unlabelled, *grade), "column 'grade' has 3 missing labels"),
         ((headless, *grade), "headless.csv has no rows, or no column besides 'grade'"),

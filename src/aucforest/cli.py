@@ -31,10 +31,10 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 
 
 class _Data(NamedTuple):
-    """What is compared on: a title, the matrix and the labels."""
+    """What is compared on: a title, the columns and the labels."""
 
     title: str
-    X: NDArray[np.float64]
+    X: Any
     y: NDArray[Any]
 
 
@@ -271,9 +271,6 @@ def _table(file: Path, target: str | None, positive: str | None) -> _Data:
         raise ValueError(f"column {target!r} has {labels.isna().sum()} missing labels")
     if features.empty:
         raise ValueError(f"{file.name} has no rows, or no column besides {target!r}")
-    text = [repr(name) for name in features.select_dtypes(exclude=["number", "bool"]).columns]
-    if text:
-        raise ValueError(f"not numeric: {', '.join(text)}; drop or encode what holds text, dates or categories")
     title = f"{file.name}, {target}"
     if positive is not None:
         names = labels.astype(str)
@@ -282,7 +279,7 @@ def _table(file: Path, target: str | None, positive: str | None) -> _Data:
         title, labels = f"{title} = {positive}", names == positive
     if labels.nunique() == 1:
         raise ValueError(f"column {target!r} has one class only: {labels.iloc[0]}")
-    return _Data(title, features.to_numpy(np.float64, na_value=np.nan), labels.to_numpy())
+    return _Data(title, features, labels.to_numpy())
 
 
 def _read(file: Path) -> Any:

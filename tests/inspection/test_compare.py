@@ -96,6 +96,16 @@ def test_frames_keep_their_names():
     assert quality(run((X, y)), "auc") == quality(run((X.to_numpy(), y.to_numpy())), "auc")
 
 
+def test_text_is_categories(data):
+    X, y = data
+    pandas = pytest.importorskip("pandas")
+    words = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], np.quantile(X[:, 0], [0.3, 0.7]))]
+    frame = pandas.DataFrame(X[:, 1:4], columns=list("abc")).assign(word=words)
+    text, category = run((frame, y)), run((frame.astype({"word": "category"}), y))
+    assert quality(text, "auc") == quality(category, "auc")
+    assert quality(text, "auc") != quality(run((frame.drop(columns="word"), y)), "auc")
+
+
 def test_progress_is_shown(data, capsys):
     run(data, verbose=1)
     assert "6/6" in capsys.readouterr().err

@@ -31,7 +31,8 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     -------
     bunch : sklearn.utils.Bunch
         - data : float64 array or DataFrame of shape (4177, 8). Column "sex" is 0 for infants, 1 for
-          females and 2 for males; in a frame it is a pandas categorical of "I", "F", "M" with these codes.
+          females and 2 for males; in a frame it is a pandas categorical of "I", "F", "M" with these codes, which the
+          forest takes as categories. In the array ``categorical_features=[0]`` makes it do so.
         - target : int64 array or Series of shape (4177,), the rings, 1 to 29 (age in years: rings + 1.5).
         - feature_names, target_names : list of str
         - frame : DataFrame of shape (4177, 9) or None

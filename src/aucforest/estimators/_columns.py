@@ -131,6 +131,11 @@ def _learn(values: Column, name: str) -> NDArray[Any]:
     return np.concatenate((categories[common], categories[~common]))
 
 
+def codes_of(categories: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the codes of the categories of a column."""
+    return np.minimum(np.arange(len(categories)), _SHARED_CODE)
+
+
 def encode(X: Any, categories: Categories) -> Any:
     """Return X with codes in place of the values of its categorical columns: a frame as a frame."""
     frame = as_frame(X)
@@ -157,7 +162,7 @@ def encode(X: Any, categories: Categories) -> Any:
 def _encode(X: Any, feature: int, categories: NDArray[Any]) -> NDArray[np.float64]:
     """Return the codes of one column, NaN for missing and unseen values; categories are matched by value."""
     values = _read(X, feature)
-    codes = np.minimum(np.arange(len(categories)), _SHARED_CODE).astype(np.float64)
+    codes = codes_of(categories).astype(np.float64)
     if len(categories) == 0:
         return np.full(len(values), np.nan)
     if isinstance(values, np.ndarray) and categories.dtype.kind in "biuf":
