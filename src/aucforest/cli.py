@@ -20,6 +20,7 @@ from rich.table import Table
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
 from aucforest.datasets import load_abalone
+from aucforest.estimators._base import refuse_dates
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection._scoring import METRICS
 from aucforest.monitoring import CBPE, CBPEResult, ChunkEstimate, Chunks
@@ -271,6 +272,7 @@ def _table(file: Path, target: str | None, positive: str | None) -> _Data:
         raise ValueError(f"column {target!r} has {labels.isna().sum()} missing labels")
     if features.empty:
         raise ValueError(f"{file.name} has no rows, or no column besides {target!r}")
+    refuse_dates(features)
     title = f"{file.name}, {target}"
     if positive is not None:
         names = labels.astype(str)

@@ -12,7 +12,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from aucforest.datasets import load_abalone
-from aucforest.estimators._columns import encode, learn_categories
+from aucforest.estimators._columns import encode, learn
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(missing=0.1)
@@ -159,8 +159,9 @@ def test_warm_start_needs_the_same_categories():
 def learned(values):
     """Return categories and codes of one column."""
     table = pd.DataFrame({"a": values})
-    categories = learn_categories(table, [0])
-    return categories[0].tolist(), encode(table, categories)["a"].to_numpy()
+    encoded, categories = learn(table, ["a"])
+    assert encoded.equals(encode(table, categories))
+    return categories[0].tolist(), encoded["a"].to_numpy()
 
 
 def test_codes_are_places_in_the_order_of_values():
@@ -227,10 +228,8 @@ def test_names_need_names(make):
 @both
 def test_values_that_cannot_be_categories(make):
     lists, words = [["a"]] * len(X), ["a", 1] * (len(X) // 2)
-    for values in (lists, words):
-        with pytest.raises(
-            TypeError, match=r"^X: column 'kind' is categorical but has values without a hash or an order"
-        ):
+    for values, what in ((lists, "a hash"), (words, "an order")):
+        with pytest.raises(TypeError, match=rf"^X: column 'kind' is categorical but has values without {what}: "):
             make(categorical_features=["kind"]).fit(frame(values), Y)
     model = make().fit(frame(), Y)
     with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical but has values without a hash: "):

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from aucforest.estimators._columns import Categories, as_frame, encode, find_categorical, learn_categories
+from aucforest.estimators._columns import Categories, as_frame, encode, learn
 from aucforest.estimators._growing import (
     TrainingSet,
     class_weight_factors,
@@ -57,7 +57,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def _refuse_dates(X: Any) -> None:
+def refuse_dates(X: Any) -> None:
     """Raise ValueError if a column holds dates, times or durations."""
     names = X.columns if hasattr(X, "dtypes") else None
     dtypes = [getattr(X, "dtype", None)] if names is None else list(X.dtypes)
@@ -160,11 +160,11 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     def _validate_X(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
         """Validate X, and y where it is given, with codes for categories; a column that is not numeric is named."""
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": reset}
-        _refuse_dates(X)
+        refuse_dates(X)
         if reset:
-            self.categories_ = learn_categories(X, find_categorical(X, self.categorical_features))
-        if self.categories_:
-            if not reset and as_frame(X) is not None:
+            X, self.categories_ = learn(X, self.categorical_features)
+        elif self.categories_:
+            if as_frame(X) is not None:
                 validate_data(self, X, skip_check_array=True, reset=False)  # the names of columns, before they are used
             X = encode(X, self.categories_)
         try:

@@ -4,11 +4,9 @@ The code of a category is its place among those seen in `fit`, in the order of t
 their own, those that are rarest beyond come last and share one. Missing and unseen values have no code but NaN.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from itertools import repeat
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -21,7 +19,17 @@ _SHARED_CODE = MISSING_CODE - 1
 _CATEGORICAL = (nw.Categorical, nw.Enum, nw.String, nw.Boolean)
 
 Categories = dict[int, NDArray[Any]]
-Column = NDArray[Any] | list[Any]
+
+
+class Factor(NamedTuple):
+    """A column of anything but numbers: its distinct values, and the place of each row's among them."""
+
+    values: list[Any]
+    places: NDArray[np.integer]
+
+
+Table = nw.DataFrame[Any] | NDArray[Any]
+Column = NDArray[Any] | Factor
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
@@ -35,38 +43,34 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _as_matrix(X: Any) -> NDArray[Any] | None:
-    """Return rows and columns of what is no frame; None where there are none."""
+def _as_table(X: Any) -> Table | None:
+    """Return a frame or a matrix; None for what has no rows and columns, since validation says what is wrong."""
+    frame = as_frame(X)
+    if frame is not None:
+        return frame
     matrix = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     return matrix if matrix.ndim == 2 else None
 
 
-def _name(X: Any, feature: int) -> str:
+def _name(table: Table, feature: int) -> str:
     """Return what a message calls a column."""
-    frame = as_frame(X)
-    return f"column {feature if frame is None else repr(frame.columns[feature])}"
+    return f"column {repr(table.columns[feature]) if isinstance(table, nw.DataFrame) else feature}"
 
 
-def find_categorical(X: Any, given: Any) -> list[int]:
+def find_categorical(table: Table | None, given: Any) -> list[int]:
     """Return the categorical columns, for a value of the parameter `categorical_features`."""
-    frame = as_frame(X)
+    frame = table if isinstance(table, nw.DataFrame) else None
     if isinstance(given, str):
         return [] if frame is None else [j for j, kind in enumerate(frame.schema.values()) if kind in _CATEGORICAL]
-    if given is None:
+    if given is None or table is None:
         return []
-    given = list(given)
-    if frame is not None:
-        names, n_features = frame.columns, len(frame.columns)
-    elif (matrix := _as_matrix(X)) is not None:
-        names, n_features = None, matrix.shape[1]
-    else:
-        return []  # validation says what is wrong
+    given, n_features = list(given), table.shape[1]
     if all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != n_features:
             raise ValueError(f"categorical_features is a mask of {len(given)} columns, but X has {n_features}")
         return [j for j in range(n_features) if given[j]]
     if all(isinstance(item, str) for item in given):
-        return sorted({_place(name, names) for name in given})
+        return sorted({_place(name, None if frame is None else frame.columns) for name in given})
     if not all(isinstance(item, Integral) for item in given):
         raise ValueError(f"categorical_features must hold names, indices or a mask, but is {given}")
     for item in given:
@@ -84,19 +88,27 @@ def _place(name: str, names: Sequence[str] | None) -> int:
     return names.index(name)
 
 
-def _read(X: Any, feature: int) -> Column:
-    """Return the values of a column: numbers as an array, where missing ones are NaN, anything else as a list."""
-    frame = as_frame(X)
-    if frame is None:
-        matrix = _as_matrix(X)
-        values = matrix[:, feature] if matrix is not None else np.empty(0)
+def _read(table: Table, feature: int) -> Column:
+    """Return a column; numbers as an array, where missing ones are NaN."""
+    if isinstance(table, nw.DataFrame):
+        series = table[table.columns[feature]]
+        if series.dtype == nw.Categorical and series.implementation.is_pandas():
+            factor = series.to_native().array  # has what is to be found
+            places = factor.codes.astype(np.int64)
+            return Factor([*factor.categories.tolist(), None], np.where(places < 0, len(factor.categories), places))
+        numeric = series.dtype.is_numeric() or series.dtype == nw.Boolean
+        values = series.to_numpy() if numeric else series.to_list()
     else:
-        series = frame[frame.columns[feature]]
-        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
-            items: list[Any] = series.to_list()
-            return items
-        values = series.to_numpy()
-    return values if values.dtype.kind in "biuf" else values.tolist()
+        values = table[:, feature]
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "biuf":
+            return values
+        values = values.tolist()
+    try:
+        place = {value: place for place, value in enumerate(dict.fromkeys(values))}
+        return Factor(list(place), np.fromiter(map(place.__getitem__, values), dtype=np.int64, count=len(values)))
+    except TypeError as error:
+        raise TypeError(f"X: {_name(table, feature)} is categorical but has values without a hash: {error}") from error
 
 
 def _is_missing(value: Any) -> bool:
@@ -107,21 +119,28 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def learn_categories(X: Any, features: Sequence[int]) -> Categories:
-    """Return the categories of some columns, each by its code; those from 254 on share a code."""
-    return {feature: _learn(_read(X, feature), _name(X, feature)) for feature in features}
+def learn(X: Any, given: Any) -> tuple[Any, Categories]:
+    """Return X with codes in its categorical columns, and their categories."""
+    table = _as_table(X)
+    features = find_categorical(table, given)
+    if table is None or not features:
+        return X, {}
+    columns = {feature: _read(table, feature) for feature in features}
+    categories = {feature: _learn(column, _name(table, feature)) for feature, column in columns.items()}
+    return _with_codes(table, columns, categories), categories
 
 
-def _learn(values: Column, name: str) -> NDArray[Any]:
-    """Return the categories of one column."""
-    if isinstance(values, np.ndarray):
-        categories, counts = np.unique(values[values == values], return_counts=True)
+def _learn(column: Column, name: str) -> NDArray[Any]:
+    """Return the categories of one column, each by its code; those from 254 on share a code."""
+    if isinstance(column, np.ndarray):
+        categories, counts = np.unique(column[column == column], return_counts=True)
     else:
+        per_value = np.bincount(column.places, minlength=len(column.values)).tolist()
+        found = {value: n for value, n in zip(column.values, per_value) if n > 0 and not _is_missing(value)}
         try:
-            found = Counter(values)
-            known = sorted(value for value in found if not _is_missing(value))
+            known = sorted(found)
         except TypeError as error:
-            raise TypeError(f"X: {name} is categorical but has values without a hash or an order: {error}") from error
+            raise TypeError(f"X: {name} is categorical but has values without an order: {error}") from error
         categories = np.fromiter(known, dtype=object, count=len(known))
         counts = np.array([found[value] for value in known], dtype=np.int64)
     if len(categories) <= _SHARED_CODE:
@@ -138,46 +157,41 @@ def codes_of(categories: NDArray[Any]) -> NDArray[np.int64]:
 
 def encode(X: Any, categories: Categories) -> Any:
     """Return X with codes in place of the values of its categorical columns: a frame as a frame."""
-    frame = as_frame(X)
-    if frame is not None:
-        columns = [
-            nw.new_series(
-                frame.columns[feature], _encode(X, feature, known), nw.Float64, backend=frame.implementation
-            )
-            for feature, known in categories.items()
-        ]  # fmt: skip
-        return frame.with_columns(*columns).to_native()
-    matrix = _as_matrix(X)
-    if matrix is None or matrix.shape[1] <= max(categories):
+    table = _as_table(X)
+    if table is None or table.shape[1] <= max(categories):
         return X  # validation says what is wrong
-    kept = matrix.dtype == np.float32 or matrix.dtype.kind not in "biuf"
-    encoded = matrix.astype(matrix.dtype if kept else np.float64)
-    if encoded.dtype.kind in "US":
-        encoded = encoded.astype(object)
-    for feature, known in categories.items():
-        encoded[:, feature] = _encode(matrix, feature, known)
+    return _with_codes(table, {feature: _read(table, feature) for feature in categories}, categories)
+
+
+def _with_codes(table: Table, columns: dict[int, Column], categories: Categories) -> Any:
+    """Return a copy of the table with codes in some columns."""
+    codes = {feature: _encode(columns[feature], known, _name(table, feature)) for feature, known in categories.items()}
+    if isinstance(table, nw.DataFrame):
+        names, backend = table.columns, table.implementation
+        series = [nw.new_series(names[feature], codes[feature], nw.Float64, backend=backend) for feature in codes]
+        return table.with_columns(*series).to_native()
+    kind = table.dtype.kind
+    encoded = table.astype(object if kind in "US" else np.float64 if kind in "biu" else table.dtype)
+    for feature in codes:
+        encoded[:, feature] = codes[feature]
     return encoded
 
 
-def _encode(X: Any, feature: int, categories: NDArray[Any]) -> NDArray[np.float64]:
+def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Return the codes of one column, NaN for missing and unseen values; categories are matched by value."""
-    values = _read(X, feature)
     codes = codes_of(categories).astype(np.float64)
-    if len(categories) == 0:
-        return np.full(len(values), np.nan)
-    if isinstance(values, np.ndarray) and categories.dtype.kind in "biuf":
+    if isinstance(column, np.ndarray) and categories.dtype.kind in "biuf" and len(categories) > 0:
         order = np.argsort(categories)
-        place = np.searchsorted(categories, values, sorter=order).clip(max=len(order) - 1)
+        place = np.searchsorted(categories, column, sorter=order).clip(max=len(order) - 1)
         nearest = order[place]
-        return np.where(categories[nearest] == values, codes[nearest], np.nan)
-    items = values.tolist() if isinstance(values, np.ndarray) else values
+        return np.where(categories[nearest] == column, codes[nearest], np.nan)
+    if isinstance(column, np.ndarray):
+        distinct, places = np.unique(column, return_inverse=True)
+        column = Factor(distinct.tolist(), places)
     table = dict(zip(categories.tolist(), codes.tolist()))
-    try:
-        encoded = np.fromiter(map(table.get, items, repeat(np.nan)), dtype=np.float64, count=len(items))
-    except TypeError as error:
-        raise TypeError(f"X: {_name(X, feature)} is categorical but has values without a hash: {error}") from error
-    if np.all(np.isnan(encoded)):
-        _check_kind(items, categories.tolist()[0], _name(X, feature))
+    encoded = np.array([table.get(value, np.nan) for value in column.values])[column.places]
+    if len(categories) > 0 and np.all(np.isnan(encoded)):
+        _check_kind(column.values, categories.tolist()[0], name)
     return encoded
 
 
