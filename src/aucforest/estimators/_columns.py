@@ -150,11 +150,6 @@ def _learn(column: Column, name: str) -> NDArray[Any]:
     return np.concatenate((categories[common], categories[~common]))
 
 
-def codes_of(categories: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the codes of the categories of a column."""
-    return np.minimum(np.arange(len(categories)), _SHARED_CODE)
-
-
 def encode(X: Any, categories: Categories) -> Any:
     """Return X with codes in place of the values of its categorical columns: a frame as a frame."""
     table = _as_table(X)
@@ -179,7 +174,7 @@ def _with_codes(table: Table, columns: dict[int, Column], categories: Categories
 
 def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Return the codes of one column, NaN for missing and unseen values; categories are matched by value."""
-    codes = codes_of(categories).astype(np.float64)
+    codes = np.minimum(np.arange(len(categories)), _SHARED_CODE).astype(np.float64)
     if isinstance(column, np.ndarray) and categories.dtype.kind in "biuf" and len(categories) > 0:
         order = np.argsort(categories)
         place = np.searchsorted(categories, column, sorter=order).clip(max=len(order) - 1)
