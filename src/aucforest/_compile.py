@@ -6,9 +6,11 @@ moves ties, and delete the checks for NaN.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import numba
+from llvmlite import ir
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -54,3 +56,60 @@ def bare_device(function: F) -> F:
     """Compile a function for bare kernels."""
     compiled: F = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
     return compiled
+
+
+def is_compiled(function: object) -> bool:
+    """Say whether a function is one that `numba.njit` made."""
+    return isinstance(function, numba.core.dispatcher.Dispatcher)
+
+
+_DOUBLES = numba.types.CPointer(numba.types.float64)
+_SCORER = numba.types.int64(_DOUBLES, _DOUBLES, _DOUBLES, numba.types.int64, numba.types.int64)
+
+
+@lru_cache(maxsize=64)
+def compile_scorer(function: Any) -> Any:
+    """Compile f(left, totals) -> score into a loop over cuts with a fixed address, its attribute `address`.
+
+    The loop takes (lefts, totals, scores, n_cuts, n_classes), pointers to doubles and int64, and returns 1 if the
+    function raised an exception, else 0.
+
+    Raises
+    ------
+    ValueError
+        If the function does not compile for two arrays of float64, or does not return a number.
+    """
+
+    def score(lefts, totals, scores, n_cuts, n_classes):  # type: ignore[no-untyped-def]
+        left, total = numba.carray(lefts, (n_cuts, n_classes)), numba.carray(totals, (n_classes,))
+        score = numba.carray(scores, (n_cuts,))
+        try:
+            for i in range(n_cuts):
+                score[i] = function(left[i], total)
+        except Exception:
+            return 1
+        return 0
+
+    try:
+        return numba.cfunc(_SCORER)(score)
+    except numba.core.errors.NumbaError as error:
+        name = function.py_func.__name__
+        raise ValueError(
+            f"criterion: {name} does not compile to a function of two float64 arrays that returns a number"
+        ) from error
+
+
+@numba.extending.intrinsic
+def call_scorer(typing_context, address, lefts, totals, scores, n_cuts):  # type: ignore[no-untyped-def]
+    """Call the loop at an address of `compile_scorer`; lefts has a row of class totals for each of the cuts."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()
+        loop = ir.FunctionType(word, [doubles, doubles, doubles, word, word]).as_pointer()
+        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (1, 2, 3)]
+        n_classes = builder.extract_value(arrays[0].shape, 1)
+        pointers = [array.data for array in arrays]
+        return builder.call(builder.inttoptr(arguments[0], loop), [*pointers, arguments[4], n_classes])
+
+    number = numba.types.int64
+    return number(number, lefts, totals, scores, number), generate

@@ -1,16 +1,21 @@
 """Grow one tree from plain arrays, for the tests of the engine."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._compile import compile_scorer
+from aucforest.tree.best_first import grow_best_first
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
-from aucforest.tree.criteria import CRITERIA
+from aucforest.tree.criteria import CRITERIA, OWN
 from aucforest.tree.grower import Stops, branch_rows, grow_tree, make_workspace, take_rows
+from aucforest.tree.random_cuts import make_random_cuts
 from aucforest.tree.splitter import Columns, Rules
 from aucforest.tree.structure import Tree
 from aucforest.tree.subsets import grown_sets, make_subsets
+from aucforest.tree.walks import make_extras
 
 NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 NO_LIMIT = 2**31 - 1
@@ -25,9 +30,12 @@ class Grown(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How to grow a tree; `aside_rows` None is what the engine would choose."""
+    """How to grow a tree; `aside_rows` None is what the engine would choose.
 
-    criterion: str = "auc"
+    The last four need kernels of their own; `extras` asks for them where nothing else does.
+    """
+
+    criterion: str | Callable[..., Any] = "auc"
     max_features: int = NO_LIMIT
     min_samples_leaf: int = 1
     min_weight_leaf: int = 0
@@ -38,6 +46,10 @@ class Growth(NamedTuple):
     key: int = 0
     aside_rows: int | None = None
     by_set: tuple[int, ...] = ()
+    signs: tuple[int, ...] = ()
+    random: bool = False
+    max_leaves: int | None = None
+    extras: bool = False
 
 
 def bin_for(X, max_bins: int | None = 255, wide: bool = False, weights=None) -> BinnedMatrix:
@@ -54,17 +66,26 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     weights = np.empty(0, np.int64) if weights is None else np.asarray(weights, np.int64)
     columns = Columns(binned.codes, binned.n_bins, weights)
     max_features = min(how.max_features, len(binned.codes))
-    rules = Rules(CRITERIA[how.criterion], max_features, how.min_samples_leaf, how.min_weight_leaf)
+    criterion = CRITERIA[how.criterion] if isinstance(how.criterion, str) else OWN
+    rules = Rules(criterion, max_features, how.min_samples_leaf, how.min_weight_leaf)
     stops = Stops(how.max_depth, how.min_samples_split, how.min_weight_split, how.min_gain)
     work = make_workspace(columns, max_features, len(labels), n_classes)
     n_taken = take_rows(labels, counts, len(weights) == 0, work.elements)
-    aside = branch_rows(len(binned.codes), max_features) if how.aside_rows is None else how.aside_rows
-    key = np.uint64(how.key)
-    subsets = None
+    subsets, extras, cuts = None, None, None
     if how.by_set:
         by_set = np.isin(np.arange(len(binned.codes)), how.by_set)
         subsets = make_subsets(by_set, len(labels), n_classes)
-    n_nodes = grow_tree(columns, NO_NAMES, binned.values, rules, stops, n_taken, key, work, aside, subsets)
+    if criterion == OWN or how.signs or how.random or how.max_leaves or how.extras:
+        address = compile_scorer(how.criterion).address if criterion == OWN else 0
+        extras = make_extras(how.signs, address, n_classes, len(work.nodes.feature))
+    if how.random:
+        cuts = make_random_cuts(False)
+    shared = (columns, NO_NAMES, binned.values, rules, stops, n_taken, np.uint64(how.key), work)
+    if how.max_leaves is None:
+        aside = branch_rows(len(binned.codes), max_features) if how.aside_rows is None else how.aside_rows
+        n_nodes = grow_tree(*shared, aside, subsets, extras, cuts)
+    else:
+        n_nodes = grow_best_first(*shared, how.max_leaves, subsets, extras, cuts)
     check_scratch_is_clean(work.scratch, len(binned.codes))
     tree = Tree.from_nodes(work.nodes, n_nodes, 1.0, len(binned.codes), **grown_sets(subsets))
     tree.validate()

@@ -33,7 +33,8 @@ _TASK_ROWS = 2048
 _DATES = ("date", "time", "duration", "period")
 
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
-    "criterion": [StrOptions(set(CRITERIA))],
+    "criterion": [StrOptions(set(CRITERIA)), callable],
+    "splitter": [StrOptions({"best", "random"})],
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
         Interval(RealNotInt, 0.0, 1.0, closed="right"),
@@ -51,6 +52,8 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
     "min_gain": [Interval(Real, 0.0, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "monotonic_cst": ["array-like", dict, None],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), None],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "random_state": ["random_state"],

@@ -12,14 +12,22 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from tqdm import tqdm
 
+from aucforest.estimators._extras import (
+    check_own_criterion,
+    make_search_options,
+    resolve_criterion,
+    resolve_monotonic_cst,
+)
+from aucforest.tree.best_first import grow_best_first
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
-from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.grower import Stops, Workspace, branch_rows, grow_tree, make_workspace, take_rows
 from aucforest.tree.random import tree_key
+from aucforest.tree.random_cuts import RandomCuts
 from aucforest.tree.sampling import RowDraws
 from aucforest.tree.splitter import Columns, Rules
 from aucforest.tree.structure import Tree
 from aucforest.tree.subsets import Subsets, grown_sets, make_subsets
+from aucforest.tree.walks import Extras
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 _NO_LIMIT = 2**31 - 1
@@ -51,26 +59,35 @@ class GrowthParams:
     """The parameters of an estimator that its trees need, resolved against the data."""
 
     criterion: int
+    own_criterion: Any
     max_features: int
     max_depth: int
     min_samples_split: int
     min_samples_leaf: int
     min_weight_fraction_leaf: float
     min_gain: float
+    max_leaf_nodes: int | None
+    random_cuts: bool
+    signs: tuple[int, ...]
     draws: RowDraws | None
     balance_draws: bool
 
     @classmethod
     def resolve(cls, estimator: Any, n_rows: int, n_features: int, draws: RowDraws | None) -> "GrowthParams":
         """Turn fractions and names into numbers."""
+        criterion, own_criterion = resolve_criterion(estimator.criterion)
         return cls(
-            criterion=CRITERIA[estimator.criterion],
+            criterion=criterion,
+            own_criterion=own_criterion,
             max_features=resolve_max_features(estimator.max_features, n_features),
             max_depth=_NO_LIMIT if estimator.max_depth is None else min(int(estimator.max_depth), _NO_LIMIT),
             min_samples_split=max(2, _resolve_rows(estimator.min_samples_split, n_rows)),
             min_samples_leaf=_resolve_rows(estimator.min_samples_leaf, n_rows),
             min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
             min_gain=float(estimator.min_gain),
+            max_leaf_nodes=None if estimator.max_leaf_nodes is None else min(int(estimator.max_leaf_nodes), _NO_LIMIT),
+            random_cuts=estimator.splitter == "random",
+            signs=resolve_monotonic_cst(estimator),
             draws=draws,
             balance_draws=estimator.class_weight == "balanced_subsample",
         )
@@ -173,7 +190,15 @@ def _tree_weights(
     return fixed * counts, unit
 
 
-def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Workspace, subsets: Subsets | None) -> Tree:
+def _grow_one(
+    training: TrainingSet,
+    params: GrowthParams,
+    key: int,
+    work: Workspace,
+    subsets: Subsets | None,
+    extras: Extras | None,
+    cuts: RandomCuts | None,
+) -> Tree:
     """Draw the rows of one tree and grow it."""
     codes, n_bins, values = training.binned
     n_rows = len(training.labels)
@@ -187,8 +212,14 @@ def _grow_one(training: TrainingSet, params: GrowthParams, key: int, work: Works
     least_rows = max(params.min_samples_split, 2 * params.min_samples_leaf)
     stops = Stops(params.max_depth, least_rows, 2 * least, params.min_gain)
     columns = Columns(codes, n_bins, weights)
-    aside = branch_rows(len(codes), params.max_features)
-    n_nodes = grow_tree(columns, _NO_NAMES, values, rules, stops, n_taken, np.uint64(key), work, aside, subsets)
+    if extras is not None:
+        extras = extras._replace(own=extras.own._replace(unit=unit))
+    shared = (columns, _NO_NAMES, values, rules, stops, n_taken, np.uint64(key), work)
+    if params.max_leaf_nodes is None:
+        n_nodes = grow_tree(*shared, branch_rows(len(codes), params.max_features), subsets, extras, cuts)
+    else:
+        n_nodes = grow_best_first(*shared, params.max_leaf_nodes, subsets, extras, cuts)
+    check_own_criterion(params, extras)
     return Tree.from_nodes(work.nodes, n_nodes, unit, len(codes), **grown_sets(subsets))
 
 
@@ -201,7 +232,8 @@ def _grow_batch(training: TrainingSet, params: GrowthParams, keys: list[int], st
     subsets = None
     if training.by_set is not None:
         subsets = make_subsets(training.by_set, len(training.labels), training.n_classes)
-    return [_grow_one(training, params, key, work, subsets) for key in keys if not stopped[0]]
+    extras, cuts = make_search_options(params, training.binned, training.n_classes, len(work.nodes.feature))
+    return [_grow_one(training, params, key, work, subsets, extras, cuts) for key in keys if not stopped[0]]
 
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:

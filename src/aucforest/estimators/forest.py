@@ -1,6 +1,7 @@
 """A random forest as a scikit-learn classifier."""
 
 import warnings
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -29,8 +30,10 @@ class AUCForestClassifier(TreeBasedClassifier):
     ----------
     n_estimators : int, default=100
         Number of trees.
-    criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"}, default="auc"
+    criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"} or compiled function, default="auc"
         What makes a cut good; "log_loss" is another name of "entropy". See `AUCTreeClassifier`.
+    splitter : {"best", "random"}, default="best"
+        Whether a node searches all cuts of a feature, or draws one of each. See `AUCTreeClassifier`.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
         How many features that are not constant in a node it looks at, or their fraction; None for all.
     max_depth : int or None, default=None
@@ -44,6 +47,11 @@ class AUCForestClassifier(TreeBasedClassifier):
         Least weight of a leaf, as a fraction of the tree's total weight.
     min_gain : float, default=0.0
         Least gain of a cut, in the units of the criterion.
+    max_leaf_nodes : int or None, default=None
+        Most leaves of a tree, which then grows best first.
+    monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
+        1 where the probability of ``classes_[1]`` must not fall as the feature rises, -1 where it must not rise, 0
+        where it is free. Two classes only.
     bootstrap : bool, default=True
         Whether each tree draws rows; otherwise each sees all rows.
     sampling : {"bootstrap", "stratified", "balanced", "subsample"} or dict, default="bootstrap"
@@ -141,13 +149,16 @@ class AUCForestClassifier(TreeBasedClassifier):
         self,
         n_estimators: int = 100,
         *,
-        criterion: str = "auc",
+        criterion: str | Callable[..., Any] = "auc",
+        splitter: str = "best",
         max_features: int | float | str | None = "sqrt",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
         min_weight_fraction_leaf: float = 0.0,
         min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
         bootstrap: bool = True,
         sampling: str | dict[Any, float] = "bootstrap",
         max_samples: int | float | None = None,
@@ -163,12 +174,15 @@ class AUCForestClassifier(TreeBasedClassifier):
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
+        self.splitter = splitter
         self.max_features = max_features
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_gain = min_gain
+        self.max_leaf_nodes = max_leaf_nodes
+        self.monotonic_cst = monotonic_cst
         self.bootstrap = bootstrap
         self.sampling = sampling
         self.max_samples = max_samples

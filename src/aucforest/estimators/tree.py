@@ -1,5 +1,6 @@
 """One decision tree as a scikit-learn classifier."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +21,12 @@ class AUCTreeClassifier(TreeBasedClassifier):
 
     Parameters
     ----------
-    criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"}, default="auc"
+    criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"} or compiled function, default="auc"
         What makes a cut good; "log_loss" is another name of "entropy". See Notes.
+    splitter : {"best", "random"}, default="best"
+        Whether a node searches all cuts of a feature, or draws one uniformly between its least and greatest value
+        there (extremely randomised trees). An infinite value counts as lying as far beyond the finite ones as these
+        reach. A draw that leaves a child too small is no cut.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         How many features that are not constant in a node it looks at, or their fraction; None for all.
     max_depth : int or None, default=None
@@ -35,6 +40,13 @@ class AUCTreeClassifier(TreeBasedClassifier):
     min_gain : float, default=0.0
         Least gain of a cut, in the units of the criterion: AUC - 1/2, impurity decrease in the node, or Hellinger
         distance.
+    max_leaf_nodes : int or None, default=None
+        Most leaves. With a limit the tree grows best first: the next cut is the one whose gain times the weight of
+        its node is greatest.
+    monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
+        1 where the probability of ``classes_[1]`` must not fall as the feature rises, -1 where it must not rise, 0
+        where it is free. Two classes only. The bounds of scikit-learn's trees: the class shares of all nodes keep to
+        the order.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn. With two classes the weights cancel in the AUC of a cut; they still move the frequencies
         in leaves.
@@ -84,10 +96,17 @@ class AUCTreeClassifier(TreeBasedClassifier):
     the class shares, in which classes weigh alike under "auc" and "hellinger". Categories that a node has not seen
     follow its missing values, and so do those that the tree has not seen.
 
+    A criterion of your own is a function that ``numba.njit`` compiled, ``f(left_totals, node_totals) -> score``. Both
+    arguments are float64 arrays of shape (n_classes,), in the order of ``classes_``: the weight of every class to the
+    left of the cut, and in the node. Both sides of the cut hold some weight. The cut with the greatest score wins; a
+    score that is not finite and above 0 makes no cut, so it should say what a cut gains over no cut.
+
     References
     ----------
     Coppersmith, D., Hong, S. J., Hosking, J. R. M. (1999). Partitioning nominal attributes in decision trees. Data
     Mining and Knowledge Discovery 3, 197-217.
+
+    Geurts, P., Ernst, D., Wehenkel, L. (2006). Extremely randomized trees. Machine Learning 63, 3-42.
 
     Hand, D. J., Till, R. J. (2001). A simple generalisation of the area under the ROC curve for multiple class
     classification problems. Machine Learning 45, 171-186.
@@ -110,25 +129,31 @@ class AUCTreeClassifier(TreeBasedClassifier):
     def __init__(
         self,
         *,
-        criterion: str = "auc",
+        criterion: str | Callable[..., Any] = "auc",
+        splitter: str = "best",
         max_features: int | float | str | None = None,
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
         min_weight_fraction_leaf: float = 0.0,
         min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
         class_weight: dict[Any, float] | str | None = None,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
     ) -> None:
         self.criterion = criterion
+        self.splitter = splitter
         self.max_features = max_features
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_gain = min_gain
+        self.max_leaf_nodes = max_leaf_nodes
+        self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
         self.max_bins = max_bins
         self.categorical_features = categorical_features

@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 
 AUC, GINI, ENTROPY, HELLINGER = 0, 1, 2, 3
+# A user's own: see `own_criterion`.
+OWN = -1
 
 CRITERIA = {"auc": AUC, "gini": GINI, "entropy": ENTROPY, "log_loss": ENTROPY, "hellinger": HELLINGER}
 

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.binning import midway
+from aucforest.tree.bounds import pass_bounds, start_bounds
 from aucforest.tree.histogram import label_of, list_codes, pack, row_of, weight_of, with_row
 from aucforest.tree.random import derive_key
+from aucforest.tree.random_cuts import drawn_threshold, find_random_cut
 from aucforest.tree.splitter import Columns, Scratch, find_best_cut, make_scratch
 from aucforest.tree.subsets import is_in_set, record_set
 
@@ -152,14 +154,17 @@ def _threshold(values, names, cut):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _part(columns, names, values, elements, node, cut, work, subsets):  # type: ignore[no-untyped-def]
+def _part(columns, names, values, elements, node, cut, work, subsets, cuts):  # type: ignore[no-untyped-def]
     """Set the threshold or the set of a node, part its elements and return how many go left."""
     column, missing_code = columns.codes[cut.feature], columns.n_bins[cut.feature]
     if subsets is not None and subsets.by_set[cut.feature]:
         record_set(values, names, cut.feature, cut.missing_left, node, subsets)
         also_left = missing_code if cut.missing_left else -1
         return partition(column, elements, work.spill, cut.code, also_left, subsets.kept_left)
-    work.nodes.threshold[node] = _threshold(values, names, cut)
+    if cuts is None:
+        work.nodes.threshold[node] = _threshold(values, names, cut)
+    else:
+        work.nodes.threshold[node] = drawn_threshold(values, names, cut, cuts)
     also_left = missing_code if cut.missing_left else cut.code
     return partition(column, elements, work.spill, cut.code, also_left, None)
 
@@ -208,46 +213,62 @@ def push(start, end, node, depth, key, stack, keys, n_stacked):  # type: ignore[
 
 
 @bare_device
-def split_node(columns, names, values, nodes, node, n_nodes, cut, gain, start, end, work, subsets):  # type: ignore[no-untyped-def]
-    """Cut a node, of the rows start .. end, into nodes n_nodes and n_nodes + 1; return where the right one starts.
-
-    It comes right after the search: the totals on the left lie in the scratch.
-    """
-    _split_totals(nodes, node, n_nodes, work.scratch)
-    nodes.feature[node] = cut.feature
-    nodes.missing_left[node] = cut.missing_left
-    nodes.left_child[node] = n_nodes
-    nodes.gain[node] = gain
-    middle = start + _part(columns, names, values, work.elements[start:end], node, cut, work, subsets)
-    start_node(nodes, n_nodes, middle - start)
-    start_node(nodes, n_nodes + 1, end - middle)
-    return middle
+def find_cut(columns, names, values, elements, node, key, rules, work, subsets, extras, cuts):  # type: ignore[no-untyped-def]
+    """Return the best cut of a node, of all there are or of those drawn, and its gain."""
+    totals, scratch = work.nodes.totals[node], work.scratch
+    if cuts is None:
+        return find_best_cut(columns, elements, totals, key, rules, scratch, subsets, extras, node)
+    return find_random_cut(columns, names, values, elements, totals, key, rules, scratch, subsets, extras, node, cuts)
 
 
 @bare_device
-def _grow(columns, names, values, rules, stops, work, subsets, n_stacked, n_nodes, aside_rows):  # type: ignore[no-untyped-def]
+def split_node(columns, names, values, node, left_child, cut, gain, start, end, work, subsets, extras, cuts):  # type: ignore[no-untyped-def]
+    """Cut a node, of the rows start .. end, right after its search: the totals on the left lie in the scratch."""
+    nodes = work.nodes
+    _split_totals(nodes, node, left_child, work.scratch)
+    nodes.feature[node] = cut.feature
+    nodes.missing_left[node] = cut.missing_left
+    nodes.left_child[node] = left_child
+    nodes.gain[node] = gain
+    n_left = _part(columns, names, values, work.elements[start:end], node, cut, work, subsets, cuts)
+    start_node(nodes, left_child, n_left)
+    start_node(nodes, left_child + 1, end - start - n_left)
+    if extras is not None:
+        pass_bounds(extras.bounds, nodes, node, left_child, cut)
+
+
+@bare_device
+def push_children(start, end, node, depth, key, stops, work, n_stacked):  # type: ignore[no-untyped-def]
+    """Put the children of a node that are worth a search on the stack, the left one on top; return its height."""
+    nodes = work.nodes
+    left_child = nodes.left_child[node]
+    middle = start + nodes.n_samples[left_child]
+    for side in (1, 0):
+        low, high = (middle, end) if side == 1 else (start, middle)
+        if may_split(nodes.totals[left_child + side], high - low, depth + 1, stops):
+            child_key = derive_key(key, side)
+            n_stacked = push(low, high, left_child + side, depth + 1, child_key, work.stack, work.keys, n_stacked)
+    return n_stacked
+
+
+@bare_device
+def _grow(columns, names, values, rules, stops, work, n_stacked, n_nodes, aside_rows, subsets, extras, cuts):  # type: ignore[no-untyped-def]
     """Grow all nodes on the stack; set those of at most aside_rows rows aside. Return (n_nodes, n_aside)."""
-    nodes, stack, keys = work.nodes, work.stack, work.keys
     n_aside = 0
     while n_stacked > 0:
         n_stacked -= 1
-        start, end, node, depth = stack[n_stacked]
-        key = keys[n_stacked]
+        start, end, node, depth = work.stack[n_stacked]
+        key = work.keys[n_stacked]
         if end - start <= aside_rows:
             n_aside = push(start, end, node, depth, key, work.aside, work.aside_keys, n_aside)
             continue
         elements = work.elements[start:end]
-        cut, gain = find_best_cut(columns, elements, nodes.totals[node], key, rules, work.scratch, subsets)
+        cut, gain = find_cut(columns, names, values, elements, node, key, rules, work, subsets, extras, cuts)
         if gain <= 0.0 or gain < stops.min_gain:
             continue
-        left_child = n_nodes
-        middle = split_node(columns, names, values, nodes, node, left_child, cut, gain, start, end, work, subsets)
+        split_node(columns, names, values, node, n_nodes, cut, gain, start, end, work, subsets, extras, cuts)
         n_nodes += 2
-        for side in (1, 0):
-            low, high = (middle, end) if side == 1 else (start, middle)
-            if may_split(nodes.totals[left_child + side], high - low, depth + 1, stops):
-                child_key = derive_key(key, side)
-                n_stacked = push(low, high, left_child + side, depth + 1, child_key, stack, keys, n_stacked)
+        n_stacked = push_children(start, end, node, depth, key, stops, work, n_stacked)
     return n_nodes, n_aside
 
 
@@ -279,8 +300,12 @@ def _copy_branch(columns, elements, branch, scratch):  # type: ignore[no-untyped
 
 
 @bare_device
-def set_root(columns, elements, nodes):  # type: ignore[no-untyped-def]
+def set_root(columns, elements, nodes, subsets, extras):  # type: ignore[no-untyped-def]
     """Make the root from all elements."""
+    if subsets is not None:
+        subsets.n_sets[0] = 0
+    if extras is not None:
+        start_bounds(extras.bounds)
     start_node(nodes, 0, len(elements))
     nodes.totals[0] = 0
     for i in range(len(elements)):
@@ -290,7 +315,7 @@ def set_root(columns, elements, nodes):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_rows, subsets):  # type: ignore[no-untyped-def]
+def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_rows, subsets, extras, cuts):  # type: ignore[no-untyped-def]
     """Grow one tree.
 
     Parameters
@@ -309,6 +334,10 @@ def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_row
         Branches of up to this many rows are grown in a local copy; 0 for never.
     subsets : Subsets or None
         For features that are cut by sets; None, where there are none, is compiled without a trace of them.
+    extras : Extras or None
+        Bounds and a user's own criterion. Kernels are compiled anew where there are any: without them, without theirs.
+    cuts : RandomCuts or None
+        Draws one cut a feature, needs extras; None searches all cuts.
 
     Returns
     -------
@@ -317,20 +346,22 @@ def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_row
     """
     nodes = work.nodes
     elements = work.elements[:n_rows]
-    if subsets is not None:
-        subsets.n_sets[0] = 0
-    set_root(columns, elements, nodes)
+    set_root(columns, elements, nodes, subsets, extras)
     if not may_split(nodes.totals[0], n_rows, 0, stops):
         return 1
     n_stacked = push(0, n_rows, 0, 0, key, work.stack, work.keys, 0)
-    n_nodes, n_aside = _grow(columns, names, values, rules, stops, work, subsets, n_stacked, 1, aside_rows)
+    n_nodes, n_aside = _grow(
+        columns, names, values, rules, stops, work, n_stacked, 1, aside_rows, subsets, extras, cuts
+    )
     branch = work.branch
     local = Columns(branch.codes, branch.n_bins, branch.weights)
     for i in range(n_aside):
         start, end, node, depth = work.aside[i]
         _copy_branch(columns, elements[start:end], branch, work.scratch)
         n_stacked = push(start, end, node, depth, work.aside_keys[i], work.stack, work.keys, 0)
-        n_nodes, _ = _grow(local, branch.names, values, rules, stops, work, subsets, n_stacked, n_nodes, 0)
+        n_nodes, _ = _grow(
+            local, branch.names, values, rules, stops, work, n_stacked, n_nodes, 0, subsets, extras, cuts
+        )
     return n_nodes
 
 

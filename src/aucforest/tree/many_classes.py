@@ -8,7 +8,7 @@ every class at every code.
 import numpy as np
 
 from aucforest._compile import bare_device
-from aucforest.tree.criteria import AUC, GINI, cut_gain
+from aucforest.tree.criteria import AUC, GINI, OWN, cut_gain
 from aucforest.tree.histogram import ROUNDING, element_weight, fill, label_of, list_bits, mark_code, row_of
 
 # Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorise
@@ -114,6 +114,8 @@ def prepare(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
         for k in range(n_present):
             scratch.per_weight[k] = _PAIR_SUM_LIMIT / (n_present * n_present) / scratch.total[k]
         return ROUNDING * _PAIR_SUM_LIMIT
+    if criterion == OWN:
+        return 0.0
     return ROUNDING * scratch.total[:n_present].sum() if criterion == GINI else ROUNDING
 
 

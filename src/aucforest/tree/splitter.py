@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device
 from aucforest.tree import many_classes, two_classes
-from aucforest.tree.criteria import AUC, cut_gain
+from aucforest.tree.criteria import AUC, OWN, cut_gain
 from aucforest.tree.histogram import element_weight, fill, row_of
+from aucforest.tree.own_criterion import start_scoring
 from aucforest.tree.random import bounded, derive_key
 from aucforest.tree.subsets import keep_set, rank_events, rank_pair, rank_rows
+from aucforest.tree.walks import walk_events, walk_pair
 
 # From here on filling two histograms at once pays; smaller nodes stop at a perfect cut.
 _PAIR_ROWS = 64
@@ -115,7 +117,7 @@ def make_scratch(n_features: int, n_codes: int, n_classes: int) -> Scratch:
 
 
 @bare_device
-def _number_present(totals, scratch):  # type: ignore[no-untyped-def]
+def number_present(totals, scratch):  # type: ignore[no-untyped-def]
     """Number the classes present in the node, copy their totals and return how many there are."""
     n_present = 0
     for k in range(len(totals)):
@@ -170,7 +172,7 @@ def _admissible(listed, shift, n_rows, missing_code, missing_left, n_present, ru
 
 
 @bare_device
-def _is_heavier_left(n_present, scratch):  # type: ignore[no-untyped-def]
+def is_heavier_left(n_present, scratch):  # type: ignore[no-untyped-def]
     """Say whether at least half of the node's weight is left of the kept cut."""
     left, total = np.int64(0), np.int64(0)
     for k in range(n_present):
@@ -180,7 +182,9 @@ def _is_heavier_left(n_present, scratch):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _search_column(columns, elements, feature, histogram, n_present, shift, rules, score, cut, scratch, subsets):  # type: ignore[no-untyped-def]
+def _search_column(  # type: ignore[no-untyped-def]
+    columns, elements, feature, histogram, n_present, shift, rules, score, cut, scratch, subsets, extras, node
+):
     """Return the better of the best cut so far and the best one of this feature; keep the left totals of the latter."""
     column, missing_code = columns.codes[feature], columns.n_bins[feature]
     pair = n_present == 2
@@ -220,10 +224,19 @@ def _search_column(columns, elements, feature, histogram, n_present, shift, rule
             # Below it there is no cut, but for missing rows alone on the left: the last cut with them on the right.
             first = max(first, two_classes.lowest_code(listed, histogram))
         if pair:
-            new_score, code = two_classes.walk(rules.criterion, listed, first, stop, score, histogram, scratch)
-        else:
+            if extras is None:
+                new_score, code = two_classes.walk(rules.criterion, listed, first, stop, score, histogram, scratch)
+            else:
+                new_score, code = walk_pair(
+                    extras, node, feature, rules.criterion, listed, histogram, first, stop, score, scratch
+                )
+        elif extras is None:
             new_score, code = many_classes.walk(
                 rules.criterion, n_present, n_listed, shift, first, stop, score, scratch
+            )
+        else:
+            new_score, code = walk_events(
+                extras, rules.criterion, n_present, n_listed, shift, first, stop, score, scratch
             )
         if code >= 0:
             score = new_score
@@ -233,7 +246,7 @@ def _search_column(columns, elements, feature, histogram, n_present, shift, rule
                 next_code = two_classes.sum_left(listed, code, histogram, scratch.best_left)
             else:
                 next_code = many_classes.sum_left(n_listed, code, shift, scratch)
-            missing_left = side == 1 if any_missing else _is_heavier_left(n_present, scratch)
+            missing_left = side == 1 if any_missing else is_heavier_left(n_present, scratch)
             cut = Cut(np.int64(feature), code, next_code, missing_left)
             if subsets is not None:
                 keep_set(code, n_ranks, subsets)
@@ -255,7 +268,7 @@ def _is_constant(column, elements):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _draw_features(columns, elements, key, max_features, scratch):  # type: ignore[no-untyped-def]
+def draw_features(columns, elements, key, max_features, scratch):  # type: ignore[no-untyped-def]
     """List in scratch.tried the features to search and return how many they are.
 
     A constant feature does not use up the budget of max_features.
@@ -281,7 +294,7 @@ def _draw_features(columns, elements, key, max_features, scratch):  # type: igno
 
 
 @bare_device
-def _is_perfect(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
+def is_perfect(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
     """Say whether the kept cut has the greatest score there is; False for some that have."""
     n_left = 0
     for k in range(n_present):
@@ -289,7 +302,7 @@ def _is_perfect(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
             return False
         n_left += scratch.best_left[k] != 0
     # The mean over pairs of |p_i - p_j| is convex in the fractions, so it is greatest with half of them 0 and half 1.
-    return n_present == 2 or (criterion == AUC and abs(n_present - 2 * n_left) < 2)
+    return (n_present == 2 and criterion != OWN) or (criterion == AUC and abs(n_present - 2 * n_left) < 2)
 
 
 @bare_device
@@ -302,7 +315,7 @@ def _gain_of_kept_cut(criterion, n_present, scratch):  # type: ignore[no-untyped
 
 
 @bare_device
-def find_best_cut(columns, elements, totals, key, rules, scratch, subsets):  # type: ignore[no-untyped-def]
+def find_best_cut(columns, elements, totals, key, rules, scratch, subsets, extras, node):  # type: ignore[no-untyped-def]
     """Find the best cut of a node.
 
     Parameters
@@ -320,19 +333,25 @@ def find_best_cut(columns, elements, totals, key, rules, scratch, subsets):  # t
         is cut by sets.
     scratch : Scratch
         On return `best_left` holds the totals on the left of the cut, for the classes present in order.
+    extras : Extras or None
+        Without them their code is not compiled.
+    node : int
+        The node's number, whose bounds `extras` has.
 
     Returns
     -------
     cut : Cut
         With feature -1 when no cut separates anything.
     gain : float
-        What `criteria.cut_gain` says of it.
+        What `criteria.cut_gain`, or a user's own criterion, says of it.
     """
-    n_present = _number_present(totals, scratch)
+    n_present = number_present(totals, scratch)
     shift = many_classes.class_shift(n_present)
     score = 0.0 if n_present == 2 else many_classes.prepare(rules.criterion, n_present, scratch)
+    if extras is not None:
+        start_scoring(extras.own, totals)
     cut = Cut(np.int64(-1), 0, -1, False)
-    n_tried = _draw_features(columns, elements, key, rules.max_features, scratch)
+    n_tried = draw_features(columns, elements, key, rules.max_features, scratch)
     in_pairs = n_present == 2 and len(columns.weights) == 0 and len(elements) >= _PAIR_ROWS
     for t in range(n_tried):
         feature, place = scratch.tried[t], t & 1 if in_pairs else 0
@@ -343,9 +362,23 @@ def find_best_cut(columns, elements, totals, key, rules, scratch, subsets):  # t
             histogram = scratch.histogram[0]
             fill(columns.codes[feature], elements, columns.weights, scratch.slots, np.uint64(1), histogram)
         score, cut = _search_column(
-            columns, elements, feature, scratch.histogram[place], n_present, shift, rules, score, cut, scratch, subsets
+            columns,
+            elements,
+            feature,
+            scratch.histogram[place],
+            n_present,
+            shift,
+            rules,
+            score,
+            cut,
+            scratch,
+            subsets,
+            extras,
+            node,
         )
         # Nothing can beat a best possible cut, and the first one found wins.
-        if cut.feature == feature and not in_pairs and _is_perfect(rules.criterion, n_present, scratch):
+        if cut.feature == feature and not in_pairs and is_perfect(rules.criterion, n_present, scratch):
             break
-    return cut, _gain_of_kept_cut(rules.criterion, n_present, scratch) if cut.feature >= 0 else 0.0
+    if cut.feature < 0:
+        return cut, 0.0
+    return cut, score if rules.criterion == OWN else _gain_of_kept_cut(rules.criterion, n_present, scratch)

@@ -1,0 +1,280 @@
+"""Extremely randomised cuts: of every feature tried one cut is drawn, uniformly between the ends of its values.
+
+A code lies at the middle of its bin, so in exact mode at its value, and goes left if that is not above the draw. An
+infinite value would lie beyond every draw: it counts as if it lay as far beyond the finite values of the node as
+these reach, or 1 where they are all the same. A draw whose children break a rule is no cut, and that feature has none.
+A feature with one value beside missing ones has the cut between the two.
+
+Of a categorical feature a set of the categories in the node is drawn, neither empty nor all, each alike.
+
+References
+----------
+Geurts, Ernst, Wehenkel 2006: "Extremely randomized trees".
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device, lowest_bit
+from aucforest.tree.binning import midway
+from aucforest.tree.bounds import keeps_bounds
+from aucforest.tree.criteria import OWN, cut_gain
+from aucforest.tree.histogram import ROUNDING, element_weight, label_of, row_of
+from aucforest.tree.own_criterion import add_cut, score_cuts, start_scoring
+from aucforest.tree.random import derive_key
+from aucforest.tree.splitter import Cut, draw_features, is_heavier_left, is_perfect, number_present
+from aucforest.tree.structure import SET_WORDS
+from aucforest.tree.subsets import is_in_set
+
+_LARGEST = float(np.finfo(np.float64).max)
+_UNIT = 2.0**-53
+_DROPPED_BITS = np.uint64(11)
+
+
+class RandomCuts(NamedTuple):
+    """What drawing cuts needs.
+
+    between_bins : whether rows may have values outside all bins, since bins come from a sample of the rows
+    drawn : (1,), float64: where the kept cut was drawn
+    present, left : (4,), uint64: the codes in the node of a categorical feature, and those drawn to the left
+    """
+
+    between_bins: bool
+    drawn: NDArray[np.float64]
+    present: NDArray[np.uint64]
+    left: NDArray[np.uint64]
+
+
+def make_random_cuts(between_bins: bool) -> RandomCuts:
+    """Allocate the buffers."""
+    return RandomCuts(between_bins, np.empty(1), np.empty(SET_WORDS, np.uint64), np.empty(SET_WORDS, np.uint64))
+
+
+class Sides(NamedTuple):
+    """What a draw sends to the left, without the missing rows; `code` is the greatest one that goes left."""
+
+    code: np.int64
+    next_code: np.int64
+    n_rows: int
+    weight: np.int64
+    n_missing: int
+    missing_weight: np.int64
+
+
+@bare_device
+def _bin(values, names, feature, code):  # type: ignore[no-untyped-def]
+    """Return where the values of a code lie in CutValues."""
+    return values.first[feature] + (np.int64(names[feature, code]) if len(names) > 0 else code)
+
+
+@bare_device
+def _location(values, names, feature, code):  # type: ignore[no-untyped-def]
+    """Return the middle of a bin; its finite end if it has just one."""
+    at = _bin(values, names, feature, code)
+    low, high = values.lower[at], values.upper[at]
+    if low == -np.inf:
+        return high
+    return low if high == np.inf else 0.5 * low + 0.5 * high
+
+
+@bare_device
+def _extent(column, elements, first, stop):  # type: ignore[no-untyped-def]
+    """Return the least and the greatest of the codes that lie in [first, stop); (stop, -1) if none does."""
+    least, greatest = np.int64(stop), np.int64(-1)
+    for i in range(len(elements)):
+        code = np.int64(column[row_of(elements[i])])
+        if first <= code < stop:
+            least, greatest = min(least, code), max(greatest, code)
+    return least, greatest
+
+
+@bare_device
+def _feature_key(key, values, feature):  # type: ignore[no-untyped-def]
+    """Return the key of the cut of a feature: the first ones of a node are those of its children and its features."""
+    return derive_key(key, len(values.first) + 1 + feature)
+
+
+@bare_device
+def _draw(values, names, feature, column, elements, low, high, key):  # type: ignore[no-untyped-def]
+    """Draw a number between the values of two different codes, the least and the greatest of the node."""
+    least, greatest = _location(values, names, feature, low), _location(values, names, feature, high)
+    if least == -np.inf or greatest == np.inf:
+        inner_low, inner_high = _extent(column, elements, low + (least == -np.inf), high + (greatest != np.inf))
+        if inner_high < 0:
+            return 0.0
+        start = _location(values, names, feature, inner_low)
+        end = _location(values, names, feature, inner_high)
+        reach = min(end - start, _LARGEST) if inner_low < inner_high else 1.0
+        least = max(start - reach, -_LARGEST) if least == -np.inf else start
+        greatest = min(end + reach, _LARGEST) if greatest == np.inf else end
+    share = np.float64(_feature_key(key, values, feature) >> _DROPPED_BITS) * _UNIT
+    return (1.0 - share) * least + share * greatest
+
+
+@bare_device
+def _last_left(values, names, feature, low, high, drawn):  # type: ignore[no-untyped-def]
+    """Return the greatest code below `high` that lies at or below the draw; at least `low`."""
+    while low + 1 < high:
+        middle = (low + high) >> 1
+        if _location(values, names, feature, middle) <= drawn:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@bare_device
+def _draw_set(values, names, feature, column, elements, missing_code, key, cuts):  # type: ignore[no-untyped-def]
+    """Draw the codes that go left to cuts.left; a category goes the same way whatever its code."""
+    present, left = cuts.present, cuts.left
+    for word in range(SET_WORDS):
+        present[word] = np.uint64(0)
+    for i in range(len(elements)):
+        code = np.uint64(column[row_of(elements[i])])
+        if np.int64(code) != missing_code:
+            present[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
+    feature_key, attempt = _feature_key(key, values, feature), 0
+    n_left, n_present = 0, 0
+    while n_left == 0 or n_left == n_present > 1:
+        attempt_key = derive_key(feature_key, attempt)
+        attempt += 1
+        n_left, n_present = 0, 0
+        for word in range(np.uint64(SET_WORDS)):
+            bits = present[word]
+            left[word] = np.uint64(0)
+            while bits != np.uint64(0):
+                place = lowest_bit(bits)
+                at = _bin(values, names, feature, np.int64(np.uint64(64) * word + place))
+                goes_left = derive_key(attempt_key, np.int64(values.lower[at])) & np.uint64(1)
+                left[word] |= goes_left << place
+                n_left += np.int64(goes_left)
+                n_present += 1
+                bits &= bits - np.uint64(1)
+
+
+@bare_device
+def _part(column, elements, weights, last_left, codes_left, missing_code, n_present, scratch):  # type: ignore[no-untyped-def]
+    """Sum the classes to the left of a draw in scratch.fraction, those of the missing rows in scratch.missing.
+
+    A set `codes_left` that is not None tells what goes left in place of the last code that does.
+    """
+    left, missing = scratch.fraction, scratch.missing
+    for k in range(n_present):
+        left[k], missing[k] = 0, 0
+    code, next_code = np.int64(-1), np.int64(missing_code)
+    n_rows, weight, n_missing, missing_weight = 0, np.int64(0), 0, np.int64(0)
+    for i in range(len(elements)):
+        row = row_of(elements[i])
+        own_code = np.int64(column[row])
+        own_weight = element_weight(elements[i], row, weights)
+        slot = scratch.slots[label_of(elements[i])]
+        if codes_left is None:
+            goes_left = own_code <= last_left
+        else:
+            goes_left = own_code != missing_code and is_in_set(codes_left, own_code)
+        if goes_left:
+            left[slot] += own_weight
+            weight += own_weight
+            n_rows += 1
+            code = max(code, own_code)
+        elif own_code == missing_code:
+            missing[slot] += own_weight
+            missing_weight += own_weight
+            n_missing += 1
+        else:
+            next_code = min(next_code, own_code)
+    return Sides(
+        code, np.int64(-1) if next_code == missing_code else next_code, n_rows, weight, n_missing, missing_weight
+    )
+
+
+@bare_device
+def _score(extras, node, feature, missing_alone, criterion, n_present, best, scratch):  # type: ignore[no-untyped-def]
+    """Return the better of `best` and the score of the cut whose left totals lie in scratch.left, if it is allowed."""
+    left, right = scratch.left[:n_present], scratch.right[:n_present]
+    for k in range(n_present):
+        right[k] = scratch.total[k] - left[k]
+    if not keeps_bounds(extras.bounds, node, feature, left, right, missing_alone):
+        return best
+    if criterion == OWN:
+        best, _ = score_cuts(extras.own, add_cut(extras.own, 0, left, scratch.slots, 0), best, np.int64(0))
+        return best
+    return max(best, cut_gain(criterion, left, right))
+
+
+@bare_device
+def find_random_cut(columns, names, values, elements, totals, key, rules, scratch, subsets, extras, node, cuts):  # type: ignore[no-untyped-def]
+    """Find the best of the cuts drawn in a node, as `splitter.find_best_cut` finds the best of all.
+
+    Parameters
+    ----------
+    columns, elements, totals, key, rules, scratch, subsets, extras, node
+        As there; the extras are not None.
+    names, values
+        As in `grower.grow_tree`: codes to values.
+    cuts : RandomCuts
+        On return `drawn` holds where the cut was drawn.
+
+    Returns
+    -------
+    cut : Cut
+    gain : float
+    """
+    n_present = number_present(totals, scratch)
+    start_scoring(extras.own, totals)
+    best, kept = 0.0 if rules.criterion == OWN else ROUNDING, Cut(np.int64(-1), 0, -1, False)
+    node_weight = scratch.total[:n_present].sum()
+    for t in range(draw_features(columns, elements, key, rules.max_features, scratch)):
+        feature = scratch.tried[t]
+        column, missing_code = columns.codes[feature], columns.n_bins[feature]
+        low, high = _extent(column, elements, 0, missing_code)
+        drawn, last_left = np.inf, low
+        if subsets is not None and subsets.by_set[feature]:
+            _draw_set(values, names, feature, column, elements, missing_code, key, cuts)
+            sides = _part(column, elements, columns.weights, -1, cuts.left, missing_code, n_present, scratch)
+        else:
+            if low < high:
+                drawn = _draw(values, names, feature, column, elements, low, high, key)
+                last_left = _last_left(values, names, feature, low, high, drawn)
+            sides = _part(column, elements, columns.weights, last_left, None, missing_code, n_present, scratch)
+        # Where only missing rows are on the right of a cut, they are not tried on the left: nothing would be right.
+        for side in range(2 if sides.n_missing > 0 and low < high else 1):
+            n_left = sides.n_rows + side * sides.n_missing
+            left_weight = sides.weight + side * sides.missing_weight
+            if min(n_left, len(elements) - n_left) < rules.min_samples_leaf:
+                continue
+            if min(left_weight, node_weight - left_weight) < rules.min_weight_leaf:
+                continue
+            for k in range(n_present):
+                scratch.left[k] = scratch.fraction[k] + side * scratch.missing[k]
+            score = _score(extras, node, feature, low == high, rules.criterion, n_present, best, scratch)
+            if score > best:
+                best = score
+                cuts.drawn[0] = drawn
+                for k in range(n_present):
+                    scratch.best_left[k] = scratch.left[k]
+                missing_left = side == 1 if sides.n_missing > 0 else is_heavier_left(n_present, scratch)
+                kept = Cut(np.int64(feature), sides.code, sides.next_code, missing_left)
+                if subsets is not None and subsets.by_set[feature]:
+                    for word in range(SET_WORDS):
+                        subsets.kept[word], subsets.kept_left[word] = cuts.present[word], cuts.left[word]
+        if kept.feature == feature and is_perfect(rules.criterion, n_present, scratch):
+            break
+    return kept, best if kept.feature >= 0 else 0.0
+
+
+@bare_device
+def drawn_threshold(values, names, cut, cuts):  # type: ignore[no-untyped-def]
+    """Return where a cut was drawn, moved to where values part as codes do; +inf if only missing ones are right."""
+    if cut.next_code < 0:
+        return np.inf
+    at, next_at = _bin(values, names, cut.feature, cut.code), _bin(values, names, cut.feature, cut.next_code)
+    drawn = cuts.drawn[0]
+    if cuts.between_bins:
+        # A value outside all bins has the code that the edge above it says.
+        lowest = midway(values.upper[at], values.lower[at + 1])
+        return min(max(drawn, lowest), midway(values.upper[next_at - 1], values.lower[next_at]))
+    low, high = values.upper[at], values.lower[next_at]
+    return drawn if low <= drawn < high else midway(low, high)

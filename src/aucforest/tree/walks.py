@@ -1,0 +1,104 @@
+"""Walks over the cuts of one feature for what plain trees do without: bounds of shares, and a user's own criterion."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from aucforest._compile import bare_device
+from aucforest.tree import many_classes, two_classes
+from aucforest.tree.bounds import Bounds, keeps_bounds, make_bounds
+from aucforest.tree.criteria import AUC, GINI, OWN, cut_gain
+from aucforest.tree.histogram import ROUNDING
+from aucforest.tree.own_criterion import OwnCriterion, add_cut, is_full, make_own_criterion, score_cuts
+
+
+class Extras(NamedTuple):
+    """What a search minds beside the rules."""
+
+    bounds: Bounds
+    own: OwnCriterion
+
+
+def make_extras(signs: tuple[int, ...], address: int, n_classes: int, capacity: int) -> Extras:
+    """Allocate the extras of trees of up to so many nodes; no signs are no bounds, address 0 is no own criterion."""
+    return Extras(make_bounds(signs, capacity), make_own_criterion(address, n_classes))
+
+
+@bare_device
+def _floor(criterion, left, right):  # type: ignore[no-untyped-def]
+    """Return the score that a cut must beat, beside rounding."""
+    if criterion == OWN:
+        return 0.0
+    largest = np.float64(left[0] + right[0]) * np.float64(left[1] + right[1])
+    if criterion == AUC:
+        return ROUNDING * largest
+    return ROUNDING * ROUNDING * largest if criterion == GINI else ROUNDING
+
+
+@bare_device
+def _score(criterion, left, right):  # type: ignore[no-untyped-def]
+    """Return what the walks of `two_classes` rank a cut by."""
+    if criterion not in (AUC, GINI):
+        return cut_gain(criterion, left, right)
+    left0, left1 = np.float64(left[0]), np.float64(left[1])
+    n0, n1 = np.float64(left[0] + right[0]), np.float64(left[1] + right[1])
+    d = n0 * left1 - n1 * left0
+    left_weight = left0 + left1
+    return abs(d) if criterion == AUC else d * d / (left_weight * (n0 + n1 - left_weight))
+
+
+@bare_device
+def walk_pair(extras, node, feature, criterion, listed, histogram, first, stop, best, scratch):  # type: ignore[no-untyped-def]
+    """Do what `two_classes.walk` does, over the cuts that keep to the bounds of the node."""
+    bounds, own = extras.bounds, extras.own
+    if len(bounds.signs) == 0 and criterion != OWN:
+        return two_classes.walk(criterion, listed, first, stop, best, histogram, scratch)
+    left, right, missing = scratch.left[:2], scratch.right[:2], scratch.missing
+    for k in range(2):
+        right[k] = scratch.total[k] - left[k]
+    best, at, n_cuts = max(best, _floor(criterion, left, right)), np.int64(-1), 0
+    for t in range(len(listed)):
+        code = np.int64(listed[t])
+        cell = np.uint64(2) * np.uint64(code)
+        first_moves, second_moves = histogram[cell], histogram[cell + np.uint64(1)]
+        left[0] += first_moves
+        left[1] += second_moves
+        right[0] -= first_moves
+        right[1] -= second_moves
+        if first_moves + second_moves == 0 or not first <= code < stop or right[0] + right[1] == 0:
+            continue
+        missing_alone = right[0] == missing[0] and right[1] == missing[1]
+        if not keeps_bounds(bounds, node, feature, left, right, missing_alone):
+            continue
+        if criterion != OWN:
+            score = _score(criterion, left, right)
+            if score > best:
+                best, at = score, code
+            continue
+        n_cuts = add_cut(own, n_cuts, left, scratch.slots, code)
+        if is_full(own, n_cuts):
+            best, at = score_cuts(own, n_cuts, best, at)
+            n_cuts = 0
+    return score_cuts(own, n_cuts, best, at) if n_cuts > 0 else (best, at)
+
+
+@bare_device
+def walk_events(extras, criterion, n_present, n_events, shift, first, stop, best, scratch):  # type: ignore[no-untyped-def]
+    """Do what `many_classes.walk` does, for a user's own criterion too."""
+    if criterion != OWN:
+        return many_classes.walk(criterion, n_present, n_events, shift, first, stop, best, scratch)
+    own, left = extras.own, scratch.left
+    weight_right = scratch.total[:n_present].sum() - left[:n_present].sum()
+    at, n_cuts, t = np.int64(-1), 0, 0
+    while t < n_events:
+        code = np.uint64(scratch.listed[t]) >> shift
+        while t < n_events and np.uint64(scratch.listed[t]) >> shift == code:
+            left[np.uint64(scratch.listed[t]) - (code << shift)] += scratch.cell_weights[t]
+            weight_right -= scratch.cell_weights[t]
+            t += 1
+        if first <= code < stop and weight_right > 0:
+            n_cuts = add_cut(own, n_cuts, left, scratch.slots, np.int64(code))
+            if is_full(own, n_cuts):
+                best, at = score_cuts(own, n_cuts, best, at)
+                n_cuts = 0
+    return score_cuts(own, n_cuts, best, at) if n_cuts > 0 else (best, at)
