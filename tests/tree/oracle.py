@@ -1,10 +1,14 @@
 """Compare grown trees with the reference that tries every cut."""
 
 import math
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from tests.reference import tree as reference
+from tests.reference.growing import LARGEST, bounds_below, draw, drawn_cuts, is_allowed
 from tests.tree.growing import Grown, Growth, bin_for, grow_binned
 
 # What sums of floats may differ by, in the units of a gain.
@@ -37,55 +41,98 @@ def threshold(values, cut: reference.Cut) -> float:
     return low + (high - low) / 2
 
 
-def same_cut(grown: Grown, node: int, cut: reference.Cut) -> bool:
-    """Say whether a node of the tree holds this cut."""
-    tree = grown.tree
-    if (tree.feature[node], tree.missing_left[node]) != (cut.feature, cut.missing_left):
-        return False
-    return math.isclose(tree.threshold[node], threshold(grown.binned.values, cut), abs_tol=1e-9)
+class Search(NamedTuple):
+    """How the reference searches a node.
+
+    cuts_of : rows, key -> the cuts there are, those that win ties first
+    threshold_of : cut, rows, key -> the threshold
+    signs : of monotonic constraints, one a feature
+    is_exact : totals -> whether the engine ranks the cuts by integers, or by floats that hold them
+    """
+
+    cuts_of: Callable[..., Iterable[reference.Cut]]
+    threshold_of: Callable[..., float]
+    signs: tuple[int, ...]
+    is_exact: Callable[..., bool]
 
 
-def check_branch(grown: Grown, node: int, table, rows, key: int, rules, depth: int, is_exact) -> None:
+def check_branch(grown: Grown, node: int, table, rows, key: int, rules, search: Search, depth=0, low=0.0, high=1.0):
     """Check every node below one: a best cut, in exact arithmetic the one that wins ties; a leaf only without one."""
     tree = grown.tree
     totals = table.totals(rows)
     assert grown.totals[node].tolist() == totals
     assert tree.n_samples[node] == len(rows)
-    cuts = list(reference.all_cuts(table, rows, key, rules)) if reference.may_split(table, rows, depth, rules) else []
+    cuts = list(search.cuts_of(rows, key)) if reference.may_split(table, rows, depth, rules) else []
+    if search.signs:
+        cuts = [cut for cut in cuts if is_allowed(cut, table, search.signs, low, high)]
     most = max((cut.gain for cut in cuts), default=0)
     if tree.feature[node] < 0:
         assert most <= 10 * ROUNDING or most < rules.min_gain
         return
-    chosen = [cut for cut in cuts if same_cut(grown, node, cut)]
+    chosen = [
+        cut
+        for cut in cuts
+        if (tree.feature[node], tree.missing_left[node]) == (cut.feature, cut.missing_left)
+        and math.isclose(tree.threshold[node], search.threshold_of(cut, rows, key), abs_tol=1e-9)
+    ]
     assert len(chosen) == 1, f"node {node} holds a cut that is not allowed"
     cut = chosen[0]
     assert abs(tree.gain[node] - cut.gain) <= ROUNDING
-    if is_exact(totals):
+    if search.is_exact(totals):
         assert cut is next(c for c in cuts if c.gain == most)
     else:
         assert cut.gain >= most - ROUNDING
         assert cut.gain > 0.1 * ROUNDING
-    left = int(tree.left_child[node])
-    check_branch(grown, left, table, cut.left, reference.derive_key(key, 0), rules, depth + 1, is_exact)
-    check_branch(grown, left + 1, table, cut.right, reference.derive_key(key, 1), rules, depth + 1, is_exact)
+    bounds = bounds_below(cut, table, search.signs, low, high) if search.signs else [(low, high)] * 2
+    for side, below in enumerate((cut.left, cut.right)):
+        child, child_key = int(tree.left_child[node]) + side, reference.derive_key(key, side)
+        check_branch(grown, child, table, below, child_key, rules, search, depth + 1, *bounds[side])
 
 
-def check_tree(X, labels, how: Growth, max_bins=255, wide=False, n_classes=None, counts=None, weights=None) -> Grown:
-    """Grow a tree and check every node of it."""
+def check_tree(
+    X, labels, how: Growth, max_bins=255, wide=False, n_classes=None, counts=None, weights=None, name=None
+) -> Grown:
+    """Grow a tree and check every node of it; `name` is that of the criterion where it is a function."""
     n_classes = int(max(labels)) + 1 if n_classes is None else n_classes
     binned = bin_for(X, max_bins, wide)
     grown = grow_binned(binned, labels, how, n_classes, counts, weights)
     table, rows = make_table(binned, labels, n_classes, counts, weights)
+    rules = make_rules(how if name is None else how._replace(criterion=name))
 
     def is_exact(totals) -> bool:
-        """Say whether the engine ranks the cuts of a node by integers, or by floats that hold them."""
         present = [t for t in totals if t > 0]
-        if len(present) != 2:
+        if len(present) != 2 or how.random or name is not None:
             return False
         return how.criterion == "auc" or (how.criterion == "gini" and sum(present) < 2**12)
 
-    check_branch(grown, 0, table, rows, how.key, make_rules(how), 0, is_exact)
+    locations = places(binned)
+
+    def cuts_of(rows, key):
+        if how.random:
+            return drawn_cuts(table, rows, key, rules, locations)
+        return reference.all_cuts(table, rows, key, rules)
+
+    def threshold_of(cut, rows, key) -> float:
+        if not how.random or cut.next_code is None:
+            return threshold(binned.values, cut)
+        codes = sorted({table.columns[cut.feature][r] for r in rows} - {None})
+        drawn = draw([locations[cut.feature][c] for c in codes], key, cut.feature, len(table.columns))
+        first = binned.values.first[cut.feature]
+        low, high = binned.values.upper[first + cut.code], binned.values.lower[first + cut.next_code]
+        return drawn if low <= drawn < high else 0.5 * max(low, -LARGEST) + 0.5 * min(high, LARGEST)
+
+    check_branch(grown, 0, table, rows, how.key, rules, Search(cuts_of, threshold_of, how.signs, is_exact))
     return grown
+
+
+def places(binned) -> list[list[float]]:
+    """Return where every code of every feature lies: in the middle of its bin, or at its finite end."""
+    first, lower, upper = (part.tolist() for part in binned.values)
+    middles = [
+        high if low == -math.inf else low if high == math.inf else 0.5 * low + 0.5 * high
+        for low, high in zip(lower, upper)
+    ]
+    return [middles[start:stop] for start, stop in pairwise(first)]
 
 
 def random_data(seed: int, n_classes: int, n_rows=60, n_features=4, n_values=7, missing=0.15):
