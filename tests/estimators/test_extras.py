@@ -145,6 +145,18 @@ def test_constraints_need_two_classes(make):
 
 
 @both
+def test_categories_have_no_order_to_constrain(make):
+    frame = pd.DataFrame(np.nan_to_num(X), columns=list("abcde")).assign(c=pd.Categorical(["u", "v", "w"] * 80))
+    with pytest.raises(
+        ValueError, match=r"^monotonic_cst of feature 2 must be 0: it is categorical, without an order$"
+    ):
+        make(monotonic_cst={"a": 1, "c": 1}).fit(frame, Y)
+    model = make(monotonic_cst={"a": 1, "b": 1}).fit(frame, Y)
+    moved = frame.loc[np.repeat(np.arange(9), 20)].assign(a=np.tile(np.linspace(-3, 3, 20), 9))
+    assert np.all(np.diff(model.predict_proba(moved)[:, 1].reshape(9, 20)) >= 0)
+
+
+@both
 def test_an_own_criterion_is_as_good_as_the_built_in_one(make):
     # Few rows keep fractions apart by more than rounding, so that ties are the same.
     table, labels = make_table(n_rows=64)

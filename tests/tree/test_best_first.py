@@ -60,3 +60,17 @@ def test_a_limited_tree_is_the_top_of_the_whole_one(signs):
             assert grown.tree.n_leaves == 9
             assert said.items() <= whole.items()
         whole = said
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("max_leaves", [4, 9, 999])
+def test_sets_of_cuts_that_did_not_come_to_pass_are_left_out(n_classes, max_leaves):
+    for seed in range(3):
+        X, labels = random_data(seed, n_classes, n_rows=200, n_values=12)
+        X = 2 * X + 2
+        tree = grow(X, labels, by_set=(0, 2), max_leaves=max_leaves).tree
+        assert np.array_equal(tree.set_nodes, np.flatnonzero((tree.feature == 0) | (tree.feature == 2)))
+        leaves = np.array([reference.leaf_of(tree, row) for row in X])
+        for node in np.flatnonzero(tree.is_leaf):
+            counts = np.bincount(labels[leaves == node], minlength=n_classes)
+            np.testing.assert_allclose(tree.value[node] * tree.weight[node], counts, atol=1e-9)

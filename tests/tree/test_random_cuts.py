@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.tree.random_cuts import RandomCuts, drawn_threshold
+from aucforest.tree.random_cuts import drawn_threshold, make_random_cuts
 from aucforest.tree.splitter import Cut
 from tests.reference import tree as reference
 from tests.reference.growing import draw
@@ -99,8 +99,39 @@ def test_values_outside_all_bins_part_as_their_codes_do(drawn):
     names = np.empty((0, 0), dtype=np.uint32)
     for code, next_code, low, high in ((1, 2, 2.5, 2.5), (1, 3, 2.5, 6.0), (0, 4, 0.5, 8.5)):
         cut = Cut(np.int64(0), code, next_code, False)
-        at = drawn_threshold(values, names, cut, RandomCuts(True, np.array([drawn])))
+        at = drawn_threshold(values, names, cut, make_random_cuts(True)._replace(drawn=np.array([drawn])))
         assert at == min(max(drawn, low), high)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_sets_of_categories_are_drawn_alike(missing):
+    """Of four categories there are 14 sets that are neither empty nor all."""
+    X, labels = np.repeat([0.0, 1.0, 2.0, 3.0, np.nan], 2)[: 10 if missing else 8, None], [0, 1, 1, 1, 0, 0, 0, 1, 1, 1]
+    weights = np.arange(1, len(X) + 1) ** 2
+    drawn = {}
+    for key in range(1400):
+        tree = grow(X, labels[: len(X)], weights=weights, random=True, by_set=(0,), max_depth=1, key=key).tree
+        goes_left = tuple(tree.goes_left(0)[:4])
+        drawn[goes_left] = drawn.get(goes_left, 0) + 1
+    assert len(drawn) == 14
+    # Each is expected 100 times with a standard deviation of 10.
+    assert list(drawn.values()) == pytest.approx([100] * 14, abs=45)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_trees_with_drawn_sets(n_classes):
+    for seed in range(4):
+        X, labels = random_data(seed, n_classes, n_rows=200, n_values=12)
+        X = 2 * X + 2
+        how = {"random": True, "by_set": (0, 2), "key": seed}
+        grown = grow(X, labels, aside_rows=0, **how)
+        assert len(grown.tree.set_nodes) > 3
+        assert canonical(grown) == canonical(grow(X, labels, **how))
+        assert canonical(grown) == canonical(grow(X, labels, max_leaves=999, **how))
+        leaves = np.array([reference.leaf_of(grown.tree, row) for row in X])
+        for node in np.flatnonzero(grown.tree.is_leaf):
+            counts = np.bincount(labels[leaves == node], minlength=n_classes)
+            assert grown.totals[node].tolist() == counts.tolist()
 
 
 AWKWARD = [-np.inf, -1.7e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, np.nextafter(1, 2), 2.5, 1.7e308, np.inf, np.nan]

@@ -147,9 +147,9 @@ def _draw_set(values, names, feature, column, elements, missing_code, key, cuts)
             while bits != np.uint64(0):
                 place = lowest_bit(bits)
                 at = _bin(values, names, feature, np.int64(np.uint64(64) * word + place))
-                goes_left = derive_key(attempt_key, np.int64(values.lower[at])) & np.uint64(1)
+                goes_left = derive_key(attempt_key, int(values.lower[at])) & np.uint64(1)
                 left[word] |= goes_left << place
-                n_left += np.int64(goes_left)
+                n_left += int(goes_left)
                 n_present += 1
                 bits &= bits - np.uint64(1)
 
