@@ -2,7 +2,7 @@
 
     python benchmarks/forest_speed.py [PART ...]
 
-runs some parts: binary, large, classes, real, exact, criteria, memory, first.
+runs some parts: binary, large, classes, real, exact, criteria, random, memory, first.
 """
 
 import sys
@@ -10,11 +10,14 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
 from _forests import FITS, N_JOBS, fit_ours
 from _timing import in_fresh_process, interleaved
 from sklearn.datasets import make_classification
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
@@ -133,17 +136,51 @@ def exact() -> None:
         print(f"  test AUC {name}: {ranking(test_y, forest.predict_proba(test_X)):.4f}")
 
 
+@numba.njit
+def own_auc(left: np.ndarray, node: np.ndarray) -> float:
+    """Return what "auc" does of two classes, as a user would write it."""
+    return 0.5 * abs(left[0] / node[0] - left[1] / node[1])
+
+
+@numba.njit
+def own_gini(left: np.ndarray, node: np.ndarray) -> float:
+    """Return what "gini" does, as a user would write it."""
+    weight, left_weight = node.sum(), left.sum()
+    decrease = 0.0
+    for k in range(len(node)):
+        right = node[k] - left[k]
+        decrease += left[k] ** 2 / left_weight + right**2 / (weight - left_weight) - node[k] ** 2 / weight
+    return decrease / weight
+
+
 def criteria() -> None:
-    """Compare the criteria of one engine."""
+    """Compare the criteria of one engine, and a user's own with the built-in ones that say the same."""
     X, y, test_X, test_y = binary(100_000)
-    names = ("auc", "gini", "entropy", "hellinger")
-    runs = {name: partial(fit_ours, X, y, N_TREES, criterion=name) for name in names}
+    peers = {"auc": "auc", "gini": "auc", "entropy": "auc", "hellinger": "auc", "own auc": "auc", "own gini": "gini"}
+    functions = {"own auc": own_auc, "own gini": own_gini}
+    runs = {name: partial(fit_ours, X, y, N_TREES, criterion=functions.get(name, name)) for name in peers}
     aucs = {name: ranking(test_y, run().predict_proba(test_X)) for name, run in runs.items()}  # warms up too
     seconds = interleaved(runs, 7)
     print("\ncriteria, 70,000 x 30")
-    for name in names:
-        ratio = seconds[name] / seconds["auc"]
-        print(f"{name:<12}{seconds[name]:>8.3f} s{ratio:>8.2f} of auc   test AUC {aucs[name]:.4f}")
+    for name, peer in peers.items():
+        ratio = seconds[name] / seconds[peer]
+        print(f"{name:<12}{seconds[name]:>8.3f} s{ratio:>8.2f} of {peer:<6}test AUC {aucs[name]:.4f}")
+
+
+def random(title: str, split: Split) -> None:
+    """Compare extremely randomised cuts with scikit-learn's, without a bootstrap, under the Gini criterion."""
+    X, y, test_X, test_y = split
+    options = {"criterion": "gini", "splitter": "random", "bootstrap": False}
+    fits: dict[str, Callable[[], Any]] = {
+        "aucforest": partial(fit_ours, X, y, N_TREES, **options),
+        "scikit-learn": lambda: ExtraTreesClassifier(N_TREES, n_jobs=N_JOBS, random_state=0).fit(X, y),
+    }
+    aucs = {name: ranking(test_y, fit().predict_proba(test_X)) for name, fit in fits.items()}  # warms up too
+    seconds = interleaved(fits, 3)
+    print(f"\nextremely randomised cuts, {title}: {X.shape[0]:,} x {X.shape[1]}")
+    for name, auc in aucs.items():
+        ratio = seconds[name] / seconds["aucforest"]
+        print(f"{name:<14}{seconds[name]:>8.3f} s{ratio:>8.2f}   test AUC {auc:.4f}")
 
 
 def memory() -> None:
@@ -170,7 +207,7 @@ def first() -> None:
     print(f"in a new process, cached: {cached:.2f} s (goal < 1.0)")
 
 
-PARTS: dict[str, Callable[[], None]] = {
+PARTS: dict[str, Callable[[], object]] = {
     "binary": lambda: compare("two classes, 5 % positive", binary(100_000), slow=("scikit-learn", "ydf")),
     "large": lambda: compare(
         "two classes, 5 % positive", binary(1_000_000), slow=("scikit-learn-intelex",), left_out=("scikit-learn", "ydf")
@@ -179,6 +216,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "real": lambda: compare("page blocks, 5 classes", page_blocks()),
     "exact": exact,
     "criteria": criteria,
+    "random": lambda: (random("5 % positive", binary(100_000)), random("page blocks", page_blocks())),
     "memory": memory,
     "first": first,
 }

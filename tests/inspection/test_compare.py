@@ -1,5 +1,6 @@
 """Comparing criteria: same rows, same seeds, fair order, clear refusals."""
 
+import numba
 import numpy as np
 import pytest
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
@@ -32,6 +33,19 @@ def test_a_criterion_is_judged_the_same_whatever_stands_beside_it(data):
     alone, among = run(data, ("gini",)), run(data, ("auc", "hellinger", "gini"))
     assert quality(alone, "gini") == quality(among, "gini")
     assert quality(among, "auc") != quality(among, "gini")
+
+
+@numba.njit
+def gini(left, node):
+    """Return the gain of "auc", under a name that is taken."""
+    return 0.5 * abs(left[0] / node[0] - left[1] / node[1])
+
+
+def test_a_function_is_compared_under_a_name_of_its_own(data):
+    comparison = run(data, (gini, "auc"))
+    assert comparison.criteria == ("gini()", "auc", "gini")
+    assert quality(comparison, "gini()") != quality(comparison, "gini")
+    assert quality(comparison, "gini()")[0] == pytest.approx(quality(comparison, "auc")[0], abs=0.01)
 
 
 def test_two_names_of_one_criterion_give_the_same_figures(data):

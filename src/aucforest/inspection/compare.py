@@ -1,6 +1,6 @@
 """Compare split criteria on the same folds, with the same seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -24,7 +24,7 @@ def compare_criteria(
     X: Any,
     y: ArrayLike,
     *,
-    criteria: Sequence[str] = ("auc", BASELINE),
+    criteria: Sequence[str | Callable[..., Any]] = ("auc", BASELINE),
     cv: Any = 5,
     n_repeats: int = 1,
     metrics: Sequence[str] = tuple(METRICS),
@@ -46,8 +46,9 @@ def compare_criteria(
         Whatever AUCForestClassifier accepts.
     y : array-like of shape (n_samples,)
         Class labels.
-    criteria : sequence of str, default=("auc", "gini")
-        Split criteria of AUCForestClassifier; "gini", the baseline, is added where it is missing.
+    criteria : sequence of str or compiled functions, default=("auc", "gini")
+        Split criteria of AUCForestClassifier; "gini", the baseline, is added where it is missing. The function f goes
+        by the name "f()".
     cv : int or scikit-learn splitter, default=5
         An int is the number of stratified, shuffled folds.
     n_repeats : int, default=1
@@ -91,9 +92,9 @@ def compare_criteria(
     auc 0.8
     gini 0.8
     """
-    criteria = chosen("criteria", criteria)
-    if BASELINE not in criteria:
-        criteria = (*criteria, BASELINE)
+    by_name = dict(zip(chosen("criteria", _names(criteria)), criteria))
+    by_name.setdefault(BASELINE, BASELINE)
+    names = tuple(by_name)
     metrics = chosen("metrics", metrics, tuple(METRICS))
     y = np.asarray(column_or_1d(y))
     code_classes(y)  # refuses what a fit would refuse
@@ -106,23 +107,32 @@ def compare_criteria(
     random = check_random_state(random_state)
     folds = _folds(X, y, cv, n_repeats, random)
     seeds = random.randint(np.iinfo(np.int32).max, size=len(folds))
-    forests = [AUCForestClassifier(criterion=name, n_jobs=n_jobs, **forest_params) for name in criteria]
+    forests = [
+        AUCForestClassifier(criterion=criterion, n_jobs=n_jobs, **forest_params) for criterion in by_name.values()
+    ]
     for forest in forests:
         forest._validate_params()  # fit would do it too, but after other criteria were compiled
     for forest in tqdm(forests, desc="compile", leave=False, disable=not verbose):
         _fit(clone(forest).set_params(n_estimators=1), *part(folds[0][0]))
 
-    name_type = f"U{max(map(len, criteria))}"
+    name_type = f"U{max(map(len, names))}"
     fields = [("fold", "i8"), ("criterion", name_type), ("n_train", "i8"), ("n_test", "i8")]
-    table = np.zeros((len(folds), len(criteria)), [*fields, *((metric, "f8") for metric in metrics)])
-    fits = [(fold, k) for fold in range(len(folds)) for k in np.roll(range(len(criteria)), fold)]
+    table = np.zeros((len(folds), len(names)), [*fields, *((metric, "f8") for metric in metrics)])
+    fits = [(fold, k) for fold in range(len(folds)) for k in np.roll(range(len(names)), fold)]
     for fold, k in tqdm(fits, desc="fits", disable=not verbose):
         train, test = folds[fold]
         forest = clone(forests[k]).set_params(random_state=seeds[fold])
         fitted = FittedFold(forest, _fit(forest, *part(train)), *part(test))
         scores = (METRICS[metric].measure(fitted) for metric in metrics)
-        table[fold, k] = (fold, criteria[k], len(train), len(test), *scores)
-    return CriteriaComparison(criteria, metrics, table)
+        table[fold, k] = (fold, names[k], len(train), len(test), *scores)
+    return CriteriaComparison(names, metrics, table)
+
+
+def _names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:
+    """Return the names of criteria: a function may have the name of a built-in one."""
+    if isinstance(criteria, str):
+        return criteria
+    return [f"{getattr(c, '__name__', c)}()" if callable(c) else c for c in criteria]
 
 
 def _fit(forest: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None) -> float:
