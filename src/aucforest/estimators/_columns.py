@@ -121,7 +121,7 @@ def _is_missing(value: Any) -> bool:
 
 def learn(X: Any, given: Any) -> tuple[Any, Categories]:
     """Return X with codes in its categorical columns, and their categories."""
-    table = _as_table(X)
+    table = as_frame(X) if isinstance(given, str) else None if given is None else _as_table(X)
     features = find_categorical(table, given)
     if table is None or not features:
         return X, {}
