@@ -25,7 +25,7 @@ from aucforest import AUCForestClassifier
 from aucforest.datasets import load_abalone
 from aucforest.metrics import hand_till_score, roc_auc_score
 
-N_TREES, N_FOLDS, N_REPEATS = 100, 5, 4
+N_TREES, N_FOLDS, N_REPEATS = 100, 5, 2
 
 
 def abalone() -> tuple[pd.DataFrame, np.ndarray]:
