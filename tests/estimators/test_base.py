@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-import aucforest.estimators.forest
+import aucforest.estimators._forest_fit
 import aucforest.estimators.tree
 from tests.estimators.data import digest, make_table, small_forest, small_tree
 
@@ -227,7 +227,7 @@ def test_an_interrupted_fit_leaves_nothing_fitted(make, error, monkeypatch):
 
     model = make().fit(X, Y)
     model.predict(X)
-    for module in (aucforest.estimators.forest, aucforest.estimators.tree):
+    for module in (aucforest.estimators._forest_fit, aucforest.estimators.tree):
         monkeypatch.setattr(module, "grow_trees", fail)
     with pytest.raises(error):
         model.fit(X[:, :3], Y)

@@ -138,9 +138,10 @@ def test_weights_of_one_tree(weights):
         np.testing.assert_allclose(fixed * unit, weights * counts, rtol=1e-12)
     # Balanced over the draws of this tree, not over the rows.
     fixed, unit = _tree_weights(training(weights), counts, resolve(n_draws=60, class_weight="balanced_subsample"))
-    drawn = np.bincount(Y, counts)
+    drawn_weight = counts * (1 if weights is None else weights)
+    drawn = np.bincount(Y, drawn_weight)
     assert drawn.max() > drawn.min() > 0
-    expected = counts * 60 / (3 * drawn[Y]) * (1 if weights is None else weights)
+    expected = drawn_weight * drawn_weight.sum() / (3 * drawn[Y])
     np.testing.assert_allclose(fixed * unit, expected, rtol=1e-12)
 
 
@@ -152,11 +153,14 @@ def test_balancing_draws_without_a_class():
 
 
 def test_class_weights_of_rows():
-    assert class_weight_factors(None, Y) is None
-    assert class_weight_factors("balanced_subsample", Y) is None
-    np.testing.assert_allclose(class_weight_factors("balanced", Y), (101 / (3 * np.bincount(Y)))[Y])
+    assert class_weight_factors(None, Y, None) is None
+    assert class_weight_factors("balanced_subsample", Y, None) is None
+    np.testing.assert_allclose(class_weight_factors("balanced", Y, None), (101 / (3 * np.bincount(Y)))[Y])
+    weights = np.linspace(1, 3, 101)
+    shares = np.bincount(Y, weights * class_weight_factors("balanced", Y, weights))
+    np.testing.assert_allclose(shares, weights.sum() / 3)
     words = np.array(["a", "b", "c"])[Y]
-    np.testing.assert_array_equal(class_weight_factors({"a": 1, "b": 2, "c": 5}, words), np.array([1, 2, 5])[Y])
+    np.testing.assert_array_equal(class_weight_factors({"a": 1, "b": 2, "c": 5}, words, None), np.array([1, 2, 5])[Y])
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, None])

@@ -29,7 +29,7 @@ def test_prediction_is_the_mean_over_leaves(make, n_classes):
     leaves = np.array([[walk(tree, row)[-1] for tree in model.trees_] for row in table])
     np.testing.assert_array_equal(np.reshape(model.apply(table), leaves.shape), leaves)
     proba = model.predict_proba(table)
-    expected = np.mean([tree.value[leaf] for tree, leaf in zip(model.trees_, leaves.T)], axis=0)
+    expected = np.mean([tree.prediction[leaf] for tree, leaf in zip(model.trees_, leaves.T)], axis=0)
     np.testing.assert_allclose(proba, expected, rtol=1e-14)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
     np.testing.assert_array_equal(model.predict(table), model.classes_[proba.argmax(axis=1)])

@@ -16,7 +16,7 @@ def test_warm_start():
     first = forest.fit(X, Y).trees_
     forest.predict(X)
     forest.set_params(n_estimators=7).fit(X, Y)
-    assert all(kept is tree for kept, tree in zip(first, forest.trees_))
+    assert all(kept.feature is tree.feature for kept, tree in zip(first, forest.trees_))
     assert_same(everything(forest, X), everything(whole, X))
     with pytest.raises(ValueError, match=r"^n_estimators=5 must be at least 7, the trees there are, with warm_start$"):
         forest.set_params(n_estimators=5).fit(X, Y)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from aucforest.estimators._training_rows import training_rows
 from aucforest.inspection import proximity, proximity_neighbors
-from aucforest.inspection._training import training_rows
 from tests.estimators.data import make_table, small_forest
 from tests.reference import proximity as reference
 
@@ -38,7 +38,7 @@ def test_out_of_bag(weight):
 
 
 def test_labels_weighted_by_proximity_are_the_out_of_bag_probabilities():
-    forest = small_forest(40, oob_score=True).fit(X, Y)
+    forest = small_forest(40, oob_score=True, shrinkage=None).fit(X, Y)
     shares = proximity(forest, X, oob_labels=Y) @ np.eye(3)[Y]
     np.testing.assert_allclose(shares, forest.oob_decision_function_, rtol=1e-12)
 

@@ -7,7 +7,7 @@ import pytest
 
 from aucforest.tree.structure import LEAF, Tree
 
-NODE_ARRAYS = [f.name for f in fields(Tree) if f.name not in ("n_features", "set_nodes", "sets")]
+NODE_ARRAYS = [f.name for f in fields(Tree) if f.name not in ("n_features", "set_nodes", "sets", "shrinkage")]
 
 
 def small_tree() -> Tree:
@@ -21,7 +21,6 @@ def small_tree() -> Tree:
         n_samples=np.array([6, 2, 4, 3, 1]),
         weight=np.array([8.0, 2.0, 6.0, 4.0, 2.0]),
         value=np.array([[0.5, 0.5], [0.0, 1.0], [4 / 6, 2 / 6], [1.0, 0.0], [0.0, 1.0]]),
-        prediction=np.array([[0.5, 0.5], [0.25, 0.75], [0.6, 0.4], [0.75, 0.25], [0.5, 0.5]]),
         n_features=2,
     )
 
@@ -116,13 +115,10 @@ CORRUPTIONS = [
     ("left_child", 0, 2, "does not have exactly one parent"),
     ("threshold", 0, np.nan, "a threshold is NaN"),
     ("threshold", 1, 0.5, "a leaf has one"),
-    ("value", (1, 0), -1.0, "a value is negative or not finite"),
-    ("value", (1, 0), np.nan, "a value is negative or not finite"),
-    ("value", (1, 0), np.inf, "a value is negative or not finite"),
-    ("value", (1, 0), 1e-6, "the value of a node does not sum to 1"),
-    ("prediction", (3, 0), -1.0, "a prediction is negative or not finite"),
-    ("prediction", (1, 1), np.nan, "a prediction is negative or not finite"),
-    ("prediction", 4, 0.3, "the prediction of a node does not sum to 1"),
+    ("value", (1, 0), -1.0, "a class frequency is negative or not finite"),
+    ("value", (1, 0), np.nan, "a class frequency is negative or not finite"),
+    ("value", (1, 0), np.inf, "a class frequency is negative or not finite"),
+    ("value", (1, 0), 1e-6, "do not sum to 1"),
     ("value", 1, [1.0, 0.0], "class weights of two children do not add up"),
     ("weight", 3, 0.0, "a weight is not finite and positive"),
     ("weight", 3, -4.0, "a weight is not finite and positive"),
@@ -162,7 +158,7 @@ def test_an_empty_node_is_refused_where_sums_agree():
     assert "rows of two children" in refusal(single_leaf(n_samples=np.zeros(1, dtype=np.int64)))
 
 
-@pytest.mark.parametrize("name", [name for name in NODE_ARRAYS if name not in ("value", "prediction")])
+@pytest.mark.parametrize("name", [name for name in NODE_ARRAYS if name != "value"])
 def test_wrong_types_and_shapes_are_refused(name):
     array = getattr(small_tree(), name)
     for wrong in (array.astype(np.float32), array[:4], array[:, None]):
@@ -175,7 +171,6 @@ def test_wrong_frequencies_are_refused():
     value = small_tree().value
     for wrong in (value.astype(np.float32), value[:4], value[:, 0]):
         assert "value must be float64 of shape (5, n_classes)" in refusal(replace(small_tree(), value=wrong))
-        assert "prediction must be float64 of shape (5, 2)" in refusal(replace(small_tree(), prediction=wrong))
 
 
 def test_a_tree_without_nodes_is_refused():

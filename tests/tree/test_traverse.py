@@ -19,7 +19,7 @@ def trees(request):
     X, labels = random_data(0, request.param, n_rows=200, n_values=30)
     how = [{"max_depth": 2}, {}, {"max_depth": 0}, {"max_features": 1, "key": 3}, {"criterion": "gini", "key": 9}]
     trees = [grow(X, labels, **one).tree for one in how]
-    return [replace(tree, prediction=np.ascontiguousarray(tree.value[:, ::-1])) for tree in trees]
+    return [replace(tree, shrinkage=float(i)) for i, tree in enumerate(trees)]
 
 
 def with_sets(tree, feature: int, seed: int):

@@ -200,11 +200,12 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
             label = classes.tolist()[present[0]]
             raise ValueError(f"y has only one class, {label!r}; a classifier needs at least 2 classes")
         self.classes_ = classes
-        factors = class_weight_factors(self.class_weight, y[rows])
+        weight = None if sample_weight is None else sample_weight[rows]
+        factors = class_weight_factors(self.class_weight, y[rows], weight)
         training = make_training_set(
             X[rows],
             present,
-            None if sample_weight is None else sample_weight[rows],
+            weight,
             factors,
             len(classes),
             self.max_bins,
@@ -228,7 +229,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     def _pack(self) -> PackedTrees:
         """Return the trees laid out for walking, made at the first call."""
         if "_packed" not in self.__dict__:
-            self._packed = PackedTrees(self.trees_)
+            self._packed = PackedTrees(self.trees_, run_in_threads(getattr(self, "n_jobs", 1)))
         return self._packed
 
     def _walk_blocks(self, X: NDArray[Any], output: NDArray[Any], kernel: Any, arrays: tuple[Any, ...]) -> None:

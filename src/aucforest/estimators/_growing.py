@@ -181,7 +181,7 @@ def _tree_weights(
         return np.empty(0, dtype=np.int64), 1.0
     weights = np.ones(len(counts)) if training.weights is None else training.weights
     if params.balance_draws:
-        per_class = np.bincount(training.labels, weights=counts, minlength=training.n_classes)
+        per_class = np.bincount(training.labels, weights=counts * weights, minlength=training.n_classes)
         present = per_class > 0
         factors = np.zeros(training.n_classes)
         factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
@@ -264,11 +264,19 @@ def grow_trees(
     return trees
 
 
-def class_weight_factors(class_weight: Any, y: NDArray[Any]) -> NDArray[np.float64] | None:
+def class_weight_factors(
+    class_weight: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
     """Return the class weight of every row, None where it is 1 or differs from tree to tree."""
     if class_weight is None or class_weight == "balanced_subsample":
         return None
-    factors: NDArray[np.float64] = compute_sample_weight(class_weight, y)
+    factors: NDArray[np.float64]
+    if class_weight == "balanced" and sample_weight is not None:
+        codes = np.unique(y, return_inverse=True)[1]
+        per_class = np.bincount(codes, sample_weight)
+        factors = (sample_weight.sum() / (len(per_class) * per_class))[codes]
+    else:
+        factors = compute_sample_weight(class_weight, y)
     bad = ~(np.isfinite(factors) & (factors > 0))
     if np.any(bad):
         row = np.argmax(bad)

@@ -1,34 +1,31 @@
 """A random forest as a scikit-learn classifier."""
 
-import warnings
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, hstack
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
+from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.estimators._base import TREE_CONSTRAINTS, TrainingData, TreeBasedClassifier, path_indicator
-from aucforest.estimators._columns import Categories, check_same_categories
-from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
-from aucforest.estimators._out_of_bag import Bags, sum_out_of_bag
-from aucforest.estimators._sampling import SCHEMES, Drawn, describe_draws, prior_factors, resolve_draws
+from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
+from aucforest.estimators._forest_fit import ForestFit
+from aucforest.estimators._sampling import SCHEMES
+from aucforest.estimators._thresholds import RULES, check_threshold, decide, is_tuned
+from aucforest.estimators._training_rows import training_rows
 from aucforest.estimators.tree import AUCTreeClassifier
-from aucforest.metrics import hand_till_score, roc_auc_score
-from aucforest.tree.structure import Tree
 
 
-class AUCForestClassifier(TreeBasedClassifier):
+class AUCForestClassifier(ForestFit):
     """A random forest whose cuts are scored by the AUC of the two children.
 
     Parameters
     ----------
-    n_estimators : int, default=100
+    n_estimators : int, default=300
         Number of trees.
     criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"} or compiled function, default="auc"
         What makes a cut good; "log_loss" is another name of "entropy". See `AUCTreeClassifier`.
@@ -65,9 +62,21 @@ class AUCForestClassifier(TreeBasedClassifier):
         classes at different rates r_k: p_k becomes p_k / r_k, normalised. With two classes that divides the odds by
         r_1 / r_0 and ranks rows as before.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
-        As in scikit-learn.
-    oob_score : bool, default=False
-        Whether to score the forest on the rows that trees did not draw.
+        As in scikit-learn; classes are balanced by their total sample weight.
+    shrinkage : "auto", float or None, default="auto"
+        How much what a node predicts leans on its ancestors: lambda of hierarchical shrinkage [2]_, in rows. "auto"
+        takes the best of 0 to 1000 by the forest's own out-of-bag ROC AUC, but 5 unless another is clearly better,
+        and 5 without a bootstrap; 0 or None leaves the class frequencies as they are.
+    threshold : None, "prevalence", "gmean", "youden", "f1", {"cost": matrix} or float, default=None
+        How `predict` turns probabilities into labels. None takes the most probable class. "prevalence" takes the class
+        whose probability is greatest in units of its share of the training rows [3]_: of two classes the second from
+        its share on. A number is the least probability at which the second of two classes is predicted; "gmean",
+        "youden" and "f1" look for the best one among all out-of-bag probabilities, and so do costs of two classes.
+        ``cost[i][j]`` is what it costs to predict class j where i is true; of more than two classes the least expected
+        cost decides.
+    oob_score : bool, str or callable, default=False
+        Whether to score the forest on the rows that trees did not draw: by ROC AUC, Hand and Till's for more than two
+        classes, or by the name of a scikit-learn scorer or a callable ``scorer(estimator, X, y)``.
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; None searches all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
@@ -101,8 +110,17 @@ class AUCForestClassifier(TreeBasedClassifier):
         keep a code of their own; the rarest beyond come last and share code 254.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Total gain by feature times node weight, normalised to sum 1.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes in the training rows, by sample weight.
+    shrinkage_ : float
+        The lambda that predictions were shrunk by.
+    threshold_ : float, ndarray or None
+        What `predict` goes by: a probability of the second of two classes, the shares of more, their costs, or None.
+    threshold_std_ : float
+        Standard deviation of a tuned threshold when trees are resampled.
     oob_score_ : float
-        ROC AUC of the out-of-bag probabilities, Hand and Till's for more than two classes; with ``oob_score=True``.
+        Score of the out-of-bag probabilities; where `shrinkage` and `threshold` were chosen by them, it is a little
+        too good.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities from the trees that did not draw a row; NaN where all did, and for rows of weight 0.
 
@@ -112,7 +130,11 @@ class AUCForestClassifier(TreeBasedClassifier):
 
     References
     ----------
-    Breiman, L. (2001). Random forests. Machine Learning 45, 5-32.
+    .. [1] Breiman, L. (2001). Random forests. Machine Learning 45, 5-32.
+    .. [2] Agarwal, A., Tan, Y. S., Ronen, O., Singh, C., Yu, B. (2022). Hierarchical shrinkage: improving the accuracy
+       and interpretability of tree-based models. ICML.
+    .. [3] O'Brien, R., Ishwaran, H. (2019). A random forests quantile classifier for class imbalanced data. Pattern
+       Recognition 90, 232-249.
 
     Examples
     --------
@@ -123,9 +145,6 @@ class AUCForestClassifier(TreeBasedClassifier):
     >>> print(f"{forest.oob_score_:.2f}")
     0.83
     """
-
-    _seed: int
-    _drawn: list[Drawn]  # how the trees there are drew their rows
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
@@ -139,7 +158,9 @@ class AUCForestClassifier(TreeBasedClassifier):
         ],
         "prior_correction": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
-        "oob_score": ["boolean"],
+        "shrinkage": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left"), None],
+        "threshold": [StrOptions(set(RULES)), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
+        "oob_score": ["boolean", StrOptions(set(get_scorer_names())), callable],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -147,7 +168,7 @@ class AUCForestClassifier(TreeBasedClassifier):
 
     def __init__(
         self,
-        n_estimators: int = 100,
+        n_estimators: int = 300,
         *,
         criterion: str | Callable[..., Any] = "auc",
         splitter: str = "best",
@@ -164,7 +185,9 @@ class AUCForestClassifier(TreeBasedClassifier):
         max_samples: int | float | None = None,
         prior_correction: bool = True,
         class_weight: dict[Any, float] | str | None = None,
-        oob_score: bool = False,
+        shrinkage: str | float | None = "auto",
+        threshold: str | dict[str, Any] | float | None = None,
+        oob_score: bool | str | Callable[..., float] = False,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
         warm_start: bool = False,
@@ -188,6 +211,8 @@ class AUCForestClassifier(TreeBasedClassifier):
         self.max_samples = max_samples
         self.prior_correction = prior_correction
         self.class_weight = class_weight
+        self.shrinkage = shrinkage
+        self.threshold = threshold
         self.oob_score = oob_score
         self.max_bins = max_bins
         self.categorical_features = categorical_features
@@ -221,98 +246,62 @@ class AUCForestClassifier(TreeBasedClassifier):
             interrupted leaves the forest unfitted; with ``warm_start=True`` it leaves all as it was.
         """
         if self.oob_score and not self.bootstrap:
-            raise ValueError("oob_score=True needs bootstrap=True: without draws no row is out of bag")
+            raise ValueError(f"oob_score={self.oob_score!r} needs bootstrap=True: without draws no row is out of bag")
         seed, trees = self._seed_and_trees()
         known = (self.classes_, self.categories_) if trees else (None, {})
         with self._fitting(keep=self.warm_start):
             self._grow(X, y, sample_weight, seed, trees, *known)
         return self
 
-    def _seed_and_trees(self) -> tuple[int, list[Tree]]:
-        """Return the seed and the trees to go on from."""
-        if not (self.warm_start and hasattr(self, "trees_")):
-            return int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)), []
-        n_trees = len(self.trees_)
-        if self.n_estimators < n_trees:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} must be at least {n_trees}, the trees there are, with warm_start"
-            )
-        if self.n_estimators == n_trees:
-            warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
-        return self._seed, self.trees_
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict classes by `threshold_`.
 
-    def _grow(
-        self, X: Any, y: Any, sample_weight: Any, seed: int, trees: list[Tree], classes: Any, categories: Categories
-    ) -> None:
-        """Add the missing trees to those there are, which know these classes and categories, and score out of bag."""
-        data = self._prepare(X, y, sample_weight)
-        self._check_trees(trees, classes, data.n_features)
-        if trees:
-            check_same_categories(categories, self.categories_)
-        draws = resolve_draws(self, data.training.labels, self.classes_)
-        drawn = list(dict.fromkeys([*(self._drawn if trees else []), describe_draws(draws, data.n_rows)]))
-        self._check_draws(drawn)
-        params = GrowthParams.resolve(self, data.n_rows, data.n_features, draws)
-        keys = tree_keys(seed, range(self.n_estimators))
-        trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
-        self._seed, self._drawn, self.trees_ = seed, drawn, trees
-        self._prior_factors = prior_factors(draws, len(self.classes_)) if self.prior_correction else None
-        self._pack()
-        if self.oob_score and draws is not None:
-            kept = np.arange(len(data.X)) if data.kept is None else data.kept
-            self._set_oob(data, Bags(draws, keys, kept))
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
 
-    def _check_trees(self, trees: list[Tree], classes: Any, n_features: int) -> None:
-        """Refuse to add trees to others that cannot stand beside them."""
-        if trees and trees[0].n_features != n_features:
-            raise ValueError(
-                f"warm_start: X has {n_features} features, but the trees there are know {trees[0].n_features}"
-            )
-        if trees and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"warm_start: y has the classes {self.classes_.tolist()}, but the trees there are know"
-                f" {classes.tolist()}"
-            )
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[decide(proba, self.threshold_)]
 
-    def _check_draws(self, drawn: list[Drawn]) -> None:
-        """Refuse to score trees of unequal draws: drawn anew like the last, those of the first would be wrong."""
-        if self.oob_score and len(drawn) > 1:
-            raise ValueError(
-                f"warm_start: oob_score=True needs trees that drew alike, not {', '.join(map(str, drawn))} rows"
-            )
+    def set_threshold(
+        self,
+        threshold: str | dict[str, Any] | float | None,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> "AUCForestClassifier":
+        """Change how `predict` turns probabilities into labels, without growing anew.
 
-    def _set_oob(self, data: TrainingData, bags: Bags) -> None:
-        """Set the out-of-bag probabilities and their score."""
-        packed = self._pack()
-        sums, n_seen = sum_out_of_bag(bags, data.X, packed, range(bags.n_trees), packed.values, self.n_jobs, bags.kept)
-        n_trees = np.zeros(len(data.X), dtype=np.int64)
-        total = np.zeros((len(data.X), len(self.classes_)))
-        n_trees[bags.kept], total[bags.kept] = n_seen, sums
-        self._score_oob(data, total, n_trees, bags.kept)
+        Parameters
+        ----------
+        threshold
+            As the parameter of the forest.
+        X, y, sample_weight
+            The training data, for a threshold that is tuned on out-of-bag probabilities.
 
-    def _score_oob(
-        self, data: TrainingData, total: NDArray[np.float64], n_trees: NDArray[np.int64], kept: NDArray[np.int64]
-    ) -> None:
-        """Score the rows that some tree did not draw."""
-        proba = np.full_like(total, np.nan)
-        scored = n_trees > 0
-        proba[scored] = self._mean_of_trees(total[scored], n_trees[scored, None])
-        n_without = len(kept) - int(np.count_nonzero(scored))
-        if n_without > 0:
-            warnings.warn(
-                f"{n_without} of {len(kept)} rows were drawn by all {len(self.trees_)} trees: they have no out-of-bag"
-                " probability and are left out of oob_score_",
-                stacklevel=6,
-            )
-        labels, weight = data.labels[scored], None if data.sample_weight is None else data.sample_weight[scored]
-        self.oob_decision_function_ = proba
-        if not np.any(scored):
-            self.oob_score_ = np.nan
-        elif len(self.classes_) == 2:
-            self.oob_score_ = float(roc_auc_score(labels, proba[scored, 1], sample_weight=weight))
-        else:
-            numbers = np.arange(len(self.classes_))
-            self.oob_score_ = float(hand_till_score(labels, proba[scored], labels=numbers, sample_weight=weight))
+        Returns
+        -------
+        self : AUCForestClassifier
+
+        Raises
+        ------
+        ValueError
+            For a rule that is none or does not fit the number of classes, or without the training data it needs.
+        """
+        check_is_fitted(self, "trees_")
+        check_threshold(threshold, len(self.classes_))
+        rows = None
+        if is_tuned(threshold, len(self.classes_)):
+            if X is None or y is None:
+                raise ValueError(f"threshold={threshold!r} is tuned on out-of-bag rows: give X and y of the fit")
+            rows = training_rows(self, X, y, sample_weight)
+        self.threshold = threshold
+        self._set_threshold(rows)
+        return self
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:

@@ -48,8 +48,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
         where it is free. Two classes only. The bounds of scikit-learn's trees: the class shares of all nodes keep to
         the order.
     class_weight : dict, "balanced" or None, default=None
-        As in scikit-learn. With two classes the weights cancel in the AUC of a cut; they still move the frequencies
-        in leaves.
+        As in scikit-learn; classes are balanced by their total sample weight. With two classes the weights cancel in
+        the AUC of a cut; they still move the frequencies in leaves.
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; a feature with fewer distinct values keeps them all. None
         searches all distinct values.

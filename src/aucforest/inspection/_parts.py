@@ -1,7 +1,5 @@
 """Scoring probabilities that are known already: of all rows, and of random parts of them."""
 
-import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +8,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
-from aucforest.inspection._training import TrainingRows
-from aucforest.metrics import hand_till_score, roc_auc_score
+from aucforest.estimators._oob_score import Scorer, score_probabilities
+from aucforest.estimators._out_of_bag import TrainingRows
 
 # How many random parts there are; fewer only when a class has fewer rows.
 _MOST_PARTS = 10
-
-Scorer = Callable[..., float]
 
 
 @dataclass(frozen=True)
@@ -46,25 +42,7 @@ class Part:
 
     def score(self, proba: NDArray[np.float64]) -> float:
         """Return the score of class probabilities, (n_rows, n_classes)."""
-        if self.scorer is None:
-            return _ranking(self.labels, proba, self.sample_weight)
-
-        # Whatever the scorer asks for, labels by the forest's own rule among them, follows from the probabilities.
-        def predict_proba(X: Any) -> NDArray[np.float64]:
-            """Return what is known."""
-            return proba
-
-        answers = copy.copy(self.forest)
-        answers.predict_proba = predict_proba
-        weight = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
-        return float(self.scorer(answers, self.X, self.forest.classes_[self.labels], **weight))
-
-
-def _ranking(labels: NDArray[np.uint16], proba: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:
-    """Return ROC AUC; with more than two classes Hand and Till's mean over pairs."""
-    if proba.shape[1] == 2:
-        return float(roc_auc_score(labels, proba[:, 1], sample_weight=weight))
-    return float(hand_till_score(labels, proba, labels=np.arange(proba.shape[1]), sample_weight=weight))
+        return score_probabilities(self.forest, self.scorer, self.X, self.labels, proba, self.sample_weight)
 
 
 def resolve_scorer(scoring: str | Scorer) -> Scorer | None:

@@ -9,11 +9,11 @@ from sklearn.utils import check_random_state
 from tqdm import tqdm
 
 from aucforest.estimators._growing import run_in_threads
-from aucforest.estimators._out_of_bag import sum_out_of_bag
+from aucforest.estimators._out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
+from aucforest.estimators._training_rows import training_rows
 from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._models import check_count, check_forest, feature_names_of
 from aucforest.inspection._parts import resolve_scorer, split_into_parts
-from aucforest.inspection._training import TrainingRows, training_rows, warn_of_seen
 from aucforest.tree.permuted import WORD_FEATURES, add_permuted, find_homes, path_words
 from aucforest.tree.sampling import BLOCK_ROWS
 from aucforest.tree.traverse import BLOCK_ROWS as WALK_ROWS
@@ -161,9 +161,8 @@ class _Walks:
         self.n_features = rows.X.shape[1]
         self.any_missing = bool(np.isnan(rows.X).any())
         packed, bags = forest._pack(), rows.bags
-        self.baseline, self.n_unseen = sum_out_of_bag(
-            bags, rows.X, packed, range(bags.n_trees), packed.values, n_jobs, bags.kept
-        )
+        total, n_trees = sum_out_of_bag(rows, packed, range(bags.n_trees), packed.values, n_jobs)
+        self.baseline, self.n_unseen = total[bags.kept], n_trees[bags.kept]
 
     def permuted(self) -> Iterator[tuple[range, NDArray[np.float64]]]:
         """Yield some features at a time, and their sums, (n_features * n_repeats, n_rows, n_classes)."""

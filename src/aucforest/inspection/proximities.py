@@ -8,8 +8,9 @@ from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.estimators._growing import run_in_threads
+from aucforest.estimators._out_of_bag import warn_of_seen
+from aucforest.estimators._training_rows import training_rows
 from aucforest.inspection._models import check_count, check_forest
-from aucforest.inspection._training import training_rows, warn_of_seen
 
 # Entries of a dense matrix: 800 MB.
 _MOST_ENTRIES = 10**8

@@ -100,6 +100,8 @@ class RowDraws:
 
     def by_block(self, key: int) -> NDArray[np.int64]:
         """Share the draws of a tree out to the blocks, shape (n_blocks, n_strata), as if all were drawn at once."""
+        if len(self.starts) == 1:
+            return self.sizes[None, :]
         generator = np.random.Generator(np.random.Philox(key=key))
         present = np.diff(self.starts, axis=1)
         columns = []

@@ -1,8 +1,8 @@
 """Hierarchical shrinkage: what a node predicts leans on its ancestors.
 
-With p_t the class frequencies of node t and n_t its rows, h_root = p_root and
-h_t = h_parent + (p_t - p_parent) / (1 + lambda / n_parent): nodes of few rows move little from their parents. The
-structure of the tree stays as it is.
+With p_t the class frequencies of node t and n_t its weight, h_root = p_root and
+h_t = h_parent + (p_t - p_parent) / (1 + lambda / n_parent): children of a light node move little from it. So h_t is a
+weighted mean of the frequencies on the way to t, and where these are ordered by a monotonic constraint it is, too.
 
 References
 ----------
@@ -13,47 +13,109 @@ tree-based models. ICML.
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_kernel
-from aucforest.tree.structure import Tree
+from aucforest._compile import bare_device, bare_kernel
+
+
+@bare_device
+def _share(weight, amount):  # type: ignore[no-untyped-def]
+    """Return how much of its difference from its parent a node keeps, by the weight of the parent."""
+    return weight / (weight + amount)
 
 
 @bare_kernel
-def _shrink(left_child, n_rows, value, amounts, shrunk):  # type: ignore[no-untyped-def]
-    """Fill shrunk, (n_nodes, n_amounts, n_columns), from the root down: children come after their parent."""
+def _shrink(left_child, weight, value, amount, shrunk):  # type: ignore[no-untyped-def]
+    """Fill shrunk, (n_nodes, n_columns), from the root down: children come after their parent."""
     n_columns = value.shape[1]
-    for i in range(len(amounts)):
-        for k in range(n_columns):
-            shrunk[0, i, k] = value[0, k]
+    for k in range(n_columns):
+        shrunk[0, k] = value[0, k]
     for node in range(len(left_child)):
         if left_child[node] < 0:
             continue
+        share = _share(weight[node], amount)
         for child in range(left_child[node], left_child[node] + 2):
-            for i in range(len(amounts)):
-                share = n_rows[node] / (n_rows[node] + amounts[i])
-                for k in range(n_columns):
-                    shrunk[child, i, k] = shrunk[node, i, k] + (value[child, k] - value[node, k]) * share
+            for k in range(n_columns):
+                shrunk[child, k] = shrunk[node, k] + (value[child, k] - value[node, k]) * share
 
 
 def shrink(
-    tree: Tree, amounts: NDArray[np.float64], n_rows: float, value: NDArray[np.float64] | None = None
+    left_child: NDArray[np.int32], weight: NDArray[np.float64], value: NDArray[np.float64], amount: float
 ) -> NDArray[np.float64]:
-    """Return what nodes predict when shrunk by several amounts.
+    """Shrink what the nodes of a tree say.
 
     Parameters
     ----------
-    tree : Tree
-    amounts : ndarray of shape (n_amounts,), float64
-        Values of lambda, in rows; 0 changes nothing.
-    n_rows : float
-        What the root counts; other nodes count by their weight.
-    value : ndarray of shape (n_nodes, n_columns), float64, or None
-        What to shrink in place of ``tree.value``.
+    left_child, weight : ndarray of shape (n_nodes,)
+        Of a `Tree`.
+    value : ndarray of shape (n_nodes, n_columns), float64
+        What to shrink, such as its class frequencies.
+    amount : float
+        Lambda, in units of weight.
 
     Returns
     -------
-    ndarray of shape (n_nodes, n_amounts, n_columns), float64
+    ndarray of shape (n_nodes, n_columns), float64
     """
-    value = tree.value if value is None else value
-    shrunk = np.empty((tree.n_nodes, len(amounts), value.shape[1]))
-    _shrink(tree.left_child, tree.weight * (n_rows / tree.weight[0]), value, amounts, shrunk)
+    shrunk = np.empty(value.shape)
+    _shrink(left_child, weight, value, amount, shrunk)
     return shrunk
+
+
+@bare_kernel
+def _add_paths(left_child, weight, value, first_column, amounts, leaves, counts, parent, shares, total, n_trees):  # type: ignore[no-untyped-def]
+    """Climb from the leaf of every row that was not drawn, adding what the nodes on the way say of each amount."""
+    for node in range(len(left_child)):
+        if left_child[node] >= 0:
+            parent[left_child[node]] = node
+            parent[left_child[node] + 1] = node
+    for row in range(len(leaves)):
+        if counts[row] > 0:
+            continue
+        n_trees[row] += 1
+        sums, node = total[row], leaves[row]
+        while node > 0:
+            above = parent[node]
+            for i in range(len(amounts)):
+                shares[i] = _share(weight[above], amounts[i])
+            for k in range(len(sums)):
+                difference = value[node, first_column + k] - value[above, first_column + k]
+                for i in range(len(amounts)):
+                    sums[k, i] += difference * shares[i]
+            node = above
+        for k in range(len(sums)):
+            for i in range(len(amounts)):
+                sums[k, i] += value[0, first_column + k]
+
+
+def add_shrunk(
+    left_child: NDArray[np.int32],
+    weight: NDArray[np.float64],
+    value: NDArray[np.float64],
+    amounts: NDArray[np.float64],
+    leaves: NDArray[np.int64],
+    counts: NDArray[np.uint16],
+    total: NDArray[np.float64],
+    n_trees: NDArray[np.int64],
+) -> None:
+    """Add what the leaves of rows say when shrunk by several amounts, for the rows that the tree did not draw.
+
+    Cheaper than to shrink all nodes by every amount where rows reach few of the leaves.
+
+    Parameters
+    ----------
+    left_child, weight, value
+        As in `shrink`.
+    amounts : ndarray of shape (n_amounts,), float64
+        Several lambda, in units of weight.
+    leaves : ndarray of shape (n_rows,), int64
+        The leaf of every row.
+    counts : ndarray of shape (n_rows,), uint16
+        How often the tree drew every row.
+    total : ndarray of shape (n_rows, n_last_columns, n_amounts), float64
+        Added to, for the last columns of `value`.
+    n_trees : ndarray of shape (n_rows,), int64
+        Raised by one for the rows not drawn.
+    """
+    parent, shares = np.empty(len(left_child), dtype=np.int64), np.empty(len(amounts))
+    first_column = value.shape[1] - total.shape[1]
+    rows = (leaves, counts, parent, shares, total, n_trees)
+    _add_paths(left_child, weight, value, first_column, amounts, *rows)

@@ -5,12 +5,14 @@ goes left if its value is <= threshold, or if it is missing and missing_left say
 has a set of codes in place of the threshold: a row goes left if its code is in the set.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from aucforest.tree.shrinkage import shrink
 
 LEAF = -1
 # Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
@@ -48,8 +50,6 @@ class Tree:
         Their total weight: draws of the bootstrap times sample and class weights.
     value : ndarray of shape (n_nodes, n_classes), float64
         Their class frequencies by weight; rows sum to 1.
-    prediction : ndarray of shape (n_nodes, n_classes), float64
-        What the tree predicts in a node: `value` itself, or what became of it; rows sum to 1.
     n_features : int
         Columns of the matrices the tree reads.
     set_nodes : ndarray of shape (n_sets,), int64
@@ -57,6 +57,8 @@ class Tree:
     sets : ndarray of shape (n_sets, 4), uint64
         The codes that go left there: code c does if bit c % 64 of word c // 64 is 1. Bit 255 stands for missing values,
         which codes that the node has not seen follow.
+    shrinkage : float
+        How much a prediction leans on the node's ancestors, in units of weight; 0 for not at all.
     """
 
     feature: NDArray[np.int32]
@@ -67,10 +69,10 @@ class Tree:
     n_samples: NDArray[np.int64]
     weight: NDArray[np.float64]
     value: NDArray[np.float64]
-    prediction: NDArray[np.float64]
     n_features: int
     set_nodes: NDArray[np.int64] = field(default_factory=_no_nodes)
     sets: NDArray[np.uint64] = field(default_factory=_no_sets)
+    shrinkage: float = 0.0
 
     @classmethod
     def from_nodes(cls, nodes: Any, n_nodes: int, unit: float, n_features: int, **sets: Any) -> "Tree":
@@ -80,12 +82,12 @@ class Tree:
         value = totals / weight[:, None]
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name)[:n_nodes].copy() for name in names}
-        return cls(**arrays, weight=weight, value=value, prediction=value, n_features=n_features, **sets)
+        return cls(**arrays, weight=weight, value=value, n_features=n_features, **sets)
 
     def __post_init__(self) -> None:
-        for part in fields(self):
-            if part.name != "n_features":
-                getattr(self, part.name).flags.writeable = False
+        for part in vars(self).values():
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
 
     @property
     def n_nodes(self) -> int:
@@ -96,6 +98,11 @@ class Tree:
     def n_classes(self) -> int:
         """Number of classes."""
         return self.value.shape[1]
+
+    @property
+    def prediction(self) -> NDArray[np.float64]:
+        """What the tree predicts in each node, (n_nodes, n_classes): `value`, shrunk. Made at each access."""
+        return shrink(self.left_child, self.weight, self.value, self.shrinkage) if self.shrinkage > 0.0 else self.value
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
@@ -158,8 +165,6 @@ class Tree:
                 raise ValueError(f"tree: {name} must be {np.dtype(dtype)} of shape ({n_nodes},)")
         if self.value.dtype != np.float64 or self.value.ndim != 2 or len(self.value) != n_nodes or n_nodes == 0:
             raise ValueError(f"tree: value must be float64 of shape ({n_nodes}, n_classes) with at least one node")
-        if self.prediction.dtype != np.float64 or self.prediction.shape != self.value.shape:
-            raise ValueError(f"tree: prediction must be float64 of shape {self.value.shape}, as value is")
         cuts = np.flatnonzero(~self.is_leaf)
         if np.any((self.feature < LEAF) | (self.feature >= self.n_features)):
             raise ValueError(f"tree: a feature is not in [-1, {self.n_features})")
@@ -196,11 +201,10 @@ class Tree:
 
     def _validate_numbers(self, cuts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
         """Check what nodes say of their rows."""
-        for name, shares in (("value", self.value), ("prediction", self.prediction)):
-            if not (np.all(np.isfinite(shares)) and np.all(shares >= 0.0)):
-                raise ValueError(f"tree: a {name} is negative or not finite")
-            if not np.allclose(shares.sum(axis=1), 1.0, rtol=0, atol=1e-9):
-                raise ValueError(f"tree: the {name} of a node does not sum to 1 over the classes")
+        if not (np.all(np.isfinite(self.value)) and np.all(self.value >= 0.0)):
+            raise ValueError("tree: a class frequency is negative or not finite")
+        if not np.allclose(self.value.sum(axis=1), 1.0, rtol=0, atol=1e-9):
+            raise ValueError("tree: the class frequencies of a node do not sum to 1")
         if not (np.all(np.isfinite(self.weight)) and np.all(self.weight > 0.0)):
             raise ValueError("tree: a weight is not finite and positive")
         if np.any(self.n_samples < 1) or np.any(
@@ -210,5 +214,7 @@ class Tree:
         totals = self.value * self.weight[:, None]
         if not np.allclose(totals[cuts], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * self.weight[0]):
             raise ValueError("tree: the class weights of two children do not add up to their parent's")
+        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0.0):
+            raise ValueError("tree: shrinkage is negative or not finite")
         if not np.all(np.isfinite(self.gain)) or np.any(self.gain[cuts] <= 0.0) or np.any(self.gain[self.is_leaf] != 0):
             raise ValueError("tree: a cut without a gain, or a leaf with one")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.binning import ParallelMap
 from aucforest.tree.structure import LEAF, MISSING_CODE, Tree
 
 # Rows that walk together: their values and the hot part of a tree stay in the nearest caches.
@@ -39,6 +40,8 @@ class PackedTrees:
     ----------
     trees : sequence of Tree
         Valid trees of the same numbers of features and classes.
+    run : callable
+        A parallel `map`; its calls share memory and release the GIL.
 
     Attributes
     ----------
@@ -55,24 +58,38 @@ class PackedTrees:
         Of all trees; None where no tree cuts a categorical feature: for None the walks are compiled without sets.
     """
 
-    def __init__(self, trees: Sequence[Tree]) -> None:
+    def __init__(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
         self.first = _starts([tree.n_nodes for tree in trees])
         self.first_leaf = _starts([tree.n_leaves for tree in trees])
         self.nodes = np.empty(self.first[-1], dtype=_NODE)
         self.values = np.empty((self.first_leaf[-1], trees[0].n_classes))
         self.names = np.empty(self.first_leaf[-1], dtype=np.int64)
-        place = np.empty(max(tree.n_nodes for tree in trees), dtype=np.int64)
-        heat = np.empty(64, dtype=np.int64)
         first_set = _starts([len(tree.sets) for tree in trees])
         self.sets = np.concatenate([tree.sets for tree in trees]) if first_set[-1] > 0 else None
-        for i, tree in enumerate(trees):
-            nodes = self.nodes[self.first[i] : self.first[i + 1]]
-            leaves = slice(self.first_leaf[i], self.first_leaf[i + 1])
-            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.n_samples, tree.prediction)
-            _pack_tree(*parts, heat, place, nodes, self.values[leaves], self.names[leaves])
+
+        def pack(i: int) -> None:
+            tree, nodes = trees[i], self.nodes[self.first[i] : self.first[i + 1]]
+            place, heat = np.empty(tree.n_nodes, dtype=np.int64), np.empty(64, dtype=np.int64)
+            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.n_samples)
+            _pack_tree(*parts, heat, place, nodes, self.names[self.first_leaf[i] : self.first_leaf[i + 1]])
             by_set = place[tree.set_nodes]
             nodes["threshold"][by_set] = np.arange(first_set[i], first_set[i + 1])
             nodes["feature"][by_set] |= _BY_SET
+
+        for _ in run(pack, range(len(trees))):
+            pass
+        self.take_predictions(trees, run)
+
+    def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
+        """Take over what the leaves predict, from trees that differ from the packed ones in nothing else."""
+
+        def take(i: int) -> None:
+            leaves = slice(self.first_leaf[i], self.first_leaf[i + 1])
+            # "clip" needs no copy of the output
+            np.take(trees[i].prediction, self.names[leaves], axis=0, out=self.values[leaves], mode="clip")
+
+        for _ in run(take, range(len(trees))):
+            pass
 
     def arguments(self, leaves: NDArray[Any], trees: range | None = None) -> tuple[Any, ...]:
         """Return the first arguments of a walk of some trees that reads something of their leaves, as `values`."""
@@ -98,7 +115,7 @@ def _bit_length(number):  # type: ignore[no-untyped-def]
 
 @bare_kernel
 def _pack_tree(  # type: ignore[no-untyped-def]
-    feature, threshold, missing_left, left_child, n_samples, prediction, heat, place, nodes, leaf_values, leaf_names
+    feature, threshold, missing_left, left_child, n_samples, heat, place, nodes, leaf_names
 ):
     """Lay out one tree: the root, then pairs of children by falling powers of two of their parents' rows."""
     heat[:] = 0
@@ -129,10 +146,7 @@ def _pack_tree(  # type: ignore[no-untyped-def]
     n_leaves = 0
     for i in range(len(nodes)):
         if nodes[i].feature == _LEAF:
-            name = np.int64(nodes[i].left_child)
-            leaf_names[n_leaves] = name
-            for k in range(prediction.shape[1]):
-                leaf_values[n_leaves, k] = prediction[name, k]
+            leaf_names[n_leaves] = np.int64(nodes[i].left_child)
             nodes[i].left_child = np.uint32(n_leaves)
             n_leaves += 1
 

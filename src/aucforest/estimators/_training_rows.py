@@ -1,7 +1,5 @@
-"""The training data of a fitted forest, given once more, and what its trees drew of them."""
+"""The training data of a fitted forest, given once more."""
 
-import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,39 +8,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from aucforest.estimators._growing import tree_keys
-from aucforest.estimators._out_of_bag import Bags
+from aucforest.estimators._out_of_bag import Bags, TrainingRows
 from aucforest.estimators._sampling import describe_draws, resolve_draws
 from aucforest.metrics._validation import class_codes
 from aucforest.tree.traverse import PackedTrees, find_leaves
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """Training data, and the draws of the trees.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        As trees read it.
-    labels : ndarray of shape (n_rows,), uint16
-        The numbers of the classes.
-    sample_weight : ndarray of shape (n_rows,), float64, or None
-    bags : Bags
-        Draws of the rows of positive weight.
-    """
-
-    X: NDArray[Any]
-    labels: NDArray[np.uint16]
-    sample_weight: NDArray[np.float64] | None
-    bags: Bags
-
-    def counts(self, trees: range) -> NDArray[np.uint16]:
-        """Return how often these trees drew each row, shape (n_rows, n_trees)."""
-        bags = self.bags
-        counts = np.zeros((len(self.labels), len(trees)), dtype=np.uint16)
-        for block in range(bags.n_blocks):
-            counts[bags.rows(block)] = bags.counts(block, trees).T
-        return counts
 
 
 def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
@@ -87,10 +56,3 @@ def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     held = np.bincount(found[:, 0], minlength=tree.n_nodes)
     if not np.array_equal(held[tree.is_leaf], tree.n_samples[tree.is_leaf]):
         raise ValueError("X must be the training rows in their order, but they fill the leaves of a tree otherwise")
-
-
-def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:
-    """Warn of rows that all trees drew."""
-    if n_seen > 0:
-        message = f"{n_seen} of {n_rows} rows were drawn by all {n_trees} trees: they have no {what}"
-        warnings.warn(message, stacklevel=stacklevel)

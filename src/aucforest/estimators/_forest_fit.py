@@ -1,0 +1,164 @@
+"""The fit of a forest, step by step: trees, how much they lean on their ancestors, threshold, out-of-bag score."""
+
+import warnings
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer
+from sklearn.utils import check_random_state
+
+from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.estimators._columns import Categories, check_same_categories
+from aucforest.estimators._growing import GrowthParams, grow_trees, run_in_threads, tree_keys
+from aucforest.estimators._oob_score import score_probabilities
+from aucforest.estimators._out_of_bag import Bags, TrainingRows, sum_out_of_bag, warn_of_seen
+from aucforest.estimators._sampling import Drawn, describe_draws, prior_factors, resolve_draws
+from aucforest.estimators._shrinkage import PRIOR, choose_amount, shrink_trees
+from aucforest.estimators._thresholds import (
+    N_GROUPS,
+    GroupSums,
+    check_threshold,
+    fixed_threshold,
+    is_tuned,
+    tune_threshold,
+)
+from aucforest.tree.structure import Tree
+
+
+class ForestFit(TreeBasedClassifier):
+    """Base of the forest: what happens in `fit`."""
+
+    n_estimators: int
+    prior_correction: bool
+    shrinkage: Any
+    threshold: Any
+    oob_score: Any
+    warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    _seed: int
+    _drawn: list[Drawn]  # how the trees there are drew their rows
+
+    def _seed_and_trees(self) -> tuple[int, list[Tree]]:
+        """Return the seed and the trees to go on from."""
+        if not (self.warm_start and hasattr(self, "trees_")):
+            return int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)), []
+        n_trees = len(self.trees_)
+        if self.n_estimators < n_trees:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be at least {n_trees}, the trees there are, with warm_start"
+            )
+        if self.n_estimators == n_trees:
+            warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
+        return self._seed, self.trees_
+
+    def _grow(
+        self, X: Any, y: Any, sample_weight: Any, seed: int, trees: list[Tree], classes: Any, categories: Categories
+    ) -> None:
+        """Add the missing trees to those there are, which know these classes and categories, and score out of bag."""
+        data = self._prepare(X, y, sample_weight)
+        check_threshold(self.threshold, len(self.classes_))
+        self._check_trees(trees, classes, data.n_features)
+        if trees:
+            check_same_categories(categories, self.categories_)
+        draws = resolve_draws(self, data.training.labels, self.classes_)
+        drawn = list(dict.fromkeys([*(self._drawn if trees else []), describe_draws(draws, data.n_rows)]))
+        self._check_draws(drawn)
+        params = GrowthParams.resolve(self, data.n_rows, data.n_features, draws)
+        keys = tree_keys(seed, range(self.n_estimators))
+        trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
+        self._seed, self._drawn, self.trees_ = seed, drawn, trees
+        self._prior_factors = prior_factors(draws, len(self.classes_)) if self.prior_correction else None
+        shares = np.bincount(data.labels, data.sample_weight, minlength=len(self.classes_))
+        self.class_prior_ = shares / shares.sum()
+        self.__dict__.pop("_packed", None)
+        kept = np.arange(len(data.X)) if data.kept is None else data.kept
+        rows = None
+        if draws is not None and len(drawn) == 1:
+            rows = TrainingRows(data.X, data.labels, data.sample_weight, Bags(draws, keys, kept))
+        n_draws = data.n_rows if draws is None else draws.n_draws
+        self._shrink(rows, n_draws * _copies(data.sample_weight))
+        self._set_threshold(rows)
+        if self.oob_score and rows is not None:
+            self._score_out_of_bag(rows)
+
+    def _shrink(self, rows: TrainingRows | None, n_draws: float) -> None:
+        """Shrink what the trees predict, by an amount that is given or chosen out of bag; roots count n_draws rows."""
+        if self.shrinkage != "auto":
+            amount = float(self.shrinkage or 0.0)
+        elif rows is None:
+            amount = PRIOR
+        else:
+            amount = choose_amount(self.trees_, self._pack(), rows, n_draws, self._mean_of_trees, self.n_jobs)
+        self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount, n_draws)
+        self._pack().take_predictions(self.trees_, run_in_threads(self.n_jobs))
+
+    def _set_threshold(self, rows: TrainingRows | None) -> None:
+        """Set what turns probabilities into labels, tuned out of bag where the rule asks for it."""
+        if not is_tuned(self.threshold, len(self.classes_)):
+            self.threshold_ = fixed_threshold(self.threshold, self.class_prior_)
+            self.__dict__.pop("threshold_std_", None)
+            return
+        if rows is None:
+            raise ValueError(f"threshold={self.threshold!r} needs bootstrap=True: without draws no row is out of bag")
+        packed, n_trees = self._pack(), len(self.trees_)
+        bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
+        total, n_seen = [], []
+        for start, stop in pairwise(bounds):
+            values = packed.values[packed.first_leaf[start] : packed.first_leaf[stop]]
+            sums = sum_out_of_bag(rows, packed, range(start, stop), values, self.n_jobs)
+            total.append(sums[0])
+            n_seen.append(sums[1])
+        groups = GroupSums(np.stack(total, axis=1), np.stack(n_seen, axis=1))
+        self.threshold_, self.threshold_std_ = tune_threshold(
+            self.threshold, rows.labels, groups, rows.sample_weight, self._mean_of_trees, self._seed
+        )
+
+    def _score_out_of_bag(self, rows: TrainingRows) -> None:
+        """Set the out-of-bag probabilities and their score, over the rows that some tree did not draw."""
+        packed = self._pack()
+        total, n_trees = sum_out_of_bag(rows, packed, range(len(self.trees_)), packed.values, self.n_jobs)
+        seen = n_trees > 0
+        proba = np.full_like(total, np.nan)
+        proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
+        n_kept = len(rows.bags.kept)
+        what = "out-of-bag probability and are left out of oob_score_"
+        warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, len(self.trees_), what, stacklevel=6)
+        self.oob_decision_function_ = proba
+        self.oob_score_ = float("nan")
+        if np.any(seen):
+            scorer = None if self.oob_score is True else get_scorer(self.oob_score)
+            known = (rows.X[seen], rows.labels[seen], proba[seen], rows.weights_of(seen))
+            self.oob_score_ = score_probabilities(self, scorer, *known)
+
+    def _check_trees(self, trees: list[Tree], classes: Any, n_features: int) -> None:
+        """Refuse to add trees to others that cannot stand beside them."""
+        if trees and trees[0].n_features != n_features:
+            raise ValueError(
+                f"warm_start: X has {n_features} features, but the trees there are know {trees[0].n_features}"
+            )
+        if trees and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"warm_start: y has the classes {self.classes_.tolist()}, but the trees there are know"
+                f" {classes.tolist()}"
+            )
+
+    def _check_draws(self, drawn: list[Drawn]) -> None:
+        """Refuse to score trees of unequal draws: drawn anew like the last, those of the first would be wrong."""
+        for name, is_needed in (("oob_score", self.oob_score), ("threshold", is_tuned(self.threshold, 2))):
+            if is_needed and len(drawn) > 1:
+                raise ValueError(
+                    f"warm_start: {name}={getattr(self, name)!r} needs trees that drew alike, not"
+                    f" {', '.join(map(str, drawn))} rows"
+                )
+
+
+def _copies(sample_weight: NDArray[np.float64] | None) -> float:
+    """Return how many rows a row of weight stands for: its weight, in the mean, where all are integers."""
+    if sample_weight is None or np.any(sample_weight != np.rint(sample_weight)):
+        return 1.0
+    return float(sample_weight[sample_weight > 0].mean())

@@ -1,0 +1,146 @@
+"""How much the nodes of a forest lean on their ancestors, chosen by its own out-of-bag AUC."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._growing import run_in_threads
+from aucforest.estimators._out_of_bag import TrainingRows
+from aucforest.metrics import hand_till_score, roc_auc_score
+from aucforest.tree.shrinkage import add_shrunk
+from aucforest.tree.structure import Tree
+from aucforest.tree.traverse import PackedTrees, find_leaves
+
+# The evidence for all of these is in benchmarks/rare_classes.py and benchmarks/shrinkage.py.
+AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
+# What is right on small sets, where out-of-bag scores say little: left only for what is better by so many standard
+# errors of the difference.
+PRIOR = 5.0
+_STANDARD_ERRORS = 1.5
+# Parts of the rows that take turns in being left out (Tukey's jackknife).
+_N_PARTS = 10
+# Rows to score by in all: more make the choice no better but slower.
+_ROWS = 4096
+
+Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
+
+
+def shrink_trees(trees: list[Tree], amount: float, n_draws: float) -> list[Tree]:
+    """Return trees that predict shrunk frequencies; `n_draws` is what a root counts."""
+    return [replace(tree, shrinkage=amount * _unit(tree, n_draws)) for tree in trees]
+
+
+def _unit(tree: Tree, n_draws: float) -> float:
+    """Return the weight of one draw in the mean."""
+    return float(tree.weight[0]) / n_draws
+
+
+def choose_amount(
+    trees: list[Tree],
+    packed: PackedTrees,
+    training: TrainingRows,
+    n_draws: float,
+    finish: Finish,
+    n_jobs: int | None,
+) -> float:
+    """Choose how much to shrink: by ROC AUC, of more than two classes Hand and Till's, of out-of-bag probabilities.
+
+    Parameters
+    ----------
+    trees, packed
+        The trees, and the same laid out for walking.
+    training : TrainingRows
+    n_draws : float
+        What a root counts.
+    finish : callable
+        Turns sums over trees and their number into class probabilities.
+    n_jobs : int or None
+
+    Returns
+    -------
+    float
+        One of `AMOUNTS`, `PRIOR` unless another is better by `_STANDARD_ERRORS`.
+    """
+    n_classes, kept = trees[0].n_classes, training.bags.kept
+    wanted = kept[_sample(training.labels[kept], n_classes, training.bags.keys[0])]
+    sums, n_trees = _sum_amounts(trees, packed, training, n_draws, wanted, n_jobs)
+    seen = n_trees > 0
+    truth, weights = training.labels[wanted[seen]], training.weights_of(wanted[seen])
+    if np.sort(np.bincount(truth, minlength=n_classes))[-2] < 2:
+        return PRIOR
+    sums, n_trees = sums[seen], n_trees[seen, None]
+    if n_classes == 2:
+        scores = list(np.ascontiguousarray((sums[:, 0] / n_trees).T))
+        return _best_amount(truth, scores, weights, roc_auc_score)
+    scores = [finish(np.ascontiguousarray(sums[:, :, i]), n_trees) for i in range(len(AMOUNTS))]
+    return _best_amount(truth, scores, weights, partial(hand_till_score, labels=np.arange(n_classes)))
+
+
+def _best_amount(
+    truth: NDArray[np.uint16],
+    scores: list[NDArray[np.float64]],
+    weights: NDArray[np.float64] | None,
+    measure: Callable[..., Any],
+) -> float:
+    """Return the best amount if it is clearly better than `PRIOR`, given the scores of rows for every amount."""
+
+    def measure_rows(rows: Any, amount: int) -> float:
+        weight = None if weights is None else weights[rows]
+        return float(measure(truth[rows], scores[amount][rows], sample_weight=weight))
+
+    means = [measure_rows(slice(None), amount) for amount in range(len(AMOUNTS))]
+    best, prior = int(np.argmax(means)), int(np.searchsorted(AMOUNTS, PRIOR))
+    part = np.empty(len(truth), dtype=np.int64)
+    for k in np.unique(truth):
+        part[truth == k] = np.arange(np.count_nonzero(truth == k)) % _N_PARTS
+    gains = [measure_rows(part != i, best) - measure_rows(part != i, prior) for i in range(_N_PARTS)]
+    error = np.sqrt((_N_PARTS - 1) * np.var(gains))
+    return float(AMOUNTS[best]) if means[best] - means[prior] > _STANDARD_ERRORS * error else PRIOR
+
+
+def _sample(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDArray[np.int64]:
+    """Return the positions of up to so many rows of every class, drawn at random, in rising order."""
+    generator, most = np.random.default_rng(seed), _ROWS // n_classes
+    chosen = []
+    for k in range(n_classes):
+        rows = np.flatnonzero(labels == k)
+        chosen.append(rows if len(rows) <= most else generator.choice(rows, most, replace=False, shuffle=False))
+    return np.sort(np.concatenate(chosen))
+
+
+def _sum_amounts(
+    trees: list[Tree],
+    packed: PackedTrees,
+    training: TrainingRows,
+    n_draws: float,
+    wanted: NDArray[np.int64],
+    n_jobs: int | None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Sum the shrunk class frequencies over the trees that did not draw a row; of two classes the second alone."""
+    n_columns = 1 if trees[0].n_classes == 2 else trees[0].n_classes
+    total, n_trees = np.zeros((len(wanted), n_columns, len(AMOUNTS))), np.zeros(len(wanted), dtype=np.int64)
+    bags, all_trees = training.bags, range(len(trees))
+    arguments = packed.arguments(packed.names)
+
+    def add_block(block: int) -> None:
+        part, chosen = bags.find(block, wanted)
+        if len(chosen) == 0:
+            return
+        counts = np.ascontiguousarray(bags.counts(block, all_trees)[:, chosen])
+        table = np.ascontiguousarray(training.X[wanted[part]], dtype=np.float64)
+        active, spare = np.empty(len(chosen), dtype=np.uint64), np.empty(len(chosen), dtype=np.uint32)
+        leaves = np.empty((len(chosen), len(trees)), dtype=np.int64)
+        find_leaves(*(*arguments, table, active, spare, leaves))
+        by_tree = np.ascontiguousarray(leaves.T)
+        for i, tree in enumerate(trees):
+            amounts = AMOUNTS * _unit(tree, n_draws)
+            sums = (total[part], n_trees[part])
+            add_shrunk(tree.left_child, tree.weight, tree.value, amounts, by_tree[i], counts[i], *sums)
+
+    for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
+        pass
+    return total, n_trees

@@ -1,0 +1,123 @@
+"""How probabilities become labels."""
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.metrics import optimal_threshold
+
+TUNED = ("gmean", "youden", "f1")
+RULES = ("prevalence", *TUNED)
+
+# Trees are resampled in so many groups, so often.
+N_GROUPS = 20
+_N_RESAMPLES = 50
+
+Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
+
+
+class GroupSums(NamedTuple):
+    """Out-of-bag sums by groups of trees: total, (n_rows, n_groups, n_classes), and n_trees, (n_rows, n_groups)."""
+
+    total: NDArray[np.float64]
+    n_trees: NDArray[np.int64]
+
+
+def check_threshold(threshold: Any, n_classes: int) -> None:
+    """Refuse a rule that is none, or none for so many classes."""
+    if isinstance(threshold, dict):
+        _cost_matrix(threshold, n_classes)
+    elif isinstance(threshold, str):
+        if threshold not in RULES:
+            raise ValueError(f"threshold must be one of {', '.join(RULES)}, but is {threshold!r}")
+    elif threshold is not None and not (isinstance(threshold, Real) and 0.0 <= float(threshold) <= 1.0):
+        raise ValueError(f"threshold must be a probability, but is {threshold!r}")
+    if n_classes > 2 and (threshold in TUNED or isinstance(threshold, Real)):
+        raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
+
+
+def _cost_matrix(threshold: dict[str, Any], n_classes: int) -> NDArray[np.float64]:
+    """Return the costs by true and predicted class."""
+    if set(threshold) != {"cost"}:
+        raise ValueError(f"threshold must be a dict of the one key 'cost', but has {list(threshold)}")
+    cost = np.asarray(threshold["cost"], dtype=np.float64)
+    if cost.shape != (n_classes, n_classes) or not np.all(np.isfinite(cost)):
+        raise ValueError(f"threshold: cost must be {n_classes} x {n_classes} finite numbers, a row for each true class")
+    if np.any(cost < np.diag(cost)[:, None]):
+        raise ValueError("threshold: cost[i][j], of predicting j where i is true, must be at least cost[i][i]")
+    return cost
+
+
+def is_tuned(threshold: Any, n_classes: int) -> bool:
+    """Say whether a rule needs scores of rows with their labels."""
+    return n_classes == 2 and (threshold in TUNED or isinstance(threshold, dict))
+
+
+def fixed_threshold(threshold: Any, shares: NDArray[np.float64]) -> Any:
+    """Return what `decide` takes for a rule that is not tuned, given the class shares of the training rows."""
+    if threshold == "prevalence":
+        return float(shares[1]) if len(shares) == 2 else shares
+    return _cost_matrix(threshold, len(shares)) if isinstance(threshold, dict) else threshold
+
+
+def tune_threshold(
+    threshold: Any,
+    labels: NDArray[np.uint16],
+    sums: GroupSums,
+    weights: NDArray[np.float64] | None,
+    finish: Finish,
+    seed: int,
+) -> tuple[float, float]:
+    """Choose a threshold among all scores, with its standard deviation over resampled groups of trees.
+
+    Parameters
+    ----------
+    threshold : one of `TUNED`, or a dict of costs
+    labels : ndarray of shape (n_rows,)
+        0 or 1.
+    sums : GroupSums
+        Of the same rows.
+    weights : ndarray of shape (n_rows,), or None
+    finish : callable
+        Turns sums over trees and their number into class probabilities.
+    seed : int
+        Of the resampling.
+    """
+    criterion, cost = threshold, None
+    if isinstance(threshold, dict):
+        matrix = _cost_matrix(threshold, 2)
+        criterion, cost = "cost", (matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1])
+
+    def tune(times: NDArray[np.int64]) -> float:
+        n_trees = sums.n_trees @ times
+        seen = n_trees > 0
+        if len(np.unique(labels[seen])) < 2:
+            return float("nan")
+        scores = finish(np.einsum("ijk,j->ik", sums.total[seen], times), n_trees[seen, None])[:, 1]
+        weight = None if weights is None else weights[seen]
+        return optimal_threshold(labels[seen] == 1, scores, criterion=criterion, cost=cost, sample_weight=weight)
+
+    n_groups = sums.n_trees.shape[1]
+    resamples = np.random.default_rng(seed).multinomial(n_groups, np.full(n_groups, 1 / n_groups), _N_RESAMPLES)
+    best = tune(np.ones(n_groups, dtype=np.int64))
+    if np.isnan(best):
+        raise ValueError(f"threshold={threshold!r} needs out-of-bag rows of both classes: grow more trees")
+    spread = np.array([tune(times) for times in resamples])
+    spread = spread[np.isfinite(spread)]
+    return best, float(np.std(spread, ddof=1)) if n_groups > 1 and len(spread) > 1 else float("nan")
+
+
+def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:
+    """Return the class number of every row.
+
+    `threshold` is None for the most probable class; a probability of the second of two classes, that and more is it;
+    the shares of classes, for the greatest probability in units of its share; or costs, for the least expected one.
+    """
+    if threshold is None:
+        return proba.argmax(axis=1)
+    if np.ndim(threshold) == 0:
+        return (proba[:, 1] >= threshold).astype(np.int64)
+    return (proba / threshold).argmax(axis=1) if threshold.ndim == 1 else (proba @ threshold).argmin(axis=1)
