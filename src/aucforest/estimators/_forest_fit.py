@@ -74,6 +74,8 @@ class ForestFit(TreeBasedClassifier):
         self._seed, self._drawn, self.trees_ = seed, drawn, trees
         self._prior_factors = prior_factors(draws, len(self.classes_)) if self.prior_correction else None
         shares = np.bincount(data.labels, data.sample_weight, minlength=len(self.classes_))
+        if draws is not None and len(draws.sizes) == len(shares) and not self.prior_correction:
+            shares = shares * np.nan_to_num(draws.rates)
         self.class_prior_ = shares / shares.sum()
         self.__dict__.pop("_packed", None)
         kept = np.arange(len(data.X)) if data.kept is None else data.kept

@@ -111,7 +111,8 @@ class AUCForestClassifier(ForestFit):
     feature_importances_ : ndarray of shape (n_features_in_,)
         Total gain by feature times node weight, normalised to sum 1.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes in the training rows, by sample weight.
+        Shares of the classes that probabilities refer to, by sample weight: those of the training rows, or of what is
+        drawn of them with ``prior_correction=False``.
     shrinkage_ : float
         The lambda that predictions were shrunk by.
     threshold_ : float, ndarray or None
