@@ -5,7 +5,7 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
-from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+from sklearn.metrics import average_precision_score, balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._training_rows import training_rows
@@ -46,6 +46,10 @@ def roc_auc(labels, proba, weight):
     return roc_auc_score(labels, proba[:, 1], sample_weight=weight)
 
 
+def precision(labels, proba, weight):
+    return average_precision_score(labels, proba, sample_weight=weight)
+
+
 def balanced_accuracy(labels, proba, weight):
     return balanced_accuracy_score(labels, proba.argmax(axis=1), sample_weight=weight)
 
@@ -61,6 +65,7 @@ def neg_log_loss(labels, proba, weight):
         ((X, Y), {"sampling": "balanced"}, WEIGHT, "neg_log_loss", neg_log_loss),
         ((X, Y), {"max_samples": 0.4}, WEIGHT, "roc_auc", roc_auc),
         ((X3, Y3), {"max_depth": 5}, None, "roc_auc", hand_till),
+        ((X3, Y3), {"max_depth": 5}, WEIGHT, "average_precision", precision),
         ((X3, Y3), {}, WEIGHT, "balanced_accuracy", balanced_accuracy),
     ],
 )
@@ -139,7 +144,7 @@ def test_standard_errors_are_near_those_of_delong():
     assert 0.67 < np.mean(ratios) < 1.45
 
 
-def test_repeats_are_averaged_before_the_parts_are_compared():
+def test_the_chance_of_permutations_is_averaged_over_repeats():
     forest = small_forest(40).fit(X, Y)
     few, many = (oob_permutation_importance(forest, X, Y, n_repeats=n, random_state=0) for n in (1, 30))
     # Of a feature without effect, what the permutations make of it is most of the error.
@@ -166,8 +171,8 @@ def test_scorers_of_ones_own_see_the_forest_and_the_rows():
     by_hand = oob_permutation_importance(forest, X, labels, scoring=accuracy, random_state=0)
     np.testing.assert_allclose(by_hand.importances, by_name.importances, atol=1e-15)
     assert by_hand.scoring == "accuracy"
-    # All rows and 10 parts of them, as they are and for 5 repeats of 5 features.
-    assert len(seen) == 11 * 26
+    # All rows and 10 parts of them as they are, all rows for 5 repeats of 5 features, every part once a feature.
+    assert len(seen) == 11 + 25 + 50
     assert set(seen) == {300, 30}
 
 
@@ -200,6 +205,12 @@ def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
         result.plot()
+
+
+def test_a_forest_that_drew_all_rows():
+    forest = small_forest(sampling="subsample", max_samples=1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="no row is out of bag: each of the 6 trees drew all 300 rows"):
+        oob_permutation_importance(forest, X, Y)
 
 
 @pytest.mark.parametrize(

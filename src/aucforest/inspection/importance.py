@@ -13,7 +13,7 @@ from aucforest.estimators._out_of_bag import TrainingRows, sum_out_of_bag, warn_
 from aucforest.estimators._training_rows import training_rows
 from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._models import check_count, check_forest, feature_names_of
-from aucforest.inspection._parts import resolve_scorer, split_into_parts
+from aucforest.inspection._parts import Part, resolve_scorer, split_into_parts
 from aucforest.tree.permuted import WORD_FEATURES, add_permuted, find_homes, path_words
 from aucforest.tree.sampling import BLOCK_ROWS
 from aucforest.tree.traverse import BLOCK_ROWS as WALK_ROWS
@@ -69,9 +69,9 @@ def oob_permutation_importance(
     -------
     PermutationImportance
         With ``importances_mean``, ``importances_stderr``, ``to_frame()`` and ``plot()``. The standard errors are of
-        random groups ([2]_, section 2.2): scored in 10 parts with equal class shares, the importance varies from part
-        to part by sqrt(10) times its standard error. They hold both the choice of rows and that of permutations, not
-        that of another forest.
+        random groups ([2]_, section 2.2): in 10 parts of the rows with equal class shares, the importance varies from
+        part to part by sqrt(10) times its standard error, less what single permutations add to that. They hold the
+        choice of rows and of permutations, not that of another forest.
 
     Raises
     ------
@@ -111,37 +111,50 @@ def oob_permutation_importance(
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     walks = _Walks(forest, rows, n_repeats, seed, n_jobs)
     scored = walks.n_unseen > 0
+    if not scored.any():
+        raise ValueError(f"no row is out of bag: each of the {len(forest.trees_)} trees drew all {len(scored)} rows")
     warn_of_seen(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "prediction out of bag")
-    parts = split_into_parts(forest, X, rows, rows.bags.kept[scored], scorer, seed)
 
-    def scores(total: NDArray[np.float64]) -> list[float]:
+    def scores(task: tuple[NDArray[np.float64], list[Part]]) -> list[float]:
+        total, parts = task
         proba = forest._mean_of_trees(total[scored], walks.n_unseen[scored, None])
         return [part.score(proba[part.places]) for part in parts]
 
-    baseline = np.array(scores(walks.baseline))
-    falls = np.empty((walks.n_features, n_repeats, len(parts)))
+    # All rows are scored at each repeat, every part of them at one.
+    whole, *parts = split_into_parts(forest, X, rows, rows.bags.kept[scored], scorer, seed)
+    by_repeat = [[whole, *parts[repeat::n_repeats]] for repeat in range(n_repeats)]
+    baseline = scores((walks.baseline, [whole, *parts]))
+    before = [[baseline[0], *baseline[1:][repeat::n_repeats]] for repeat in range(n_repeats)]
+    importances, errors = np.empty((walks.n_features, n_repeats)), np.empty(walks.n_features)
     with tqdm(total=walks.n_features, desc="features", disable=not verbose) as progress:
         for features, totals in walks.permuted():
-            values = list(run_in_threads(n_jobs)(scores, totals))
-            falls[features] = baseline - np.reshape(values, (len(features), n_repeats, len(parts)))
-            progress.update(len(features))
+            found = list(run_in_threads(n_jobs)(scores, zip(totals, by_repeat * len(features))))
+            for i, feature in enumerate(features):
+                falls = [np.subtract(*pair) for pair in zip(before, found[i * n_repeats : (i + 1) * n_repeats])]
+                importances[feature] = [fall[0] for fall in falls]
+                errors[feature] = _standard_error(importances[feature], np.concatenate([fall[1:] for fall in falls]))
+                progress.update()
     return PermutationImportance(
-        importances=falls[:, :, 0],
-        importances_stderr=_standard_errors(falls[:, :, 1:].mean(axis=1)),
-        baseline_score=float(baseline[0]),
+        importances=importances,
+        importances_stderr=errors,
+        baseline_score=baseline[0],
         n_scored=int(np.count_nonzero(scored)),
         scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
         feature_names=tuple(feature_names_of(forest, walks.n_features)),
     )
 
 
-def _standard_errors(falls: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard error of the mean over parts, (n_features,), NaN without two of them."""
-    n_features, n_parts = falls.shape
-    if n_parts < 2:
-        return np.full(n_features, np.nan)
-    errors: NDArray[np.float64] = falls.std(axis=1, ddof=1) / np.sqrt(n_parts)
-    return errors
+def _standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64]) -> float:
+    """Return the standard error of a mean over repeats, given what single parts had in one repeat each.
+
+    The parts vary by the chance of rows and of one permutation; of the latter the mean over repeats has less.
+    """
+    if len(of_parts) < 2:
+        return np.nan
+    n_repeats = len(of_repeats)
+    by_permutation = float(of_repeats.var(ddof=1)) if n_repeats > 1 else 0.0
+    variance = of_parts.var(ddof=1) / len(of_parts) - (1 - 1 / n_repeats) * by_permutation
+    return float(np.sqrt(max(variance, by_permutation / n_repeats)))
 
 
 class _Walks:

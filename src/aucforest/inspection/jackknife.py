@@ -87,10 +87,10 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
 def _estimate_variances(forest: Any, X: Any) -> NDArray[np.float64]:
     """Return the estimates of variances, (n_samples, n_classes), some of which may be negative."""
     products, spread = _products_of_draws(_bootstrap(forest), tree_keys(forest._seed, range(len(forest.trees_))))
-    n_trees, blocks = len(forest.trees_), []
+    n_trees, predictions, blocks = len(forest.trees_), [tree.prediction for tree in forest.trees_], []
     for start in range(0, _num_samples(X), _BLOCK_ROWS):
         leaves = forest.apply(_safe_indexing(X, slice(start, start + _BLOCK_ROWS)))
-        shares = np.stack([tree.prediction[leaves[:, b]] for b, tree in enumerate(forest.trees_)])
+        shares = np.stack([prediction[leaves[:, b]] for b, prediction in enumerate(predictions)])
         varies = np.ptp(shares, axis=0) > 0
         shares -= shares.mean(axis=0)
         flat = shares.reshape(n_trees, -1)

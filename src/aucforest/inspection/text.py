@@ -99,7 +99,7 @@ class _Writer:
 
     def lines(self, tree: Tree) -> Iterator[str]:
         """Yield the lines of one tree, depth first and left before right."""
-        height = _heights(tree)
+        height, prediction = _heights(tree), tree.prediction
         # What is still to be written: the condition that leads to a node, and the node.
         waiting: list[tuple[str | None, int]] = [(None, 0)]
         while waiting:
@@ -108,7 +108,7 @@ class _Writer:
             if condition is not None:
                 yield _STEP * (depth - 1) + _TURN + condition
             if tree.is_leaf[node]:
-                yield _STEP * depth + _TURN + self._leaf(tree, node)
+                yield _STEP * depth + _TURN + self._leaf(tree, node, self.classes[prediction[node].argmax()])
             elif depth >= self.max_depth:
                 yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
             else:
@@ -116,9 +116,9 @@ class _Writer:
                 child = int(tree.left_child[node])
                 waiting += [(right, child + 1), (left, child)]
 
-    def _leaf(self, tree: Tree, node: int) -> str:
+    def _leaf(self, tree: Tree, node: int, label: str) -> str:
         """Return what a leaf says."""
-        text = f"class: {self.classes[tree.prediction[node].argmax()]}"
+        text = f"class: {label}"
         if not self.show_weights:
             return text
         weights = ", ".join(f"{weight:.{self.decimals}f}" for weight in tree.value[node] * tree.weight[node])

@@ -156,7 +156,7 @@ class TreeDisplay:
         """
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         nodes = self._drawn()
-        across, depth = _places(self.tree, nodes), self.tree.depth
+        across, depth, prediction = _places(self.tree, nodes), self.tree.depth, self.tree.prediction
         if ax is None:
             size = (max(4.0, 1.6 * (across[nodes].max() + 1)), max(2.0, 1.4 * (depth[nodes].max() + 1)))
             ax = pyplot.subplots(figsize=size, layout="constrained")[1]
@@ -167,7 +167,7 @@ class TreeDisplay:
             if child in drawn:
                 for k in (child, child + 1):
                     ax.plot(across[[node, k]], -depth[[node, k]], color="0.6", linewidth=1.0, zorder=1)
-            self.annotations_[node] = self._draw_node(node, across[node], child in drawn)
+            self.annotations_[node] = self._draw_node(node, across[node], child in drawn, prediction)
         patches = [pyplot.Rectangle((0, 0), 1, 1, facecolor=_mixed(k, 0.6)) for k in range(self.tree.n_classes)]
         ax.legend(patches, self.class_names, title="stands out from the root", fontsize=8, title_fontsize=8)
         ax.set_xlim(across[nodes].min() - 0.6, across[nodes].max() + 0.6)
@@ -180,19 +180,19 @@ class TreeDisplay:
         depth = self.tree.depth
         return np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
 
-    def _draw_node(self, node: int, x: float, is_cut: bool) -> Any:
+    def _draw_node(self, node: int, x: float, is_cut: bool, prediction: NDArray[np.float64]) -> Any:
         """Draw the box of a node, in the colour of the class that stands out most.
 
         Probabilities are compared with those of the root: by themselves, rare classes would never show.
         """
-        tree, value = self.tree, self.tree.prediction[node]
+        tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{share:.{self.decimals}f}" for share in value)]
         if is_cut:
             left, _ = conditions(tree, node, self.feature_names, self.categories, self.decimals, _MOST_CATEGORIES)
             lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
         elif not tree.is_leaf[node]:
             lines.append("(...)")
-        lift = np.divide(value, tree.prediction[0], out=np.zeros_like(value), where=tree.prediction[0] > 0)
+        lift = np.divide(value, root, out=np.zeros_like(value), where=root > 0)
         share = lift / lift.sum()
         top = int(share.argmax())
         strength = 0.6 * (share[top] - 1 / len(share)) / (1 - 1 / len(share))
