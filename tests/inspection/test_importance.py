@@ -145,10 +145,15 @@ def test_standard_errors_are_near_those_of_delong():
 
 
 def test_the_chance_of_permutations_is_averaged_over_repeats():
-    forest = small_forest(40).fit(X, Y)
-    few, many = (oob_permutation_importance(forest, X, Y, n_repeats=n, random_state=0) for n in (1, 30))
-    # Of a feature without effect, what the permutations make of it is most of the error.
-    assert many.importances_stderr[2:].mean() < 0.8 * few.importances_stderr[2:].mean()
+    """Rows make a variance of 4, a permutation one of 1: their mean over 5 repeats has 4 + 1 / 5."""
+    random = np.random.default_rng(0)
+    rows = random.normal(scale=2, size=4000)
+    repeats = rows[:, None] + random.normal(size=(4000, 5))
+    parts = random.normal(scale=np.sqrt(10 * 5), size=(4000, 10))
+    errors = [importance._standard_error(*both) for both in zip(repeats, parts)]
+    # A single estimate has a standard deviation of 2.4.
+    assert np.mean(np.square(errors)) == pytest.approx(4.2, abs=0.15)
+    assert importance._standard_error(repeats[0, :1], parts[0]) == parts[0].std(ddof=1) / np.sqrt(10)
 
 
 def test_a_class_of_one_row_has_no_standard_error():
