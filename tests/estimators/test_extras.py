@@ -20,6 +20,7 @@ from aucforest.datasets import load_abalone
 from tests.estimators.data import digest, make_table, small_forest, small_tree
 
 X, Y = make_table(missing=0.1)
+WITH_CATEGORIES = pd.DataFrame(np.nan_to_num(X), columns=list("abcde")).assign(c=pd.Categorical(["u", "v", "w"] * 80))
 
 CRITERIA = ["auc", "gini", "entropy", "hellinger"]
 
@@ -146,13 +147,17 @@ def test_constraints_need_two_classes(make):
 
 @both
 def test_categories_have_no_order_to_constrain(make):
-    frame = pd.DataFrame(np.nan_to_num(X), columns=list("abcde")).assign(c=pd.Categorical(["u", "v", "w"] * 80))
     with pytest.raises(
         ValueError, match=r"^monotonic_cst of feature 2 must be 0: it is categorical, without an order$"
     ):
-        make(monotonic_cst={"a": 1, "c": 1}).fit(frame, Y)
-    model = make(monotonic_cst={"a": 1, "b": 1}).fit(frame, Y)
-    moved = frame.loc[np.repeat(np.arange(9), 20)].assign(a=np.tile(np.linspace(-3, 3, 20), 9))
+        make(monotonic_cst={"a": 1, "c": 1}).fit(WITH_CATEGORIES, Y)
+
+
+@pytest.mark.slow
+@both
+def test_probabilities_are_monotone_beside_categories(make):
+    model = make(monotonic_cst={"a": 1, "b": 1}).fit(WITH_CATEGORIES, Y)
+    moved = WITH_CATEGORIES.loc[np.repeat(np.arange(9), 20)].assign(a=np.tile(np.linspace(-3, 3, 20), 9))
     assert np.all(np.diff(model.predict_proba(moved)[:, 1].reshape(9, 20)) >= 0)
 
 

@@ -79,7 +79,7 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
         address = compile_scorer(how.criterion).address if criterion == OWN else 0
         extras = make_extras(how.signs, address, n_classes, len(work.nodes.feature))
     if how.random:
-        cuts = make_random_cuts(False)
+        cuts = make_random_cuts(False, n_classes)
     shared = (columns, NO_NAMES, binned.values, rules, stops, n_taken, np.uint64(how.key), work)
     if how.max_leaves is None:
         aside = branch_rows(len(binned.codes), max_features) if how.aside_rows is None else how.aside_rows

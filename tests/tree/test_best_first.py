@@ -62,6 +62,7 @@ def test_a_limited_tree_is_the_top_of_the_whole_one(signs):
         whole = said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("max_leaves", [4, 9, 999])
 def test_sets_of_cuts_that_did_not_come_to_pass_are_left_out(n_classes, max_leaves):

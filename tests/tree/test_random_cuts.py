@@ -39,6 +39,7 @@ def test_infinite_values(n_classes):
         assert np.all(np.isfinite(grown.tree.threshold) | (grown.tree.threshold == np.inf))
 
 
+@pytest.mark.slow
 def test_weights_and_wide_codes_and_copies_of_branches():
     X, labels = random_data(3, 3, n_rows=300, n_values=200)
     X[:, 1] = np.random.default_rng(0).normal(size=300)
@@ -99,10 +100,11 @@ def test_values_outside_all_bins_part_as_their_codes_do(drawn):
     names = np.empty((0, 0), dtype=np.uint32)
     for code, next_code, low, high in ((1, 2, 2.5, 2.5), (1, 3, 2.5, 6.0), (0, 4, 0.5, 8.5)):
         cut = Cut(np.int64(0), code, next_code, False)
-        at = drawn_threshold(values, names, cut, make_random_cuts(True)._replace(drawn=np.array([drawn])))
+        at = drawn_threshold(values, names, cut, make_random_cuts(True, 2)._replace(drawn=np.array([drawn])))
         assert at == min(max(drawn, low), high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [False, True])
 def test_sets_of_categories_are_drawn_alike(missing):
     """Of four categories there are 14 sets that are neither empty nor all."""
@@ -118,6 +120,7 @@ def test_sets_of_categories_are_drawn_alike(missing):
     assert list(drawn.values()) == pytest.approx([100] * 14, abs=45)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_trees_with_drawn_sets(n_classes):
     for seed in range(4):

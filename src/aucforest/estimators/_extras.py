@@ -49,7 +49,7 @@ def make_search_options(
     if not params.random_cuts:
         return extras, None
     is_sampled = binned.codes.dtype == np.uint8 and binned.codes.shape[1] > SAMPLE_ROWS
-    return extras, make_random_cuts(is_sampled)
+    return extras, make_random_cuts(is_sampled, n_classes)
 
 
 def check_own_criterion(params: Any, extras: Extras | None) -> None:

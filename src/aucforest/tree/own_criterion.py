@@ -54,15 +54,30 @@ def start_scoring(own, totals):  # type: ignore[no-untyped-def]
     """Ready the search of a node with these class totals."""
     for k in range(len(totals)):
         own.totals[k] = totals[k] * own.unit
+        if totals[k] == 0:
+            own.lefts[:, k] = 0.0
 
 
 @bare_device
 def add_cut(own, n_cuts, left, slots, code):  # type: ignore[no-untyped-def]
     """Put a cut, given by its left totals over the classes present, beside those that wait; return how many do."""
     for k in range(len(own.totals)):
-        own.lefts[n_cuts, k] = left[slots[k]] * own.unit if own.totals[k] > 0.0 else 0.0
+        if own.totals[k] > 0.0:
+            own.lefts[n_cuts, k] = left[slots[k]] * own.unit
     own.codes[n_cuts] = code
     return n_cuts + 1
+
+
+@bare_device
+def first_two_present(own):  # type: ignore[no-untyped-def]
+    """Return the numbers of the first two classes that the node holds."""
+    one = np.uint64(0)
+    while own.totals[one] == 0.0:
+        one += np.uint64(1)
+    other = one + np.uint64(1)
+    while own.totals[other] == 0.0:
+        other += np.uint64(1)
+    return one, other
 
 
 @bare_device

@@ -39,28 +39,28 @@ class RandomCuts(NamedTuple):
     between_bins : whether rows may have values outside all bins, since bins come from a sample of the rows
     drawn : (1,), float64: where the kept cut was drawn
     present, left : (4,), uint64: the codes in the node of a categorical feature, and those drawn to the left
+    n_rows : (3,), int64, on the left of a draw, on its right, and missing, and so are
+    totals : (3, n_classes), int64, of the classes present
     """
 
     between_bins: bool
     drawn: NDArray[np.float64]
     present: NDArray[np.uint64]
     left: NDArray[np.uint64]
+    n_rows: NDArray[np.int64]
+    totals: NDArray[np.int64]
 
 
-def make_random_cuts(between_bins: bool) -> RandomCuts:
+def make_random_cuts(between_bins: bool, n_classes: int) -> RandomCuts:
     """Allocate the buffers."""
-    return RandomCuts(between_bins, np.empty(1), np.empty(SET_WORDS, np.uint64), np.empty(SET_WORDS, np.uint64))
-
-
-class Sides(NamedTuple):
-    """What a draw sends to the left, without the missing rows; `code` is the greatest one that goes left."""
-
-    code: np.int64
-    next_code: np.int64
-    n_rows: int
-    weight: np.int64
-    n_missing: int
-    missing_weight: np.int64
+    return RandomCuts(
+        between_bins=between_bins,
+        drawn=np.empty(1),
+        present=np.empty(SET_WORDS, dtype=np.uint64),
+        left=np.empty(SET_WORDS, dtype=np.uint64),
+        n_rows=np.empty(3, dtype=np.int64),
+        totals=np.empty((3, n_classes), dtype=np.int64),
+    )
 
 
 @bare_device
@@ -155,39 +155,35 @@ def _draw_set(values, names, feature, column, elements, missing_code, key, cuts)
 
 
 @bare_device
-def _part(column, elements, weights, last_left, codes_left, missing_code, n_present, scratch):  # type: ignore[no-untyped-def]
-    """Sum the classes to the left of a draw in scratch.fraction, those of the missing rows in scratch.missing.
+def _part(column, elements, weights, last_left, codes_left, missing_code, n_present, scratch, cuts):  # type: ignore[no-untyped-def]
+    """Sum rows and classes on the left of a draw, on its right and of the missing rows, without branches.
 
     A set `codes_left` that is not None tells what goes left in place of the last code that does.
     """
-    left, missing = scratch.fraction, scratch.missing
-    for k in range(n_present):
-        left[k], missing[k] = 0, 0
-    code, next_code = np.int64(-1), np.int64(missing_code)
-    n_rows, weight, n_missing, missing_weight = 0, np.int64(0), 0, np.int64(0)
+    n_rows, totals, slots = cuts.n_rows, cuts.totals, scratch.slots
+    n_rows[:] = 0
+    totals[:, :n_present] = 0
     for i in range(len(elements)):
         row = row_of(elements[i])
-        own_code = np.int64(column[row])
-        own_weight = element_weight(elements[i], row, weights)
-        slot = scratch.slots[label_of(elements[i])]
+        code = np.int64(column[row])
         if codes_left is None:
-            goes_left = own_code <= last_left
+            goes_right = np.uint64(code > last_left)
         else:
-            goes_left = own_code != missing_code and is_in_set(codes_left, own_code)
-        if goes_left:
-            left[slot] += own_weight
-            weight += own_weight
-            n_rows += 1
-            code = max(code, own_code)
-        elif own_code == missing_code:
-            missing[slot] += own_weight
-            missing_weight += own_weight
-            n_missing += 1
-        else:
-            next_code = min(next_code, own_code)
-    return Sides(
-        code, np.int64(-1) if next_code == missing_code else next_code, n_rows, weight, n_missing, missing_weight
-    )
+            goes_right = np.uint64(not is_in_set(codes_left, code))
+        side = goes_right + np.uint64(code == missing_code)
+        n_rows[side] += 1
+        totals[side, np.uint64(slots[label_of(elements[i])])] += element_weight(elements[i], row, weights)
+
+
+@bare_device
+def _neighbours(column, elements, last_left, missing_code):  # type: ignore[no-untyped-def]
+    """Return the greatest code in the node up to the last one on the left, and the least beyond; -1 for none."""
+    code, next_code = np.int64(-1), np.int64(missing_code)
+    for i in range(len(elements)):
+        own = np.int64(column[row_of(elements[i])])
+        code = max(code, own if own <= last_left else np.int64(-1))
+        next_code = min(next_code, own if own > last_left else np.int64(missing_code))
+    return code, (np.int64(-1) if next_code == missing_code else next_code)
 
 
 @bare_device
@@ -224,7 +220,7 @@ def find_random_cut(columns, names, values, elements, totals, key, rules, scratc
     """
     n_present = number_present(totals, scratch)
     start_scoring(extras.own, totals)
-    best, kept = 0.0 if rules.criterion == OWN else ROUNDING, Cut(np.int64(-1), 0, -1, False)
+    best, feature_kept, kept_last, kept_missing = 0.0 if rules.criterion == OWN else ROUNDING, np.int64(-1), 0, False
     node_weight = scratch.total[:n_present].sum()
     for t in range(draw_features(columns, elements, key, rules.max_features, scratch)):
         feature = scratch.tried[t]
@@ -233,36 +229,39 @@ def find_random_cut(columns, names, values, elements, totals, key, rules, scratc
         drawn, last_left = np.inf, low
         if subsets is not None and subsets.by_set[feature]:
             _draw_set(values, names, feature, column, elements, missing_code, key, cuts)
-            sides = _part(column, elements, columns.weights, -1, cuts.left, missing_code, n_present, scratch)
+            _part(column, elements, columns.weights, 0, cuts.left, missing_code, n_present, scratch, cuts)
         else:
             if low < high:
                 drawn = _draw(values, names, feature, column, elements, low, high, key)
                 last_left = _last_left(values, names, feature, low, high, drawn)
-            sides = _part(column, elements, columns.weights, last_left, None, missing_code, n_present, scratch)
+            _part(column, elements, columns.weights, last_left, None, missing_code, n_present, scratch, cuts)
+        n_missing, left = cuts.n_rows[2], scratch.left
         # Where only missing rows are on the right of a cut, they are not tried on the left: nothing would be right.
-        for side in range(2 if sides.n_missing > 0 and low < high else 1):
-            n_left = sides.n_rows + side * sides.n_missing
-            left_weight = sides.weight + side * sides.missing_weight
+        for side in range(2 if n_missing > 0 and low < high else 1):
+            n_left = cuts.n_rows[0] + side * n_missing
+            for k in range(n_present):
+                left[k] = cuts.totals[0, k] + side * cuts.totals[2, k]
+            left_weight = left[:n_present].sum()
             if min(n_left, len(elements) - n_left) < rules.min_samples_leaf:
                 continue
             if min(left_weight, node_weight - left_weight) < rules.min_weight_leaf:
                 continue
-            for k in range(n_present):
-                scratch.left[k] = scratch.fraction[k] + side * scratch.missing[k]
             score = _score(extras, node, feature, low == high, rules.criterion, n_present, best, scratch)
             if score > best:
-                best = score
+                best, feature_kept, kept_last = score, np.int64(feature), last_left
                 cuts.drawn[0] = drawn
                 for k in range(n_present):
-                    scratch.best_left[k] = scratch.left[k]
-                missing_left = side == 1 if sides.n_missing > 0 else is_heavier_left(n_present, scratch)
-                kept = Cut(np.int64(feature), sides.code, sides.next_code, missing_left)
+                    scratch.best_left[k] = left[k]
+                kept_missing = side == 1 if n_missing > 0 else is_heavier_left(n_present, scratch)
                 if subsets is not None and subsets.by_set[feature]:
                     for word in range(SET_WORDS):
                         subsets.kept[word], subsets.kept_left[word] = cuts.present[word], cuts.left[word]
-        if kept.feature == feature and is_perfect(rules.criterion, n_present, scratch):
+        if feature_kept == feature and is_perfect(rules.criterion, n_present, scratch):
             break
-    return kept, best if kept.feature >= 0 else 0.0
+    if feature_kept < 0:
+        return Cut(feature_kept, 0, -1, False), 0.0
+    code, next_code = _neighbours(columns.codes[feature_kept], elements, kept_last, columns.n_bins[feature_kept])
+    return Cut(feature_kept, code, next_code, kept_missing), best
 
 
 @bare_device

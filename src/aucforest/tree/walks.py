@@ -9,7 +9,14 @@ from aucforest.tree import many_classes, two_classes
 from aucforest.tree.bounds import Bounds, keeps_bounds, make_bounds
 from aucforest.tree.criteria import AUC, GINI, OWN, cut_gain
 from aucforest.tree.histogram import ROUNDING
-from aucforest.tree.own_criterion import OwnCriterion, add_cut, is_full, make_own_criterion, score_cuts
+from aucforest.tree.own_criterion import (
+    OwnCriterion,
+    add_cut,
+    first_two_present,
+    is_full,
+    make_own_criterion,
+    score_cuts,
+)
 
 
 class Extras(NamedTuple):
@@ -48,27 +55,22 @@ def _score(criterion, left, right):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def walk_pair(extras, node, feature, criterion, listed, histogram, first, stop, best, scratch):  # type: ignore[no-untyped-def]
-    """Do what `two_classes.walk` does, over the cuts that keep to the bounds of the node."""
-    bounds, own = extras.bounds, extras.own
-    if len(bounds.signs) == 0 and criterion != OWN:
-        return two_classes.walk(criterion, listed, first, stop, best, histogram, scratch)
-    left, right, missing = scratch.left[:2], scratch.right[:2], scratch.missing
+def _walk_in_bounds(extras, node, feature, criterion, listed, histogram, first, stop, best, scratch):  # type: ignore[no-untyped-def]
+    """Rank the cuts that keep to the bounds of the node."""
+    own, left, right, missing = extras.own, scratch.left[:2], scratch.right[:2], scratch.missing
     for k in range(2):
         right[k] = scratch.total[k] - left[k]
     best, at, n_cuts = max(best, _floor(criterion, left, right)), np.int64(-1), 0
     for t in range(len(listed)):
         code = np.int64(listed[t])
-        cell = np.uint64(2) * np.uint64(code)
-        first_moves, second_moves = histogram[cell], histogram[cell + np.uint64(1)]
-        left[0] += first_moves
-        left[1] += second_moves
-        right[0] -= first_moves
-        right[1] -= second_moves
-        if first_moves + second_moves == 0 or not first <= code < stop or right[0] + right[1] == 0:
+        for k in range(2):
+            weight = histogram[np.uint64(2) * np.uint64(code) + np.uint64(k)]
+            left[k] += weight
+            right[k] -= weight
+        if left[0] + left[1] == 0 or right[0] + right[1] == 0:
             continue
         missing_alone = right[0] == missing[0] and right[1] == missing[1]
-        if not keeps_bounds(bounds, node, feature, left, right, missing_alone):
+        if not first <= code < stop or not keeps_bounds(extras.bounds, node, feature, left, right, missing_alone):
             continue
         if criterion != OWN:
             score = _score(criterion, left, right)
@@ -80,6 +82,38 @@ def walk_pair(extras, node, feature, criterion, listed, histogram, first, stop, 
             best, at = score_cuts(own, n_cuts, best, at)
             n_cuts = 0
     return score_cuts(own, n_cuts, best, at) if n_cuts > 0 else (best, at)
+
+
+@bare_device
+def _walk_own(own, listed, histogram, first, stop, best, scratch):  # type: ignore[no-untyped-def]
+    """Rank by a user's own criterion: every cut is written down, and the next one over it if it is none."""
+    left0, left1, weight = scratch.left[0], scratch.left[1], scratch.total[0] + scratch.total[1]
+    one, other = first_two_present(own)
+    at, n_cuts = np.int64(-1), np.uint64(0)
+    for t in range(np.uint64(len(listed))):
+        code = np.int64(listed[t])
+        cell = np.uint64(2) * np.uint64(code)
+        moved0, moved1 = histogram[cell], histogram[cell + np.uint64(1)]
+        left0 += moved0
+        left1 += moved1
+        own.lefts[n_cuts, one], own.lefts[n_cuts, other] = left0 * own.unit, left1 * own.unit
+        own.codes[n_cuts] = code
+        is_cut = (moved0 + moved1 > 0) & (first <= code) & (code < stop) & (left0 + left1 < weight)
+        n_cuts += np.uint64(is_cut)
+        if is_full(own, n_cuts):
+            best, at = score_cuts(own, np.int64(n_cuts), best, at)
+            n_cuts = np.uint64(0)
+    return score_cuts(own, np.int64(n_cuts), best, at) if n_cuts > np.uint64(0) else (best, at)
+
+
+@bare_device
+def walk_pair(extras, node, feature, criterion, listed, histogram, first, stop, best, scratch):  # type: ignore[no-untyped-def]
+    """Do what `two_classes.walk` does, over the cuts that keep to the bounds of the node."""
+    if len(extras.bounds.signs) > 0:
+        return _walk_in_bounds(extras, node, feature, criterion, listed, histogram, first, stop, best, scratch)
+    if criterion == OWN:
+        return _walk_own(extras.own, listed, histogram, first, stop, best, scratch)
+    return two_classes.walk(criterion, listed, first, stop, best, histogram, scratch)
 
 
 @bare_device
