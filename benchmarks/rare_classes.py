@@ -13,7 +13,7 @@ from time import perf_counter
 
 import numpy as np
 import pandas as pd
-from _rare_sets import RareSet, rare_sets
+from _keel import RareSet, rare_sets
 from imblearn.ensemble import BalancedRandomForestClassifier
 from scipy import stats
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
