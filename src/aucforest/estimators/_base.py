@@ -21,6 +21,7 @@ from aucforest.estimators._growing import (
     make_training_set,
     run_in_threads,
 )
+from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.histogram import MAX_CLASSES
@@ -128,8 +129,8 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     categorical_features: Any
     class_weight: Any
     max_bins: int | None
-    # What undoes draws of classes at different rates, (n_classes,).
-    _prior_factors: NDArray[np.float64] | None = None
+    # What undoes draws of classes at different rates.
+    _prior_correction: PriorCorrection | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -266,10 +267,7 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
         """Return class probabilities from their sums over trees; `n_trees` is a number or one for every row."""
         proba = total / n_trees
-        if self._prior_factors is not None:
-            proba *= self._prior_factors
-            proba /= proba.sum(axis=1, keepdims=True)
-        return proba
+        return proba if self._prior_correction is None else self._prior_correction.apply(proba)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the logarithm of class probabilities; -inf where a probability is 0.

@@ -14,7 +14,8 @@ from aucforest.estimators._columns import Categories, check_same_categories
 from aucforest.estimators._growing import GrowthParams, grow_trees, run_in_threads, tree_keys
 from aucforest.estimators._oob_score import score_probabilities
 from aucforest.estimators._out_of_bag import Bags, TrainingRows, sum_out_of_bag, warn_of_seen
-from aucforest.estimators._sampling import Drawn, describe_draws, prior_factors, resolve_draws
+from aucforest.estimators._prior_correction import fit_correction, odds_formula
+from aucforest.estimators._sampling import Drawn, describe_draws, resolve_draws
 from aucforest.estimators._shrinkage import PRIOR, choose_amount, shrink_trees
 from aucforest.estimators._thresholds import (
     N_GROUPS,
@@ -72,7 +73,7 @@ class ForestFit(TreeBasedClassifier):
         keys = tree_keys(seed, range(self.n_estimators))
         trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
         self._seed, self._drawn, self.trees_ = seed, drawn, trees
-        self._prior_factors = prior_factors(draws, len(self.classes_)) if self.prior_correction else None
+        self._prior_correction = odds_formula(draws, len(self.classes_)) if self.prior_correction else None
         shares = np.bincount(data.labels, data.sample_weight, minlength=len(self.classes_))
         if draws is not None and len(draws.sizes) == len(shares) and not self.prior_correction:
             shares = shares * np.nan_to_num(draws.rates)
@@ -84,6 +85,7 @@ class ForestFit(TreeBasedClassifier):
             rows = TrainingRows(data.X, data.labels, data.sample_weight, Bags(draws, keys, kept))
         n_draws = data.n_rows if draws is None else draws.n_draws
         self._shrink(rows, n_draws * _copies(data.sample_weight))
+        self._correct_priors(rows)
         self._set_threshold(rows)
         if self.oob_score and rows is not None:
             self._score_out_of_bag(rows)
@@ -98,6 +100,16 @@ class ForestFit(TreeBasedClassifier):
             amount = choose_amount(self.trees_, self._pack(), rows, n_draws, self._mean_of_trees, self.n_jobs)
         self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount, n_draws)
         self._pack().take_predictions(self.trees_, run_in_threads(self.n_jobs))
+
+    def _correct_priors(self, rows: TrainingRows | None) -> None:
+        """Fit the correction of priors, where there is one, to the rows that some tree did not draw."""
+        if self._prior_correction is None or rows is None:
+            return
+        packed = self._pack()
+        total, n_trees = sum_out_of_bag(rows, packed, range(len(self.trees_)), packed.values, self.n_jobs)
+        seen = n_trees > 0
+        known = (total[seen] / n_trees[seen, None], rows.labels[seen], rows.weights_of(seen))
+        self._prior_correction = fit_correction(self._prior_correction, *known)
 
     def _set_threshold(self, rows: TrainingRows | None) -> None:
         """Set what turns probabilities into labels, tuned out of bag where the rule asks for it."""

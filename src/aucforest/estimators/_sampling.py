@@ -84,14 +84,6 @@ def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes
     return np.where(n_rows > 0, np.maximum(np.rint(wanted), 1), 0).astype(np.int64)
 
 
-def prior_factors(draws: RowDraws | None, n_classes: int) -> NDArray[np.float64] | None:
-    """Return what undoes the draws in class odds: 1 over the rate of each class; None where all rates are one."""
-    if draws is None or len(draws.sizes) < n_classes:
-        return None
-    rates = np.nan_to_num(draws.rates, nan=1.0)
-    return None if np.all(rates == rates[0]) else rates.min() / rates
-
-
 class Drawn(NamedTuple):
     """How trees drew their rows: trees of equal descriptions on the same rows can be drawn anew alike.
 

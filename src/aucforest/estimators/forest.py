@@ -59,8 +59,9 @@ class AUCForestClassifier(ForestFit):
         How many rows a tree draws in all, or their fraction; None leaves it to `sampling`.
     prior_correction : bool, default=True
         Whether probabilities are brought back to the class shares of the training rows where `sampling` draws
-        classes at different rates r_k: p_k becomes p_k / r_k, normalised. With two classes that divides the odds by
-        r_1 / r_0 and ranks rows as before.
+        classes at different rates r_k. By those alone p_k becomes p_k / r_k, normalised; fitted to out-of-bag rows,
+        which show trees of few rows to be too unsure as well, it becomes p_k ** b * c_k. Two classes are ranked as
+        before.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         As in scikit-learn; classes are balanced by their total sample weight.
     shrinkage : "auto", float or None, default="auto"

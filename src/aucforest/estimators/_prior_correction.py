@@ -1,0 +1,90 @@
+"""Probabilities brought back to the class shares of the training rows, where trees draw classes at other rates.
+
+Draws at rates r_k turn p_k into p_k r_k, normalised, in a model that knows the true shares of every leaf. So p_k / r_k
+undoes them: of two classes it divides the odds by r_1 / r_0 (Elkan 2001; Dal Pozzolo, Caelen, Johnson, Bontempi 2015).
+Trees of few rows are less sure than they should be, which this formula leaves as it is. Out-of-bag rows tell by how
+much: p_k becomes p_k ** b * c_k, normalised, with b and c fitted by maximum likelihood; the formula is b = 1 and
+c_k = 1 / r_k. Of two classes the order of probabilities stays, and with it every measure of ranking. As in every
+logistic regression, the mean of the fitted probabilities is the share of each class.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+
+from aucforest.tree.sampling import RowDraws
+
+# Shares of 0 have no logarithm.
+_LEAST = 1e-6
+
+
+class PriorCorrection(NamedTuple):
+    """The exponent b, and log c_k, shape (n_classes,)."""
+
+    exponent: float
+    offsets: NDArray[np.float64]
+
+    def apply(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return corrected probabilities, shape (n_rows, n_classes)."""
+        corrected: NDArray[np.float64] = softmax(self.exponent * _logarithm(proba) + self.offsets, axis=1)
+        return corrected
+
+
+def _logarithm(proba: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.log(np.maximum(proba, _LEAST))
+
+
+def odds_formula(draws: RowDraws | None, n_classes: int) -> PriorCorrection | None:
+    """Return the correction that follows from the rates alone; None where all classes are drawn alike."""
+    if draws is None or len(draws.sizes) < n_classes:
+        return None
+    rates = np.nan_to_num(draws.rates, nan=1.0)
+    return None if np.all(rates == rates[0]) else PriorCorrection(1.0, -np.log(rates))
+
+
+def fit_correction(
+    start: PriorCorrection,
+    proba: NDArray[np.float64],
+    labels: NDArray[np.uint16],
+    sample_weight: NDArray[np.float64] | None,
+) -> PriorCorrection:
+    """Fit a correction to out-of-bag rows.
+
+    Parameters
+    ----------
+    start : PriorCorrection
+        What it is near to: the logarithm of the exponent has a normal prior of standard deviation 1.
+    proba : ndarray of shape (n_rows, n_classes)
+        As trees predict them.
+    labels : ndarray of shape (n_rows,), uint16
+        The numbers of the classes.
+    sample_weight : ndarray of shape (n_rows,), or None
+
+    Returns
+    -------
+    PriorCorrection
+        `start` itself where a class has no row.
+    """
+    n_classes = len(start.offsets)
+    if len(np.unique(labels)) < n_classes:
+        return start
+    logs, rows = _logarithm(proba), np.arange(len(labels))
+    weight = np.ones(len(labels)) if sample_weight is None else sample_weight / sample_weight.mean()
+
+    def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        exponent = np.exp(parameters[0])
+        scores = exponent * logs + np.concatenate(([0.0], parameters[1:]))
+        norm = logsumexp(scores, axis=1)
+        residual = np.exp(scores - norm[:, None])
+        value = weight @ (norm - scores[rows, labels]) + 0.5 * parameters[0] ** 2
+        residual[rows, labels] -= 1.0
+        residual *= weight[:, None]
+        slope = exponent * np.sum(residual * logs) + parameters[0]
+        return float(value), np.concatenate(([slope], residual.sum(axis=0)[1:]))
+
+    first = np.concatenate(([np.log(start.exponent)], start.offsets[1:] - start.offsets[0]))
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"gtol": 1e-8 * len(labels)}).x
+    return PriorCorrection(float(np.exp(found[0])), np.concatenate(([0.0], found[1:])))
