@@ -101,6 +101,8 @@ def test_probabilities_are_monotone(make, seed, criterion, more):
         "class_weight": more.draw(st.sampled_from([None, "balanced", {0: 0.3, 1: 2.7}])),
         "max_bins": more.draw(st.sampled_from([6, 255])),
     }
+    if make is small_forest:
+        params["shrinkage"] = more.draw(st.sampled_from(["auto", 0.0, 1.0, 30.0]))
     weights = more.draw(st.sampled_from([None, np.linspace(0.1, 3.0, len(table))]))
     model = make(criterion=criterion, monotonic_cst=signs, random_state=seed, **params).fit(table, labels, weights)
     assert_monotone(model, table, signs)
