@@ -17,7 +17,8 @@ N_JOBS = cpu_count()
 
 
 def fit_ours(X: np.ndarray, y: np.ndarray, n_trees: int, **options: Any) -> Any:
-    """Fit AUCForestClassifier."""
+    """Fit AUCForestClassifier: to do what the peers do, without shrinkage unless it is asked for."""
+    options = {"shrinkage": None, **options}
     return AUCForestClassifier(n_trees, n_jobs=N_JOBS, random_state=0, **options).fit(X, y)
 
 
@@ -73,6 +74,7 @@ class YdfForest:
 FITS: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
     "aucforest": fit_ours,
     "aucforest, gini": partial(fit_ours, criterion="gini"),
+    "aucforest, shrunk": partial(fit_ours, shrinkage="auto"),
     "scikit-learn": fit_scikit_learn,
     "scikit-learn-intelex": fit_intel,
     "lightgbm rf": fit_lightgbm,
