@@ -1,4 +1,4 @@
-"""The forest: the checks of scikit-learn, draws, out-of-bag scores, warm starts, threads and processes."""
+"""The forest: the checks of scikit-learn, draws, threads and processes."""
 
 import json
 import os
@@ -13,7 +13,6 @@ import pytest
 from sklearn import config_context
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_validate
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -152,89 +151,6 @@ def test_the_progress_bar(capsys):
     assert "trees: 100%" in shown.err
     assert "5/5" in shown.err
     assert shown.out == ""
-
-
-def slow_out_of_bag(model, table, weights=None):
-    """Return the mean probability over the trees that did not draw a row; NaN where there is none."""
-    kept = np.arange(len(table)) if weights is None else np.flatnonzero(weights)
-    n_draws = len(kept) if model.max_samples is None else round(model.max_samples * len(kept))
-    proba = np.full((len(table), len(model.classes_)), np.nan)
-    keys = tree_keys(model._seed, range(len(model)))
-    drawn = np.array([RowDraws.of_all(len(kept), n_draws).counts(key) for key in keys])
-    votes = [tree.predict_proba(table) for tree in model.estimators_]
-    for place, row in enumerate(kept):
-        free = [vote[row] for vote, counts in zip(votes, drawn[:, place]) if counts == 0]
-        if free:
-            proba[row] = np.mean(free, axis=0)
-    return proba
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("params", [{}, {"max_samples": 0.3, "n_jobs": 2}, {"class_weight": "balanced_subsample"}])
-def test_out_of_bag(params, weighted):
-    # Draws are made block by block of 4096 rows.
-    table, labels = np.tile(X4, (15, 1)), np.tile(Y4, 15)
-    weights = np.random.default_rng(0).choice([0, 0.5, 1, 3], len(labels)) if weighted else None
-    forest = small_forest(5, oob_score=True, max_depth=5, **params)
-    with pytest.warns(UserWarning, match=UNSCORED.partition(":")[2]) as caught:
-        forest.fit(table, labels, weights)
-    expected = slow_out_of_bag(forest, table, weights)
-    np.testing.assert_allclose(forest.oob_decision_function_, expected, rtol=1e-13)
-    scored = ~np.isnan(expected[:, 0])
-    n_kept = len(labels) if weights is None else np.count_nonzero(weights)
-    assert 0 < scored.sum() < n_kept
-    assert str(caught[0].message).startswith(f"{n_kept - scored.sum()} of {n_kept} rows were drawn by all 5 trees")
-    # Hand and Till: the mean over ordered pairs of the AUC of one class against another.
-    weight = np.ones(len(labels)) if weights is None else weights
-    pairs = []
-    for k in range(4):
-        for other in set(range(4)) - {k}:
-            rows = scored & np.isin(labels, [k, other])
-            pairs.append(roc_auc_score(labels[rows] == k, expected[rows, k], sample_weight=weight[rows]))
-    assert forest.oob_score_ == pytest.approx(np.mean(pairs), rel=1e-12)
-
-
-def test_out_of_bag_with_two_classes():
-    forest = small_forest(60, oob_score=True).fit(X, Y > 0)
-    expected = slow_out_of_bag(forest, X)
-    np.testing.assert_allclose(forest.oob_decision_function_, expected, rtol=1e-13)
-    assert forest.oob_score_ == pytest.approx(roc_auc_score(Y > 0, expected[:, 1]), rel=1e-12)
-    assert 0.7 < forest.oob_score_ < roc_auc_score(Y > 0, forest.predict_proba(X)[:, 1])
-    assert not hasattr(forest.set_params(oob_score=False).fit(X, Y), "oob_score_")
-
-
-def test_out_of_bag_is_fair_on_noise():
-    labels = np.random.default_rng(3).permutation(np.arange(800) % 10 == 0)
-    noise = np.random.default_rng(4).normal(size=(800, 5))
-    for class_weight in (None, "balanced_subsample"):
-        forest = small_forest(100, oob_score=True, class_weight=class_weight).fit(noise, labels)
-        assert forest.oob_score_ == pytest.approx(0.5, abs=0.12)
-
-
-def test_rows_that_all_trees_drew():
-    with pytest.warns(UserWarning, match=r"^(\d+) of 240 rows were drawn by all 1 trees: they have no") as caught:
-        forest = small_forest(1, oob_score=True).fit(X, Y)
-    unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
-    assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
-    assert caught[0].filename == __file__
-    assert np.array_equal(unscored, RowDraws.of_all(240, 240).counts(tree_keys(forest._seed, [0])[0]) > 0)
-
-
-def test_no_row_out_of_bag():
-    with pytest.warns(UserWarning, match="^2 of 2 rows were drawn by all 1 trees"):
-        forest = small_forest(1, oob_score=True).fit(X[:2], [0, 1])
-    assert forest.trees_[0].n_samples[0] == 2
-    assert np.isnan(forest.oob_score_)
-    assert np.isnan(forest.oob_decision_function_).all()
-
-
-@pytest.mark.filterwarnings(UNSCORED)
-def test_one_class_out_of_bag():
-    labels = np.arange(240) == 7
-    with pytest.warns(UndefinedMetricWarning, match="^ROC AUC is not defined: a class has no weight"):
-        forest = small_forest(1, oob_score=True).fit(X, labels)
-    assert np.isnan(forest.oob_decision_function_[7]).all()
-    assert np.isnan(forest.oob_score_)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ SHUFFLED = np.random.default_rng(0).permutation(300)
         ((X[SHUFFLED], LABELS[SHUFFLED], None), "X must be the training rows in their order"),
         ((X, LABELS[:299], None), "y has 299 rows, but X has 300"),
         ((X, np.where(Y == 2, "z", LABELS), None), "the label 'z'"),
+        ((X, LABELS[SHUFFLED], None), "y must be the training labels in their order"),
         ((X, LABELS, -np.ones(300)), "Negative values"),
     ],
 )

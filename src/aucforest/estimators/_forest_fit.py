@@ -5,21 +5,19 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._columns import Categories, check_same_categories
 from aucforest.estimators._growing import GrowthParams, grow_trees, run_in_threads, tree_keys
-from aucforest.estimators._oob_score import score_probabilities
+from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators._out_of_bag import Bags, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators._sampling import Drawn, describe_draws, resolve_draws
-from aucforest.estimators._shrinkage import PRIOR, choose_amount, shrink_trees
+from aucforest.estimators._shrinkage import PRIOR, choose_amount, row_weight, shrink_trees
 from aucforest.estimators._thresholds import (
     N_GROUPS,
-    GroupSums,
+    Sums,
     check_threshold,
     fixed_threshold,
     is_tuned,
@@ -68,7 +66,7 @@ class ForestFit(TreeBasedClassifier):
             check_same_categories(categories, self.categories_)
         draws = resolve_draws(self, data.training.labels, self.classes_)
         drawn = list(dict.fromkeys([*(self._drawn if trees else []), describe_draws(draws, data.n_rows)]))
-        self._check_draws(drawn)
+        self._check_draws(drawn, draws is not None)
         params = GrowthParams.resolve(self, data.n_rows, data.n_features, draws)
         keys = tree_keys(seed, range(self.n_estimators))
         trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
@@ -83,59 +81,58 @@ class ForestFit(TreeBasedClassifier):
         rows = None
         if draws is not None and len(drawn) == 1:
             rows = TrainingRows(data.X, data.labels, data.sample_weight, Bags(draws, keys, kept))
-        n_draws = data.n_rows if draws is None else draws.n_draws
-        self._shrink(rows, n_draws * _copies(data.sample_weight))
+        kept_weight = None if data.sample_weight is None else data.sample_weight[kept]
+        self._shrink(rows, row_weight(data.training.weights, kept_weight, bootstrap=draws is not None))
         self._correct_priors(rows)
-        self._set_threshold(rows)
+        self._set_threshold(self.threshold, rows)
         if self.oob_score and rows is not None:
             self._score_out_of_bag(rows)
 
-    def _shrink(self, rows: TrainingRows | None, n_draws: float) -> None:
-        """Shrink what the trees predict, by an amount that is given or chosen out of bag; roots count n_draws rows."""
+    def _shrink(self, rows: TrainingRows | None, unit: float) -> None:
+        """Shrink what the trees predict, by an amount that is given or chosen out of bag; a row weighs one unit."""
         if self.shrinkage != "auto":
             amount = float(self.shrinkage or 0.0)
         elif rows is None:
             amount = PRIOR
         else:
-            amount = choose_amount(self.trees_, self._pack(), rows, n_draws, self._mean_of_trees, self.n_jobs)
-        self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount, n_draws)
+            amount = choose_amount(self.trees_, self._pack(), rows, unit, self._mean_of_trees, self.n_jobs)
+        self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount * unit)
         self._pack().take_predictions(self.trees_, run_in_threads(self.n_jobs))
 
     def _correct_priors(self, rows: TrainingRows | None) -> None:
         """Fit the correction of priors, where there is one, to the rows that some tree did not draw."""
         if self._prior_correction is None or rows is None:
             return
-        packed = self._pack()
-        total, n_trees = sum_out_of_bag(rows, packed, range(len(self.trees_)), packed.values, self.n_jobs)
+        total, n_trees = self._sum_out_of_bag(rows, range(len(self.trees_)))
         seen = n_trees > 0
         known = (total[seen] / n_trees[seen, None], rows.labels[seen], rows.weights_of(seen))
         self._prior_correction = fit_correction(self._prior_correction, *known)
 
-    def _set_threshold(self, rows: TrainingRows | None) -> None:
-        """Set what turns probabilities into labels, tuned out of bag where the rule asks for it."""
-        if not is_tuned(self.threshold, len(self.classes_)):
-            self.threshold_ = fixed_threshold(self.threshold, self.class_prior_)
+    def _set_threshold(self, threshold: Any, rows: TrainingRows | None) -> None:
+        """Set what turns probabilities into labels, tuned out of bag where there are rows for it."""
+        if rows is None or not is_tuned(threshold, len(self.classes_)):
+            self.threshold_ = fixed_threshold(threshold, self.class_prior_)
             self.__dict__.pop("threshold_std_", None)
             return
-        if rows is None:
-            raise ValueError(f"threshold={self.threshold!r} needs bootstrap=True: without draws no row is out of bag")
-        packed, n_trees = self._pack(), len(self.trees_)
+        n_trees = len(self.trees_)
         bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
-        total, n_seen = [], []
-        for start, stop in pairwise(bounds):
-            values = packed.values[packed.first_leaf[start] : packed.first_leaf[stop]]
-            sums = sum_out_of_bag(rows, packed, range(start, stop), values, self.n_jobs)
-            total.append(sums[0])
-            n_seen.append(sums[1])
-        groups = GroupSums(np.stack(total, axis=1), np.stack(n_seen, axis=1))
+        parts = [self._sum_out_of_bag(rows, range(start, stop)) for start, stop in pairwise(bounds)]
+        groups = Sums(*map(np.stack, zip(*parts)))
+        # Not the sum of the groups, which would be rounded otherwise: the threshold is a probability that some row has.
+        sums = self._sum_out_of_bag(rows, range(n_trees))
         self.threshold_, self.threshold_std_ = tune_threshold(
-            self.threshold, rows.labels, groups, rows.sample_weight, self._mean_of_trees, self._seed
+            threshold, rows.labels, sums, groups, rows.sample_weight, self._mean_of_trees, self._seed
         )
+
+    def _sum_out_of_bag(self, rows: TrainingRows, trees: range) -> Sums:
+        """Sum what some trees predict of the rows that they did not draw."""
+        packed = self._pack()
+        values = packed.values[packed.first_leaf[trees.start] : packed.first_leaf[trees.stop]]
+        return Sums(*sum_out_of_bag(rows, packed, trees, values, self.n_jobs))
 
     def _score_out_of_bag(self, rows: TrainingRows) -> None:
         """Set the out-of-bag probabilities and their score, over the rows that some tree did not draw."""
-        packed = self._pack()
-        total, n_trees = sum_out_of_bag(rows, packed, range(len(self.trees_)), packed.values, self.n_jobs)
+        total, n_trees = self._sum_out_of_bag(rows, range(len(self.trees_)))
         seen = n_trees > 0
         proba = np.full_like(total, np.nan)
         proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
@@ -145,7 +142,7 @@ class ForestFit(TreeBasedClassifier):
         self.oob_decision_function_ = proba
         self.oob_score_ = float("nan")
         if np.any(seen):
-            scorer = None if self.oob_score is True else get_scorer(self.oob_score)
+            scorer = resolve_scorer("roc_auc" if isinstance(self.oob_score, bool | np.bool_) else self.oob_score)
             known = (rows.X[seen], rows.labels[seen], proba[seen], rows.weights_of(seen))
             self.oob_score_ = score_probabilities(self, scorer, *known)
 
@@ -161,18 +158,19 @@ class ForestFit(TreeBasedClassifier):
                 f" {classes.tolist()}"
             )
 
-    def _check_draws(self, drawn: list[Drawn]) -> None:
-        """Refuse to score trees of unequal draws: drawn anew like the last, those of the first would be wrong."""
-        for name, is_needed in (("oob_score", self.oob_score), ("threshold", is_tuned(self.threshold, 2))):
+    def _check_draws(self, drawn: list[Drawn], bootstrap: bool) -> None:
+        """Refuse what needs rows out of bag where there are none, or trees that drew alike where they did not.
+
+        Out of bag because all are drawn anew like the last; the prior correction because it undoes the same draws of
+        all trees.
+        """
+        out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, len(self.classes_))}
+        by_class = self.prior_correction and any(len(some.sizes) > 1 for some in drawn)
+        for name, is_needed in {**out_of_bag, "prior_correction": by_class}.items():
+            value = getattr(self, name)
+            if name in out_of_bag and is_needed and not bootstrap:
+                raise ValueError(f"{name}={value!r} needs bootstrap=True: without draws no row is out of bag")
             if is_needed and len(drawn) > 1:
                 raise ValueError(
-                    f"warm_start: {name}={getattr(self, name)!r} needs trees that drew alike, not"
-                    f" {', '.join(map(str, drawn))} rows"
+                    f"warm_start: {name}={value!r} needs trees that drew alike, not {', '.join(map(str, drawn))} rows"
                 )
-
-
-def _copies(sample_weight: NDArray[np.float64] | None) -> float:
-    """Return how many rows a row of weight stands for: its weight, in the mean, where all are integers."""
-    if sample_weight is None or np.any(sample_weight != np.rint(sample_weight)):
-        return 1.0
-    return float(sample_weight[sample_weight > 0].mean())

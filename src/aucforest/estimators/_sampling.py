@@ -1,6 +1,6 @@
 """How many rows of every class a tree draws."""
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,8 +77,8 @@ def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes
     if unknown:
         raise ValueError(f"sampling has a rate of class {unknown[0]!r}, but y has the classes {classes.tolist()}")
     for label, rate in rates.items():
-        if not (np.isreal(rate) and np.isfinite(rate) and rate > 0):
-            raise ValueError(f"sampling: the rate of class {label!r} must be a positive number, but is {rate}")
+        if not (isinstance(rate, Real) and 0.0 < float(rate) < np.inf):
+            raise ValueError(f"sampling: the rate of class {label!r} must be a positive number, but is {rate!r}")
     n_rows = np.bincount(labels, minlength=len(classes))
     wanted = n_rows * np.array([rates.get(label, 1.0) for label in classes.tolist()])
     return np.where(n_rows > 0, np.maximum(np.rint(wanted), 1), 0).astype(np.int64)

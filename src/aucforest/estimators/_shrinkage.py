@@ -29,21 +29,31 @@ _ROWS = 4096
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
-def shrink_trees(trees: list[Tree], amount: float, n_draws: float) -> list[Tree]:
-    """Return trees that predict shrunk frequencies; `n_draws` is what a root counts."""
-    return [replace(tree, shrinkage=amount * _unit(tree, n_draws)) for tree in trees]
+def shrink_trees(trees: list[Tree], amount: float) -> list[Tree]:
+    """Return trees that predict shrunk frequencies, by an amount in units of weight."""
+    return [replace(tree, shrinkage=amount) for tree in trees]
 
 
-def _unit(tree: Tree, n_draws: float) -> float:
-    """Return the weight of one draw in the mean."""
-    return float(tree.weight[0]) / n_draws
+def row_weight(
+    weights: NDArray[np.float64] | None, sample_weight: NDArray[np.float64] | None, *, bootstrap: bool
+) -> float:
+    """Return the weight in trees of what shrinkage counts as a row, given the weights of rows in trees and as such.
+
+    That is a row in the mean. Only where trees see all rows is a row of integer weight that many copies of it: draws
+    do not take copies apart.
+    """
+    if weights is None:
+        return 1.0
+    if not bootstrap and sample_weight is not None and np.all(sample_weight == np.rint(sample_weight)):
+        return float(weights.sum() / sample_weight.sum())
+    return float(weights.mean())
 
 
 def choose_amount(
     trees: list[Tree],
     packed: PackedTrees,
     training: TrainingRows,
-    n_draws: float,
+    unit: float,
     finish: Finish,
     n_jobs: int | None,
 ) -> float:
@@ -54,8 +64,8 @@ def choose_amount(
     trees, packed
         The trees, and the same laid out for walking.
     training : TrainingRows
-    n_draws : float
-        What a root counts.
+    unit : float
+        The weight of what counts as a row.
     finish : callable
         Turns sums over trees and their number into class probabilities.
     n_jobs : int or None
@@ -67,7 +77,7 @@ def choose_amount(
     """
     n_classes, kept = trees[0].n_classes, training.bags.kept
     wanted = kept[_sample(training.labels[kept], n_classes, training.bags.keys[0])]
-    sums, n_trees = _sum_amounts(trees, packed, training, n_draws, wanted, n_jobs)
+    sums, n_trees = _sum_amounts(trees, packed, training, AMOUNTS * unit, wanted, n_jobs)
     seen = n_trees > 0
     truth, weights = training.labels[wanted[seen]], training.weights_of(wanted[seen])
     if np.sort(np.bincount(truth, minlength=n_classes))[-2] < 2:
@@ -116,13 +126,13 @@ def _sum_amounts(
     trees: list[Tree],
     packed: PackedTrees,
     training: TrainingRows,
-    n_draws: float,
+    amounts: NDArray[np.float64],
     wanted: NDArray[np.int64],
     n_jobs: int | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Sum the shrunk class frequencies over the trees that did not draw a row; of two classes the second alone."""
     n_columns = 1 if trees[0].n_classes == 2 else trees[0].n_classes
-    total, n_trees = np.zeros((len(wanted), n_columns, len(AMOUNTS))), np.zeros(len(wanted), dtype=np.int64)
+    total, n_trees = np.zeros((len(wanted), n_columns, len(amounts))), np.zeros(len(wanted), dtype=np.int64)
     bags, all_trees = training.bags, range(len(trees))
     arguments = packed.arguments(packed.names)
 
@@ -137,7 +147,6 @@ def _sum_amounts(
         find_leaves(*(*arguments, table, active, spare, leaves))
         by_tree = np.ascontiguousarray(leaves.T)
         for i, tree in enumerate(trees):
-            amounts = AMOUNTS * _unit(tree, n_draws)
             sums = (total[part], n_trees[part])
             add_shrunk(tree.left_child, tree.weight, tree.value, amounts, by_tree[i], counts[i], *sums)
 

@@ -19,8 +19,8 @@ _N_RESAMPLES = 50
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
-class GroupSums(NamedTuple):
-    """Out-of-bag sums by groups of trees: total, (n_rows, n_groups, n_classes), and n_trees, (n_rows, n_groups)."""
+class Sums(NamedTuple):
+    """Out-of-bag sums: total, (n_rows, n_classes), and n_trees, (n_rows,); or by groups of trees, an axis before."""
 
     total: NDArray[np.float64]
     n_trees: NDArray[np.int64]
@@ -43,11 +43,18 @@ def _cost_matrix(threshold: dict[str, Any], n_classes: int) -> NDArray[np.float6
     """Return the costs by true and predicted class."""
     if set(threshold) != {"cost"}:
         raise ValueError(f"threshold must be a dict of the one key 'cost', but has {list(threshold)}")
-    cost = np.asarray(threshold["cost"], dtype=np.float64)
+    sentence = f"threshold: cost must be {n_classes} x {n_classes} finite numbers, a row for each true class"
+    try:
+        cost = np.asarray(threshold["cost"], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(sentence) from None
     if cost.shape != (n_classes, n_classes) or not np.all(np.isfinite(cost)):
-        raise ValueError(f"threshold: cost must be {n_classes} x {n_classes} finite numbers, a row for each true class")
-    if np.any(cost < np.diag(cost)[:, None]):
+        raise ValueError(sentence)
+    right = np.diag(cost)[:, None]
+    if np.any(cost < right):
         raise ValueError("threshold: cost[i][j], of predicting j where i is true, must be at least cost[i][i]")
+    if np.all(cost == right):
+        raise ValueError("threshold: cost must tell a wrong prediction from a right one, but all cost the same")
     return cost
 
 
@@ -66,7 +73,8 @@ def fixed_threshold(threshold: Any, shares: NDArray[np.float64]) -> Any:
 def tune_threshold(
     threshold: Any,
     labels: NDArray[np.uint16],
-    sums: GroupSums,
+    sums: Sums,
+    groups: Sums,
     weights: NDArray[np.float64] | None,
     finish: Finish,
     seed: int,
@@ -78,8 +86,8 @@ def tune_threshold(
     threshold : one of `TUNED`, or a dict of costs
     labels : ndarray of shape (n_rows,)
         0 or 1.
-    sums : GroupSums
-        Of the same rows.
+    sums, groups : Sums
+        Of the same rows, over all trees and by groups of them.
     weights : ndarray of shape (n_rows,), or None
     finish : callable
         Turns sums over trees and their number into class probabilities.
@@ -91,21 +99,20 @@ def tune_threshold(
         matrix = _cost_matrix(threshold, 2)
         criterion, cost = "cost", (matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1])
 
-    def tune(times: NDArray[np.int64]) -> float:
-        n_trees = sums.n_trees @ times
+    def tune(total: NDArray[np.float64], n_trees: NDArray[np.int64]) -> float:
         seen = n_trees > 0
         if len(np.unique(labels[seen])) < 2:
             return float("nan")
-        scores = finish(np.einsum("ijk,j->ik", sums.total[seen], times), n_trees[seen, None])[:, 1]
+        scores = finish(total[seen], n_trees[seen, None])[:, 1]
         weight = None if weights is None else weights[seen]
         return optimal_threshold(labels[seen] == 1, scores, criterion=criterion, cost=cost, sample_weight=weight)
 
-    n_groups = sums.n_trees.shape[1]
-    resamples = np.random.default_rng(seed).multinomial(n_groups, np.full(n_groups, 1 / n_groups), _N_RESAMPLES)
-    best = tune(np.ones(n_groups, dtype=np.int64))
+    best = tune(*sums)
     if np.isnan(best):
         raise ValueError(f"threshold={threshold!r} needs out-of-bag rows of both classes: grow more trees")
-    spread = np.array([tune(times) for times in resamples])
+    n_groups = len(groups.n_trees)
+    resamples = np.random.default_rng(seed).multinomial(n_groups, np.full(n_groups, 1 / n_groups), _N_RESAMPLES)
+    spread = np.array([tune(np.tensordot(times, groups.total, 1), times @ groups.n_trees) for times in resamples])
     spread = spread[np.isfinite(spread)]
     return best, float(np.std(spread, ddof=1)) if n_groups > 1 and len(spread) > 1 else float("nan")
 
@@ -120,4 +127,7 @@ def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:
         return proba.argmax(axis=1)
     if np.ndim(threshold) == 0:
         return (proba[:, 1] >= threshold).astype(np.int64)
-    return (proba / threshold).argmax(axis=1) if threshold.ndim == 1 else (proba @ threshold).argmin(axis=1)
+    if threshold.ndim == 2:
+        return (proba @ threshold).argmin(axis=1)
+    # A class without a share has no probability either.
+    return np.divide(proba, threshold, out=np.zeros_like(proba), where=threshold > 0.0).argmax(axis=1)

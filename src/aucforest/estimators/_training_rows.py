@@ -17,7 +17,8 @@ from aucforest.tree.traverse import PackedTrees, find_leaves
 def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
     """Return the training data of a forest, drawn anew; refuse others.
 
-    Rows are recognised by the leaves of the first tree, which know how many different rows they were made of.
+    Rows are recognised by the leaves of the first tree, which know how many different rows they were made of and which
+    classes these had.
     """
     if not forest.bootstrap:
         raise ValueError("out of bag needs a forest of bootstrap=True: without draws no row is out of bag")
@@ -46,13 +47,17 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
 
 
 def _check_leaves(forest: Any, rows: TrainingRows) -> None:
-    """Refuse rows that do not fill the leaves of the first tree as its training rows did."""
+    """Refuse rows that do not fill the leaves of the first tree, or labels that are not there, as in training."""
     tree, drawn = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
     packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[drawn], dtype=np.float64)
     found = np.empty((len(drawn), 1), dtype=np.int64)
     scratch = np.empty(len(drawn), dtype=np.uint64), np.empty(len(drawn), dtype=np.uint32)
     arguments = (*packed.arguments(packed.names), table, *scratch, found)
     find_leaves(*arguments)
-    held = np.bincount(found[:, 0], minlength=tree.n_nodes)
-    if not np.array_equal(held[tree.is_leaf], tree.n_samples[tree.is_leaf]):
+    held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
+    np.add.at(held, (found[:, 0], rows.labels[drawn]), 1)
+    held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]
+    if not np.array_equal(held.sum(axis=1), n_samples):
         raise ValueError("X must be the training rows in their order, but they fill the leaves of a tree otherwise")
+    if not np.array_equal(held > 0, tree.value[tree.is_leaf] > 0.0):
+        raise ValueError("y must be the training labels in their order, but a leaf of a tree has other classes")

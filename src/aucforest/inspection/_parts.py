@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
 from aucforest.estimators._oob_score import Scorer, score_probabilities
 from aucforest.estimators._out_of_bag import TrainingRows
-from aucforest.metrics import average_precision_score
 
 # How many random parts there are; fewer only when a class has fewer rows.
 _MOST_PARTS = 10
@@ -44,26 +42,6 @@ class Part:
     def score(self, proba: NDArray[np.float64]) -> float:
         """Return the score of class probabilities, (n_rows, n_classes)."""
         return score_probabilities(self.forest, self.scorer, self.X, self.labels, proba, self.sample_weight)
-
-
-def _average_precision(estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any = None) -> float:
-    """Return average precision; with more than two classes the mean over them.
-
-    As scikit-learn's scorer of that name, at a tenth of its time on few rows.
-    """
-    proba = estimator.predict_proba(X)
-    classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
-    of_classes = [
-        average_precision_score(y == estimator.classes_[k], proba[:, k], sample_weight=sample_weight) for k in classes
-    ]
-    return float(np.mean(of_classes))
-
-
-def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
-    """Return a scorer by its name, None for "roc_auc"."""
-    if scoring == "roc_auc":
-        return None
-    return _average_precision if scoring == "average_precision" else get_scorer(scoring)
 
 
 def split_into_parts(

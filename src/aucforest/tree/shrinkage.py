@@ -34,7 +34,9 @@ def _shrink(left_child, weight, value, amount, shrunk):  # type: ignore[no-untyp
         share = _share(weight[node], amount)
         for child in range(left_child[node], left_child[node] + 2):
             for k in range(n_columns):
-                shrunk[child, k] = shrunk[node, k] + (value[child, k] - value[node, k]) * share
+                # Rounding may lead a little out of the range of frequencies.
+                moved = shrunk[node, k] + (value[child, k] - value[node, k]) * share
+                shrunk[child, k] = min(max(moved, 0.0), 1.0)
 
 
 def shrink(
@@ -47,7 +49,7 @@ def shrink(
     left_child, weight : ndarray of shape (n_nodes,)
         Of a `Tree`.
     value : ndarray of shape (n_nodes, n_columns), float64
-        What to shrink, such as its class frequencies.
+        What to shrink: its class frequencies.
     amount : float
         Lambda, in units of weight.
 

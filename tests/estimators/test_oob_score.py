@@ -1,0 +1,127 @@
+"""Out-of-bag scores by scikit-learn's scorers: what they would say of the out-of-bag probabilities."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.metrics import (
+    average_precision_score,
+    balanced_accuracy_score,
+    f1_score,
+    fbeta_score,
+    log_loss,
+    make_scorer,
+    roc_auc_score,
+)
+
+from tests.estimators.data import make_table, small_forest
+from tests.reference.metrics import hand_till
+
+X, Y = make_table(n_rows=300, seed=2)
+X3, Y3 = make_table(n_rows=300, n_classes=3, seed=1)
+NAMES = np.array(["a", "b", "c"])
+WEIGHT = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 300)
+
+
+def positive(metric):
+    """Return the metric of the second column."""
+    return lambda y, proba, labels, weight: metric(y, proba[:, 1], sample_weight=weight)
+
+
+def of_labels(metric):
+    """Return the metric of predicted labels."""
+    return lambda y, proba, labels, weight: metric(y, labels, sample_weight=weight)
+
+
+BOTH = {
+    "neg_log_loss": lambda y, proba, labels, weight: -log_loss(y, proba, sample_weight=weight),
+    "balanced_accuracy": of_labels(balanced_accuracy_score),
+    make_scorer(balanced_accuracy_score): of_labels(balanced_accuracy_score),
+}
+TWO = {
+    "average_precision": positive(average_precision_score),
+    "roc_auc": positive(roc_auc_score),
+    True: positive(roc_auc_score),
+    np.True_: positive(roc_auc_score),
+    "f1": of_labels(f1_score),
+    make_scorer(fbeta_score, beta=2): lambda y, p, labels, w: fbeta_score(y, labels, beta=2, sample_weight=w),
+    make_scorer(roc_auc_score, response_method="predict_proba"): positive(roc_auc_score),
+    **BOTH,
+}
+MANY = {
+    "roc_auc_ovo": lambda y, proba, labels, weight: hand_till(np.searchsorted(NAMES, y), proba, 3, weight),
+    "roc_auc": lambda y, proba, labels, weight: hand_till(np.searchsorted(NAMES, y), proba, 3, weight),
+    "f1_macro": lambda y, proba, labels, weight: f1_score(y, labels, average="macro", sample_weight=weight),
+    **BOTH,
+}
+
+
+def check(forest, table, y, weight, by_hand):
+    """Compare a score with the same metric of the known probabilities, where there are any."""
+    with pytest.warns(
+        UserWarning, match="rows were drawn by all 4 trees: they have no .* left out of oob_score_"
+    ) as seen:
+        forest.fit(table, y, weight)
+    assert {warning.filename for warning in seen} == {__file__}
+    proba = forest.oob_decision_function_
+    known = ~np.isnan(proba[:, 0])
+    n_kept = len(y) if weight is None else np.count_nonzero(weight)
+    assert 0 < n_kept - known.sum() < n_kept
+    assert str(seen[0].message).startswith(f"{n_kept - known.sum()} of {n_kept} rows")
+    if forest.threshold_ is None:
+        labels = forest.classes_[proba[known].argmax(axis=1)]
+    else:
+        labels = forest.classes_[(proba[known, 1] >= forest.threshold_).astype(int)]
+    expected = by_hand(y[known], proba[known], labels, None if weight is None else weight[known])
+    assert forest.oob_score_ == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("scoring", TWO, ids=str)
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
+@pytest.mark.parametrize("threshold", [None, "gmean"])
+def test_two_classes(scoring, weight, threshold):
+    check(small_forest(4, oob_score=scoring, threshold=threshold), X, Y, weight, TWO[scoring])
+
+
+@pytest.mark.parametrize("scoring", MANY, ids=str)
+def test_many_classes_with_names(scoring):
+    weight = None if scoring == "roc_auc_ovo" else WEIGHT
+    check(small_forest(4, oob_score=scoring), X3, NAMES[Y3], weight, MANY[scoring])
+
+
+def test_callables():
+    seen = []
+
+    def scorer(estimator, table, y):
+        seen.append((table, y, estimator.predict_proba(table), estimator.predict(table)))
+        return 0.25
+
+    forest = small_forest(60, oob_score=scorer, threshold=0.2).fit(X, Y)
+    assert forest.oob_score_ == 0.25
+    table, y, proba, labels = seen[0]
+    np.testing.assert_array_equal(table, X)
+    np.testing.assert_array_equal(y, Y)
+    np.testing.assert_array_equal(proba, forest.oob_decision_function_)
+    np.testing.assert_array_equal(labels, proba[:, 1] >= 0.2)
+    assert len(seen) == 1
+    # The forest itself answers as before.
+    assert np.any(forest.predict_proba(X) != proba)
+
+
+def test_thresholds_that_are_tuned_are_the_best_there_are():
+    forest = small_forest(60, oob_score="f1", threshold="f1").fit(X, Y)
+    proba = forest.oob_decision_function_[:, 1]
+    assert forest.oob_score_ == pytest.approx(max(f1_score(Y, proba >= cut) for cut in np.unique(proba)))
+    assert forest.oob_score_ >= small_forest(60, oob_score="f1").fit(X, Y).oob_score_
+
+
+def test_metadata_routing():
+    with config_context(enable_metadata_routing=True):
+        forest = small_forest(60, oob_score="neg_log_loss").fit(X, Y, 1 + WEIGHT)
+    assert forest.oob_score_ == pytest.approx(-log_loss(Y, forest.oob_decision_function_, sample_weight=1 + WEIGHT))
+
+
+def test_scorers_that_are_none():
+    with pytest.raises(ValueError, match=r"'oob_score' parameter .* Got 'best' instead"):
+        small_forest(oob_score="best").fit(X, Y)
+    with pytest.raises(ValueError, match=r"^oob_score='f1' needs bootstrap=True: without draws no row is out of bag$"):
+        small_forest(oob_score="f1", bootstrap=False).fit(X, Y)

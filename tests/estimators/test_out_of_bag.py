@@ -1,0 +1,137 @@
+"""Sums over the trees that did not draw a row, against every tree asked by itself."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import roc_auc_score
+
+from aucforest.estimators._growing import tree_keys
+from aucforest.tree.sampling import RowDraws
+from tests.estimators.data import make_table, small_forest
+
+X, Y = make_table(n_rows=240, missing=0.1)
+X4, Y4 = make_table(n_rows=300, n_classes=4, seed=1)
+
+UNSCORED = "ignore:.* they have no out-of-bag probability"
+
+
+def slow_draws(model, labels):
+    """Return the draws of a tree from rows of these classes."""
+    n_rows, sizes = len(labels), np.bincount(labels)
+    if model.sampling == "balanced":
+        return RowDraws.of_strata(labels.astype(np.uint16), np.full(len(sizes), sizes.min()))
+    if isinstance(model.sampling, dict):
+        rates = [model.sampling.get(k, 1.0) for k in range(len(sizes))]
+        return RowDraws.of_strata(labels.astype(np.uint16), np.rint(sizes * rates).astype(np.int64))
+    if model.sampling == "subsample":
+        return RowDraws.of_all(n_rows, round(0.632 * n_rows), replace=False)
+    return RowDraws.of_all(n_rows, n_rows if model.max_samples is None else round(model.max_samples * n_rows))
+
+
+def slow_out_of_bag(model, table, labels, weights=None):
+    """Return the mean probability over the trees that did not draw a row; NaN where there is none."""
+    kept = np.arange(len(table)) if weights is None else np.flatnonzero(weights)
+    draws = slow_draws(model, labels[kept])
+    proba = np.full((len(table), len(model.classes_)), np.nan)
+    drawn = np.array([draws.counts(key) for key in tree_keys(model._seed, range(len(model)))])
+    votes = [tree.predict_proba(table) for tree in model.estimators_]
+    for place, row in enumerate(kept):
+        free = [vote[row] for vote, counts in zip(votes, drawn[:, place]) if counts == 0]
+        if free:
+            proba[row] = np.mean(free, axis=0)
+    if model.prior_correction and len(draws.sizes) > 1:
+        proba = proba / draws.rates
+        proba /= proba.sum(axis=1, keepdims=True)
+    return proba
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"max_samples": 0.3, "n_jobs": 2},
+        {"class_weight": "balanced_subsample"},
+        {"sampling": "balanced"},
+        {"sampling": "balanced", "prior_correction": False, "n_jobs": 2},
+        {"sampling": {0: 0.2, 3: 2.0}},
+        {"sampling": "subsample", "shrinkage": 0},
+    ],
+    ids=str,
+)
+def test_out_of_bag(params, weighted):
+    # Draws are made block by block of 4096 rows.
+    table, labels = np.tile(X4, (15, 1)), np.tile(Y4, 15)
+    weights = np.random.default_rng(0).choice([0, 0.5, 1, 3], len(labels)) if weighted else None
+    forest = small_forest(5, oob_score=True, max_depth=5, **params)
+    with pytest.warns(UserWarning, match=UNSCORED.partition(":")[2]) as caught:
+        forest.fit(table, labels, weights)
+    expected = slow_out_of_bag(forest, table, labels, weights)
+    np.testing.assert_allclose(forest.oob_decision_function_, expected, rtol=1e-13)
+    scored = ~np.isnan(expected[:, 0])
+    n_kept = len(labels) if weights is None else np.count_nonzero(weights)
+    assert 0 < scored.sum() < n_kept
+    assert str(caught[0].message).startswith(f"{n_kept - scored.sum()} of {n_kept} rows were drawn by all 5 trees")
+    # Hand and Till: the mean over ordered pairs of the AUC of one class against another.
+    weight = np.ones(len(labels)) if weights is None else weights
+    pairs = []
+    for k in range(4):
+        for other in set(range(4)) - {k}:
+            rows = scored & np.isin(labels, [k, other])
+            # The forest's own: rounding must not break ties.
+            scores = forest.oob_decision_function_[rows, k]
+            pairs.append(roc_auc_score(labels[rows] == k, scores, sample_weight=weight[rows]))
+    assert forest.oob_score_ == pytest.approx(np.mean(pairs), rel=1e-12)
+
+
+def test_out_of_bag_with_two_classes():
+    forest = small_forest(60, oob_score=True).fit(X, Y > 0)
+    expected = slow_out_of_bag(forest, X, Y)
+    np.testing.assert_allclose(forest.oob_decision_function_, expected, rtol=1e-13)
+    assert forest.oob_score_ == pytest.approx(roc_auc_score(Y > 0, expected[:, 1]), rel=1e-12)
+    assert 0.7 < forest.oob_score_ < roc_auc_score(Y > 0, forest.predict_proba(X)[:, 1])
+    assert not hasattr(forest.set_params(oob_score=False).fit(X, Y), "oob_score_")
+
+
+@pytest.mark.parametrize("sampling", ["balanced", "bootstrap"])
+def test_noise_is_told_from_knowledge(sampling):
+    """Copies of a rare row on both sides would lift the AUC far above 1/2; choosing the shrinkage lifts it a little."""
+    scores = {None: [], 5.0: [], "auto": []}
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        noise, labels = rng.normal(size=(1000, 6)), rng.permutation(np.arange(1000) % 20 == 0)
+        for shrinkage, found in scores.items():
+            params = {"sampling": sampling, "shrinkage": shrinkage, "random_state": seed, "max_depth": 8}
+            found.append(small_forest(50, oob_score=True, **params).fit(noise, labels).oob_score_)
+    # The AUC of such a forest has a standard deviation of 0.06.
+    assert np.mean(scores[None]) == pytest.approx(0.5, abs=3 * 0.06 / np.sqrt(60))
+    assert np.mean(scores[5.0]) == pytest.approx(0.5, abs=3 * 0.06 / np.sqrt(60))
+    lift = np.subtract(scores["auto"], scores[5.0])
+    assert np.all(lift >= 0)
+    assert 0 < lift.mean() < 0.02
+
+
+def test_rows_that_all_trees_drew():
+    with pytest.warns(UserWarning, match=r"^(\d+) of 240 rows were drawn by all 1 trees: they have no") as caught:
+        forest = small_forest(1, oob_score=True).fit(X, Y)
+    unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
+    assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
+    assert caught[0].filename == __file__
+    assert np.array_equal(unscored, RowDraws.of_all(240, 240).counts(tree_keys(forest._seed, [0])[0]) > 0)
+
+
+def test_no_row_out_of_bag():
+    with pytest.warns(UserWarning, match="^2 of 2 rows were drawn by all 1 trees"):
+        forest = small_forest(1, oob_score=True).fit(X[:2], [0, 1])
+    assert forest.trees_[0].n_samples[0] == 2
+    assert np.isnan(forest.oob_score_)
+    assert np.isnan(forest.oob_decision_function_).all()
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+def test_one_class_out_of_bag():
+    labels = np.arange(240) == 7
+    with pytest.warns(UndefinedMetricWarning, match="^ROC AUC is not defined: a class has no weight"):
+        forest = small_forest(1, oob_score=True).fit(X, labels)
+    assert np.isnan(forest.oob_decision_function_[7]).all()
+    assert np.isnan(forest.oob_score_)

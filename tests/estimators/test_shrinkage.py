@@ -1,0 +1,176 @@
+"""How much nodes lean on their ancestors: amounts that are given, and the choice among them out of bag."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from aucforest.estimators._shrinkage import AMOUNTS, PRIOR
+from tests.estimators.data import digest, make_table, small_forest
+from tests.reference import shrinkage as reference
+from tests.reference.metrics import hand_till
+
+X, Y = make_table(n_rows=240, missing=0.1)
+X3, Y3 = make_table(n_rows=240, n_classes=3, seed=1)
+WEIGHT = np.random.default_rng(0).choice([0.25, 0.7, 1.9], 240)
+
+UNSCORED = "ignore:.* they have no out-of-bag probability"
+
+
+def by_hand(forest, table, amount):
+    """Return the mean over trees of the shrunk frequencies in a row's leaf."""
+    values = []
+    for tree, leaves in zip(forest.trees_, forest.apply(table).T):
+        values.append(np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount))[leaves])
+    return np.mean(values, axis=0)
+
+
+@pytest.mark.parametrize("amount", [None, 0, 0.5, 30])
+@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
+def test_amounts_that_are_given(amount, bootstrap, table, labels):
+    forest = small_forest(3, shrinkage=amount, bootstrap=bootstrap, max_depth=4).fit(table, labels)
+    assert forest.shrinkage_ == (amount or 0.0)
+    np.testing.assert_allclose(forest.predict_proba(table), by_hand(forest, table, amount or 0.0), atol=1e-14)
+    assert digest(forest) == digest(small_forest(3, bootstrap=bootstrap, max_depth=4).fit(table, labels))
+    members = np.mean([member.predict_proba(table) for member in forest.estimators_], axis=0)
+    np.testing.assert_allclose(members, forest.predict_proba(table))
+
+
+@pytest.mark.parametrize("amount", [-1, np.nan, np.inf, "prior", [1.0]])
+def test_amounts_that_are_none(amount):
+    with pytest.raises(ValueError, match=r"'shrinkage' parameter .* Got "):
+        small_forest(shrinkage=amount).fit(X, Y)
+
+
+def test_no_rows_to_choose_by():
+    forest = small_forest(bootstrap=False).fit(X, Y)
+    assert forest.shrinkage_ == PRIOR == 5.0
+    mixed = small_forest(3, warm_start=True, max_samples=0.5).fit(X, Y)
+    mixed.set_params(n_estimators=5, max_samples=None).fit(X, Y)
+    assert mixed.shrinkage_ == PRIOR
+    np.testing.assert_allclose(mixed.predict_proba(X), by_hand(mixed, X, PRIOR))
+
+
+@pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}, {"class_weight": "balanced_subsample"}], ids=str)
+def test_integer_weights_are_copies_where_trees_see_all_rows(params):
+    copies = 1 + np.arange(240) % 3
+    params = {"bootstrap": False, "shrinkage": 20, "max_features": None, "max_depth": 3, **params}
+    weighted = small_forest(2, **params).fit(X3, Y3, copies)
+    repeated = small_forest(2, **params).fit(np.repeat(X3, copies, axis=0), np.repeat(Y3, copies))
+    np.testing.assert_allclose(weighted.predict_proba(X3), repeated.predict_proba(X3), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"shrinkage": 20.0}, {"class_weight": "balanced"}, {"sampling": "balanced"}], ids=str
+)
+@pytest.mark.parametrize("weight", [WEIGHT, 1.0 + np.arange(240) % 3], ids=["fractions", "integers"])
+def test_the_scale_of_weights_says_nothing(params, weight):
+    forests = [small_forest(30, **params).fit(X, Y, scale * weight) for scale in (1.0, 4.0, 2.0**-40)]
+    assert len({forest.shrinkage_ for forest in forests}) == 1
+    for forest in forests[1:]:
+        np.testing.assert_array_equal(forest.predict_proba(X), forests[0].predict_proba(X))
+    assert forests[0].shrinkage_ == 0 or forests[0].trees_[0].shrinkage > 0
+
+
+def test_an_amount_counts_mean_rows():
+    plain = small_forest(3, shrinkage=10.0).fit(X, Y)
+    assert {tree.shrinkage for tree in plain.trees_} == {10.0}
+    weighted = small_forest(3, shrinkage=10.0).fit(X, Y, WEIGHT)
+    assert {tree.shrinkage for tree in weighted.trees_} == {10.0 * WEIGHT.mean()}
+    by_class = small_forest(3, shrinkage=10.0, class_weight={0: 1.0, 1: 5.0}).fit(X, Y)
+    assert {tree.shrinkage for tree in by_class.trees_} == {10.0 * np.where(Y == 1, 5.0, 1.0).mean()}
+    some = np.where(np.arange(240) < 40, 0.0, WEIGHT)
+    fewer = small_forest(3, shrinkage=10.0).fit(X, Y, some)
+    assert fewer.trees_[0].shrinkage == pytest.approx(10.0 * WEIGHT[40:].mean())
+
+
+def choice_by_hand(table, labels, weight, n_classes, params):
+    """Return the amount that `auto` should take, from a forest of every fixed amount."""
+
+    def score(proba, rows):
+        weights = None if weight is None else weight[rows]
+        if n_classes == 2:
+            return roc_auc_score(labels[rows], proba[rows, 1], sample_weight=weights)
+        return hand_till(labels[rows], proba[rows], n_classes, weights)
+
+    by_amount = []
+    for amount in AMOUNTS:
+        forest = small_forest(shrinkage=amount, oob_score=True, **params).fit(table, labels, weight)
+        by_amount.append(forest.oob_decision_function_)
+    scored = np.flatnonzero(~np.isnan(by_amount[0][:, 0]))
+    best = int(np.argmax([score(proba, scored) for proba in by_amount]))
+    prior = list(AMOUNTS).index(PRIOR)
+    n_before = dict.fromkeys(range(n_classes), 0)
+    parts = []
+    for row in scored:
+        parts.append(n_before[labels[row]] % 10)
+        n_before[labels[row]] += 1
+    gains = [
+        score(by_amount[best], scored[np.array(parts) != part])
+        - score(by_amount[prior], scored[np.array(parts) != part])
+        for part in range(10)
+    ]
+    error = np.sqrt(9 / 10 * np.sum((np.array(gains) - np.mean(gains)) ** 2))
+    gain = score(by_amount[best], scored) - score(by_amount[prior], scored)
+    return AMOUNTS[best] if gain > 1.5 * error else PRIOR
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_choice(n_classes, seed):
+    table, labels = make_table(n_rows=150, n_classes=n_classes, seed=seed, missing=0.1)
+    weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], 150) if seed % 2 else None
+    params = {"n_estimators": 12, "max_features": None, "sampling": ["bootstrap", "balanced"][seed // 2]}
+    forest = small_forest(**params).fit(table, labels, weight)
+    assert forest.shrinkage_ == choice_by_hand(table, labels, weight, n_classes, params)
+
+
+def noisy(n_rows):
+    """Return labels that two of ten features tell a little of: the nearest rows say less than the many."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(n_rows, 10))
+    return table, rng.random(n_rows) < 1 / (1 + np.exp(-0.6 * (table[:, 0] + table[:, 1])))
+
+
+def chequered(n_rows):
+    """Return labels without noise that only small cells tell: their ancestors know nothing."""
+    table = np.random.default_rng(0).random((n_rows, 2))
+    return table, np.floor(8 * table).sum(axis=1) % 2 == 1
+
+
+def test_the_choice_depends_on_the_data():
+    params = {"n_estimators": 40, "max_features": None}
+    assert small_forest(**params).fit(*noisy(1500)).shrinkage_ >= 50.0
+    assert small_forest(**params, criterion="gini").fit(*chequered(600)).shrinkage_ == 0.0
+
+
+def test_the_choice_does_not_depend_on_n_jobs():
+    table, labels = noisy(13_000)
+    one, *others = [small_forest(12, n_jobs=n_jobs, max_depth=8).fit(table, labels) for n_jobs in (1, 2, 3)]
+    assert one.shrinkage_ > PRIOR
+    for other in others:
+        assert other.shrinkage_ == one.shrinkage_
+        np.testing.assert_array_equal(other.predict_proba(table), one.predict_proba(table))
+
+
+def test_a_warm_start_chooses_anew():
+    table, labels = noisy(600)
+    forest = small_forest(1, warm_start=True, max_features=None).fit(table, labels)
+    first = forest.shrinkage_
+    whole = small_forest(40, max_features=None).fit(table, labels)
+    assert whole.shrinkage_ != first
+    forest.set_params(n_estimators=40).fit(table, labels)
+    assert forest.shrinkage_ == whole.shrinkage_
+    np.testing.assert_array_equal(forest.predict_proba(table), whole.predict_proba(table))
+    plain = forest.set_params(shrinkage=None, n_estimators=41).fit(table, labels)
+    np.testing.assert_allclose(plain.predict_proba(table), by_hand(plain, table, 0.0), atol=1e-14)
+
+
+def test_classes_of_few_rows():
+    one = np.arange(240) == 7
+    assert small_forest(30).fit(X, one).shrinkage_ == PRIOR
+    labels = np.where(one, 2, Y)
+    three = small_forest(30).fit(X, labels)
+    assert three.shrinkage_ in AMOUNTS
+    assert small_forest(1).fit(X[:2], [0, 1]).shrinkage_ == PRIOR

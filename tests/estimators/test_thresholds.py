@@ -1,0 +1,255 @@
+"""Labels from probabilities: rules that are tuned out of bag against all cuts there are, and those that are not."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from aucforest.estimators._thresholds import decide
+from tests.estimators.data import digest, make_table, small_forest
+from tests.reference.metrics import decision_counts
+
+X, SCORE = make_table(n_rows=300, seed=2)
+Y = np.where((SCORE == 1) & (np.arange(300) % 3 == 0), "rare", "common")
+X3, Y3 = make_table(n_rows=300, n_classes=3, seed=1)
+WEIGHT = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 300)
+
+COST = {"cost": [[-1, 2], [9, 0.5]]}
+GAINS = {
+    "gmean": lambda tp, fp, fn, tn: np.sqrt(tp / (tp + fn) * tn / (tn + fp)),
+    "youden": lambda tp, fp, fn, tn: tp / (tp + fn) - fp / (tn + fp),
+    "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
+    "cost": lambda tp, fp, fn, tn: -(-1 * tn + 2 * fp + 9 * fn + 0.5 * tp),
+}
+RULES = ["gmean", "youden", "f1", COST]
+UNSCORED = "ignore:.* they have no out-of-bag probability"
+
+
+def best_by_hand(rule, is_positive, scores, weights):
+    """Return the greatest of the best of all cuts."""
+    gain = GAINS[rule if isinstance(rule, str) else "cost"]
+    cuts = [*np.unique(scores), np.inf]
+    gains = [gain(*decision_counts(cut, is_positive, scores, weights)) for cut in cuts]
+    return max(cut for cut, gain in zip(cuts, gains) if gain >= max(gains) - 1e-12)
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("params", [{}, {"sampling": "balanced"}, {"n_estimators": 6, "shrinkage": 0}], ids=str)
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
+def test_rules_that_are_tuned(rule, params, weight):
+    forest = small_forest(threshold=rule, oob_score=True, **{"n_estimators": 30, **params}).fit(X, Y, weight)
+    seen = ~np.isnan(forest.oob_decision_function_[:, 1])
+    scores, weights = forest.oob_decision_function_[seen, 1], np.ones(300) if weight is None else weight
+    assert forest.threshold_ == best_by_hand(rule, Y[seen] == "rare", scores, weights[seen])
+    assert forest.threshold_ in [*scores, np.inf]
+    assert forest.threshold_std_ > 0
+    proba = forest.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(forest.predict(X), np.where(proba >= forest.threshold_, "rare", "common"))
+    assert digest(forest) == digest(clone(forest).set_params(threshold=None).fit(X, Y, weight))
+    jobs = clone(forest).set_params(n_jobs=2).fit(X, Y, weight)
+    assert (jobs.threshold_, jobs.threshold_std_) == (forest.threshold_, forest.threshold_std_)
+
+
+def test_the_spread_of_a_threshold():
+    """A threshold over resampled trees varies less the more trees there are, and as much as over other trees."""
+    spreads = [
+        np.mean(
+            [small_forest(n_trees, threshold="gmean", random_state=seed).fit(X, Y).threshold_std_ for seed in range(5)]
+        )
+        for n_trees in (20, 400)
+    ]
+    assert 0 < 1.5 * spreads[1] < spreads[0]
+    others = [small_forest(20, threshold="gmean", random_state=seed).fit(X, Y).threshold_ for seed in range(40)]
+    assert 0.5 < spreads[0] / np.std(others) < 2.0
+
+
+def test_the_spread_of_one_tree_is_unknown():
+    forest = small_forest(1, threshold="f1").fit(X, Y)
+    assert np.isnan(forest.threshold_std_)
+    assert 0 <= forest.threshold_ <= 1
+    assert small_forest(2, threshold="f1").fit(X, Y).threshold_std_ >= 0
+
+
+def test_nothing_is_worth_a_false_alarm():
+    forest = small_forest(30, threshold={"cost": [[0, 1], [0, 0]]}).fit(X, Y)
+    assert forest.threshold_ == np.inf
+    assert set(forest.predict(X)) == {"common"}
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
+def test_prevalence(weight):
+    weights = np.ones(300) if weight is None else weight
+    forest = small_forest(30, threshold="prevalence").fit(X, Y, weight)
+    share = weights[Y == "rare"].sum() / weights.sum()
+    assert forest.threshold_ == pytest.approx(share)
+    np.testing.assert_allclose(forest.class_prior_, [1 - share, share])
+    assert not hasattr(forest, "threshold_std_")
+    proba = forest.predict_proba(X)
+    np.testing.assert_array_equal(forest.predict(X), np.where(proba[:, 1] >= share, "rare", "common"))
+    # The same as the greatest probability in units of its share.
+    np.testing.assert_array_equal(forest.predict(X) == "rare", proba[:, 1] / share >= proba[:, 0] / (1 - share))
+
+    many = small_forest(30, threshold="prevalence").fit(X3, Y3, weight)
+    np.testing.assert_allclose(many.threshold_, np.bincount(Y3, weights) / weights.sum())
+    np.testing.assert_array_equal(many.predict(X3), (many.predict_proba(X3) / many.class_prior_).argmax(axis=1))
+    assert np.any(many.predict(X3) != many.predict_proba(X3).argmax(axis=1))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.2, 1, None])
+def test_numbers(threshold):
+    forest = small_forest(30, threshold=threshold).fit(X, Y)
+    assert forest.threshold_ == threshold
+    proba = forest.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(forest.predict(X) == "rare", proba > 0.5 if threshold is None else proba >= threshold)
+
+
+def test_costs_of_many_classes():
+    cost = np.array([[0, 1, 2], [2, 0, 1], [4, 3, 1]])
+    forest = small_forest(10, threshold={"cost": cost.tolist()}).fit(X3, Y3)
+    expected = [
+        np.argmin([sum(p * cost[i, j] for i, p in enumerate(row)) for j in range(3)])
+        for row in forest.predict_proba(X3)
+    ]
+    np.testing.assert_array_equal(forest.predict(X3), expected)
+    assert np.bincount(expected, minlength=3).min() > 0
+    np.testing.assert_array_equal(forest.threshold_, cost)
+    small_forest(3, threshold={"cost": cost}, bootstrap=False).fit(X3, Y3)
+
+
+def test_ties_and_absent_classes():
+    assert decide(np.array([[0.5, 0.5], [0.6, 0.4]]), 0.4).tolist() == [1, 1]
+    assert decide(np.array([[0.5, 0.5]]), None).tolist() == [0]
+    shares = np.array([0.8, 0.0, 0.2])
+    assert decide(np.array([[0.7, 0.0, 0.3], [0.9, 0.0, 0.1]]), shares).tolist() == [2, 0]
+
+
+BAD = [
+    ({"threshold": "best"}, "'threshold' parameter .* Got 'best' instead"),
+    ({"threshold": 1.5}, "'threshold' parameter .* Got 1.5 instead"),
+    ({"threshold": np.nan}, "'threshold' parameter .* Got nan instead"),
+    ({"threshold": {"costs": 1}}, r"^threshold must be a dict of the one key 'cost', but has \['costs'\]$"),
+    ({"threshold": {}}, r"^threshold must be a dict of the one key 'cost', but has \[\]$"),
+    *[
+        ({"threshold": {"cost": cost}}, "^threshold: cost must be 2 x 2 finite numbers, a row for each true class$")
+        for cost in (1, "ab", [[0, 1], [1]], [[0, np.nan], [1, 0]], np.ones((3, 3)), [[0, None], [1, 0]])
+    ],
+    (
+        {"threshold": {"cost": [[0, -1], [1, 0]]}},
+        r"^threshold: cost\[i\]\[j\], of predicting j where i is true, must be",
+    ),
+    ({"threshold": {"cost": [[2, 2], [0, 0]]}}, "^threshold: cost must tell a wrong prediction from a right one"),
+    (
+        {"threshold": "f1", "bootstrap": False},
+        "^threshold='f1' needs bootstrap=True: without draws no row is out of bag$",
+    ),
+    ({"threshold": "f1", "sampling": "subsample", "max_samples": 1.0}, "^threshold='f1' needs out-of-bag rows of both"),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), BAD)
+def test_bad_thresholds(params, message):
+    forest = small_forest(**params)
+    with pytest.raises(ValueError, match=message) as caught:
+        forest.fit(X, Y)
+    assert "\n" not in str(caught.value)
+    assert not [name for name in vars(forest) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("threshold", ["gmean", 0.3])
+def test_rules_of_two_classes_alone(threshold):
+    with pytest.raises(ValueError, match=f"^threshold={threshold!r} needs two classes, but y has 3$"):
+        small_forest(threshold=threshold).fit(X3, Y3)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
+@pytest.mark.parametrize("rule", [*RULES, "prevalence", 0.3, None], ids=str)
+def test_a_threshold_set_afterwards(rule, weight):
+    fitted = small_forest(30, threshold=rule, sampling="balanced").fit(X, Y, weight)
+    forest = small_forest(30, threshold="youden", sampling="balanced").fit(X, Y, weight)
+    trees = digest(forest)
+    assert forest.set_threshold(rule, X, Y, weight) is forest
+    assert forest.threshold_ == fitted.threshold_
+    assert getattr(forest, "threshold_std_", None) == getattr(fitted, "threshold_std_", None)
+    assert forest.get_params()["threshold"] == rule
+    assert digest(forest) == trees
+    np.testing.assert_array_equal(forest.predict(X), fitted.predict(X))
+
+
+def test_a_threshold_that_needs_no_data():
+    forest = small_forest(30, bootstrap=False).fit(X, Y)
+    for rule in ("prevalence", 0.9, None):
+        assert forest.set_threshold(rule).threshold_ == {"prevalence": np.mean(Y == "rare"), 0.9: 0.9, None: None}[rule]
+    many = small_forest(3).fit(X3, Y3)
+    cost = 1 - np.eye(3)
+    np.testing.assert_array_equal(many.set_threshold({"cost": cost}).predict(X3), many.set_threshold(None).predict(X3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("f1",), "^threshold='f1' is tuned on out-of-bag rows: give X and y of the fit$"),
+        (("f1", X), "^threshold='f1' is tuned on out-of-bag rows: give X and y of the fit$"),
+        (("f1", X[::-1], Y), "^X must be the training rows in their order"),
+        (("f1", X[:299], Y[:299]), "^X and y must be the training data, of which each tree drew 300 of 300 rows"),
+        (("f1", X, Y[::-1]), "^y must be the training labels in their order, but a leaf of a tree has other classes$"),
+        (("f1", X, np.where(Y == "rare", "common", "rare")), "^y must be the training labels in their order"),
+        (("best",), "^threshold must be one of prevalence, gmean, youden, f1, but is 'best'$"),
+        ((1.5,), "^threshold must be a probability, but is 1.5$"),
+        ((np.nan,), "^threshold must be a probability, but is nan$"),
+        (([0.5],), r"^threshold must be a probability, but is \[0.5\]$"),
+    ],
+)
+def test_a_threshold_that_cannot_be_set(arguments, sentence):
+    forest = small_forest(30, threshold="gmean").fit(X, Y)
+    before = forest.threshold_, forest.threshold_std_
+    with pytest.raises(ValueError, match=sentence):
+        forest.set_threshold(*arguments)
+    assert (forest.threshold_, forest.threshold_std_, forest.threshold) == (*before, "gmean")
+
+
+def test_a_threshold_that_fails_late_changes_nothing():
+    forest = small_forest(sampling="subsample", max_samples=1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="needs out-of-bag rows of both classes: grow more trees"):
+        forest.set_threshold("f1", X, Y)
+    assert forest.threshold is None
+    assert forest.threshold_ is None
+    with pytest.raises(ValueError, match="out of bag needs a forest of bootstrap=True"):
+        small_forest(bootstrap=False).fit(X, Y).set_threshold("f1", X, Y)
+
+
+def test_a_warm_start_tunes_anew():
+    forest = small_forest(10, threshold="f1", warm_start=True).fit(X, Y)
+    forest.set_params(n_estimators=30).fit(X, Y)
+    assert forest.threshold_ == small_forest(30, threshold="f1").fit(X, Y).threshold_
+    with pytest.raises(
+        ValueError, match=r"^warm_start: threshold='f1' needs trees that drew alike, not 300 of 300, 150"
+    ):
+        forest.set_params(n_estimators=40, max_samples=0.5).fit(X, Y)
+    assert len(forest) == 30
+    cost = small_forest(3, threshold={"cost": 1 - np.eye(3)}, warm_start=True).fit(X3, Y3)
+    assert len(cost.set_params(n_estimators=5, max_samples=0.5).fit(X3, Y3)) == 5
+
+
+def test_pickles_and_clones():
+    for rule in ("f1", "prevalence", COST):
+        forest = small_forest(20, threshold=rule).fit(X, Y)
+        again = pickle.loads(pickle.dumps(forest))
+        assert (again.threshold_, getattr(again, "threshold_std_", 0)) == (
+            forest.threshold_,
+            getattr(forest, "threshold_std_", 0),
+        )
+        np.testing.assert_array_equal(again.predict(X), forest.predict(X))
+        assert clone(forest).threshold == rule
+        assert not hasattr(clone(forest), "threshold_")
+
+
+def test_a_search_over_thresholds():
+    grid = {"threshold": [None, "prevalence", "gmean", COST, 1.0]}
+    search = GridSearchCV(small_forest(30), grid, scoring="balanced_accuracy", cv=2).fit(X, Y)
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[4] == pytest.approx(0.5, abs=0.02)
+    assert min(scores[1], scores[2]) > scores[0] + 0.02
+    assert search.best_estimator_.threshold_ is not None
