@@ -40,8 +40,7 @@ def slow_out_of_bag(model, table, labels, weights=None):
         if free:
             proba[row] = np.mean(free, axis=0)
     if model.prior_correction and len(draws.sizes) > 1:
-        proba = proba / draws.rates
-        proba /= proba.sum(axis=1, keepdims=True)
+        return model._prior_correction.apply(proba)
     return proba
 
 

@@ -48,17 +48,28 @@ def test_equal_rates_need_no_correction():
 def test_the_fit_finds_what_made_the_labels(n_classes, weighted):
     proba, labels = simulate(n_classes, 40_000)
     weights = np.random.default_rng(1).integers(1, 4, len(labels)) * 0.1 if weighted else None
-    fitted = fit_correction(PriorCorrection(1.0, np.zeros(n_classes)), proba, labels, weights)
+    shares = np.bincount(labels, weights) / (len(labels) if weights is None else weights.sum())
+    fitted = fit_correction(PriorCorrection(1.0, np.zeros(n_classes)), proba, labels, weights, shares)
     assert fitted.exponent == pytest.approx(1.7, abs=0.06)
     np.testing.assert_allclose(fitted.offsets - fitted.offsets[0], np.linspace(0, -2, n_classes), atol=0.12)
     # The likelihood is greatest where the means are the shares.
-    shares = np.bincount(labels, weights) / (len(labels) if weights is None else weights.sum())
     np.testing.assert_allclose(np.average(fitted.apply(proba), axis=0, weights=weights), shares, atol=1e-5)
+
+
+def test_a_class_with_few_rows_out_of_bag_keeps_its_share():
+    proba, labels = simulate(2, 40_000)
+    shares = np.bincount(labels) / len(labels)
+    kept = (labels == 0) | (np.arange(len(labels)) % 5 == 0)
+    start = PriorCorrection(1.0, np.zeros(2))
+    every = fit_correction(start, proba, labels, None, shares)
+    some = fit_correction(start, proba[kept], labels[kept], None, shares)
+    np.testing.assert_allclose(some.apply(proba).mean(axis=0), shares, atol=0.01)
+    np.testing.assert_allclose(some.apply(proba), every.apply(proba), atol=0.03)
 
 
 def test_the_fit_of_two_classes_is_a_logistic_regression():
     proba, labels = simulate(2, 40_000, seed=3)
-    fitted = fit_correction(PriorCorrection(1.0, np.zeros(2)), proba, labels, None)
+    fitted = fit_correction(PriorCorrection(1.0, np.zeros(2)), proba, labels, None, np.bincount(labels) / len(labels))
     odds = np.log(proba[:, 1] / proba[:, 0])[:, None]
     peer = LogisticRegression(C=np.inf, tol=1e-10).fit(odds, labels)
     # The prior of the exponent weighs as much as a row or so.
@@ -68,9 +79,9 @@ def test_the_fit_of_two_classes_is_a_logistic_regression():
 def test_few_rows_stay_near_the_formula():
     start = PriorCorrection(1.0, np.array([0.0, -3.0]))
     proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]])
-    fitted = fit_correction(start, proba, np.array([0, 0, 1], dtype=np.uint16), None)
+    fitted = fit_correction(start, proba, np.array([0, 0, 1], dtype=np.uint16), None, np.array([2, 1]) / 3)
     assert 1.0 < fitted.exponent < 4.0
-    assert fit_correction(start, proba, np.zeros(3, dtype=np.uint16), None) is start
+    assert fit_correction(start, proba, np.zeros(3, dtype=np.uint16), None, np.array([2, 1]) / 3) is start
 
 
 def test_shares_of_zero():

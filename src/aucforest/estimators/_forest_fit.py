@@ -106,7 +106,7 @@ class ForestFit(TreeBasedClassifier):
         total, n_trees = self._sum_out_of_bag(rows, range(len(self.trees_)))
         seen = n_trees > 0
         known = (total[seen] / n_trees[seen, None], rows.labels[seen], rows.weights_of(seen))
-        self._prior_correction = fit_correction(self._prior_correction, *known)
+        self._prior_correction = fit_correction(self._prior_correction, *known, self.class_prior_)
 
     def _set_threshold(self, threshold: Any, rows: TrainingRows | None) -> None:
         """Set what turns probabilities into labels, tuned out of bag where there are rows for it."""

@@ -41,8 +41,9 @@ def odds_formula(draws: RowDraws | None, n_classes: int) -> PriorCorrection | No
     """Return the correction that follows from the rates alone; None where all classes are drawn alike."""
     if draws is None or len(draws.sizes) < n_classes:
         return None
-    rates = np.nan_to_num(draws.rates, nan=1.0)
-    return None if np.all(rates == rates[0]) else PriorCorrection(1.0, -np.log(rates))
+    rates = draws.rates[~np.isnan(draws.rates)]
+    # A class without a row has no rate, and no probability.
+    return None if np.all(rates == rates[0]) else PriorCorrection(1.0, -np.log(np.nan_to_num(draws.rates, nan=np.inf)))
 
 
 def fit_correction(
@@ -50,6 +51,7 @@ def fit_correction(
     proba: NDArray[np.float64],
     labels: NDArray[np.uint16],
     sample_weight: NDArray[np.float64] | None,
+    shares: NDArray[np.float64],
 ) -> PriorCorrection:
     """Fit a correction to out-of-bag rows.
 
@@ -62,29 +64,36 @@ def fit_correction(
     labels : ndarray of shape (n_rows,), uint16
         The numbers of the classes.
     sample_weight : ndarray of shape (n_rows,), or None
+    shares : ndarray of shape (n_classes,)
+        Of the classes among the training rows: classes that are drawn often have fewer rows out of bag.
 
     Returns
     -------
     PriorCorrection
-        `start` itself where a class has no row.
+        `start` itself where all rows of a class were drawn by all trees.
     """
-    n_classes = len(start.offsets)
-    if len(np.unique(labels)) < n_classes:
+    is_drawn = np.isfinite(start.offsets)
+    if len(np.unique(labels)) < np.count_nonzero(is_drawn):
         return start
-    logs, rows = _logarithm(proba), np.arange(len(labels))
+    logs, rows = _logarithm(proba[:, is_drawn]), np.arange(len(labels))
+    places = (np.cumsum(is_drawn) - 1)[labels]
     weight = np.ones(len(labels)) if sample_weight is None else sample_weight / sample_weight.mean()
+    found_shares = np.bincount(labels, weight, minlength=len(shares)) / len(labels)
+    weight = weight * (shares[labels] / found_shares[labels])
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         exponent = np.exp(parameters[0])
         scores = exponent * logs + np.concatenate(([0.0], parameters[1:]))
         norm = logsumexp(scores, axis=1)
         residual = np.exp(scores - norm[:, None])
-        value = weight @ (norm - scores[rows, labels]) + 0.5 * parameters[0] ** 2
-        residual[rows, labels] -= 1.0
+        value = weight @ (norm - scores[rows, places]) + 0.5 * parameters[0] ** 2
+        residual[rows, places] -= 1.0
         residual *= weight[:, None]
         slope = exponent * np.sum(residual * logs) + parameters[0]
         return float(value), np.concatenate(([slope], residual.sum(axis=0)[1:]))
 
-    first = np.concatenate(([np.log(start.exponent)], start.offsets[1:] - start.offsets[0]))
+    offsets = start.offsets.copy()
+    first = np.concatenate(([np.log(start.exponent)], np.diff(offsets[is_drawn]).cumsum()))
     found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"gtol": 1e-8 * len(labels)}).x
-    return PriorCorrection(float(np.exp(found[0])), np.concatenate(([0.0], found[1:])))
+    offsets[is_drawn] = np.concatenate(([0.0], found[1:]))
+    return PriorCorrection(float(np.exp(found[0])), offsets)

@@ -101,7 +101,7 @@ def tell_apart(
     new = new[_sample(len(new), random)]
     is_new = np.repeat([False, True], [len(kept), len(new)])
     seed = int(random.integers(2**31))
-    forest = AUCForestClassifier(50, criterion="gini", min_samples_leaf=10, random_state=seed)
+    forest = AUCForestClassifier(50, criterion="gini", shrinkage=None, min_samples_leaf=10, random_state=seed)
     folds = StratifiedKFold(min(N_FOLDS, len(kept), len(new)), shuffle=True, random_state=seed)
     X = np.vstack([reference[kept], new])
     chance = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]
