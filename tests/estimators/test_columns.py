@@ -12,7 +12,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from aucforest.datasets import load_abalone
-from aucforest.estimators._columns import encode, learn
+from aucforest.estimators._columns import as_table, encode, learn
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(missing=0.1)
@@ -95,7 +95,7 @@ def test_unseen_and_missing_values_follow_the_missing_side(make):
 @both
 def test_paths_follow_sets(make):
     model = make().fit(frame(), Y)
-    codes = encode(frame(), model.categories_).to_numpy()
+    codes = encode(as_table(frame()), model.categories_)
     table, path = frame(), model.decision_path(frame())
     indicator = path if make is small_tree else path[0]
     first = model.trees_[0]
@@ -159,9 +159,9 @@ def test_warm_start_needs_the_same_categories():
 def learned(values):
     """Return categories and codes of one column."""
     table = pd.DataFrame({"a": values})
-    encoded, categories = learn(table, ["a"])
-    assert encoded.equals(encode(table, categories))
-    return categories[0].tolist(), encoded["a"].to_numpy()
+    encoded, categories = learn(table, ["a"], None)
+    np.testing.assert_array_equal(encode(as_table(table), categories), encoded)
+    return categories[0].tolist(), encoded[:, 0]
 
 
 def test_codes_are_places_in_the_order_of_values():

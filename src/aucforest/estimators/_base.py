@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from aucforest.estimators._columns import Categories, as_frame, encode, learn
+from aucforest.estimators._columns import Categories, as_table, check_numeric, encode, learn
 from aucforest.estimators._growing import (
     TrainingSet,
     class_weight_factors,
@@ -69,20 +69,6 @@ def refuse_dates(X: Any) -> None:
         if str(dtype).lower().startswith(_DATES):
             where = "its dtype" if names is None else f"column {names[j]!r}"
             raise ValueError(f"X: {where} is not numeric but {dtype}; encode dates and times as numbers")
-
-
-def _non_numeric_column(X: Any) -> str | None:
-    """Return a description of the first column that has no number in some row, if there is one."""
-    names = getattr(X, "columns", None)
-    values = np.asarray(X, dtype=object)
-    if values.ndim != 2:
-        return None
-    for j in range(values.shape[1]):
-        try:
-            values[:, j].astype(np.float64)
-        except (TypeError, ValueError):
-            return f"column {j if names is None else repr(names[j])}"
-    return None
 
 
 def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
@@ -161,40 +147,46 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
             delattr(self, name)
         self.__dict__.pop("_packed", None)
 
-    def _validate_X(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
-        """Validate X, and y where it is given, with codes for categories; a column that is not numeric is named."""
-        options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": reset}
+    def _validate_X(
+        self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
+    ) -> Any:
+        """Validate X, and y where it is given, with codes for categories; a column that is not numeric is named.
+
+        What the categories are is learned from the rows kept, None for all.
+        """
+        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         refuse_dates(X)
+        matrix = None
         if reset:
-            X, self.categories_ = learn(X, self.categorical_features)
-        elif self.categories_:
-            if as_frame(X) is not None:
-                validate_data(self, X, skip_check_array=True, reset=False)  # the names of columns, before they are used
-            X = encode(X, self.categories_)
+            matrix, self.categories_ = learn(X, self.categorical_features, kept)
+        elif self.categories_ and (table := as_table(X)) is not None:
+            validate_data(self, X, skip_check_array=True, reset=False)  # the columns, before they are used
+            matrix = encode(table, self.categories_)
         try:
-            return validate_data(self, X, y, **options)
+            if matrix is None:
+                return validate_data(self, X, y, reset=reset, **options)
+            if not reset:
+                return check_array(matrix, estimator=self, **options)
+            validate_data(self, X, skip_check_array=True)
+            return check_X_y(matrix, y, estimator=self, **options)
         except (TypeError, ValueError) as error:
             if "Complex data" in str(error):
                 raise ValueError("Complex data not supported: X and y must be real") from None
             # What float() says of strings and of other objects.
-            is_object = "could not convert" in str(error) or "float() argument" in str(error)
-            column = _non_numeric_column(X) if is_object else None
-            if column is None:
-                raise
-            raise type(error)(
-                f"X: {column} is not numeric ({error}); name it in categorical_features or encode it as numbers"
-            ) from error
+            if "could not convert" in str(error) or "float() argument" in str(error):
+                check_numeric(X)
+            raise
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> "TrainingData":
         """Validate the arguments of `fit`, set classes_ and bin the rows of positive weight."""
-        X, y = self._validate_X(X, reset=True, y=y)
-        classes, labels = code_classes(y)
         kept = None
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
                 raise ValueError("sample_weight is zero for all rows")
             kept = None if np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
+        X, y = self._validate_X(X, reset=True, y=y, kept=kept)
+        classes, labels = code_classes(y)
         rows: Any = slice(None) if kept is None else kept
         present = labels[rows]
         if np.all(present == present[0]):

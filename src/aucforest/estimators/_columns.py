@@ -4,7 +4,7 @@ The code of a category is its place among those seen in `fit`, in the order of t
 their own, those that are rarest beyond come last and share one. Missing and unseen values have no code but NaN.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ Categories = dict[int, NDArray[Any]]
 
 
 class Factor(NamedTuple):
-    """A column of anything but numbers: its distinct values, and the place of each row's among them."""
+    """A column of anything but numbers: its distinct values, and the place of each row's among them, -1 for none."""
 
     values: list[Any]
     places: NDArray[np.integer]
@@ -32,7 +32,7 @@ Table = nw.DataFrame[Any] | NDArray[Any]
 Column = NDArray[Any] | Factor
 
 
-def as_frame(X: Any) -> nw.DataFrame[Any] | None:
+def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Return a view of pandas, polars and arrow tables; None for anything else, and where two columns share a name."""
     if not hasattr(X, "columns"):
         return None
@@ -43,9 +43,9 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _as_table(X: Any) -> Table | None:
+def as_table(X: Any) -> Table | None:
     """Return a frame or a matrix; None for what has no rows and columns, since validation says what is wrong."""
-    frame = as_frame(X)
+    frame = _as_frame(X)
     if frame is not None:
         return frame
     matrix = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
@@ -90,25 +90,66 @@ def _place(name: str, names: Sequence[str] | None) -> int:
 
 def _read(table: Table, feature: int) -> Column:
     """Return a column; numbers as an array, where missing ones are NaN."""
-    if isinstance(table, nw.DataFrame):
-        series = table[table.columns[feature]]
-        if series.dtype == nw.Categorical and series.implementation.is_pandas():
-            factor = series.to_native().array  # has what is to be found
-            places = factor.codes.astype(np.int64)
-            return Factor([*factor.categories.tolist(), None], np.where(places < 0, len(factor.categories), places))
-        numeric = series.dtype.is_numeric() or series.dtype == nw.Boolean
-        values = series.to_numpy() if numeric else series.to_list()
-    else:
-        values = table[:, feature]
-    if isinstance(values, np.ndarray):
-        if values.dtype.kind in "biuf":
-            return values
-        values = values.tolist()
     try:
-        place = {value: place for place, value in enumerate(dict.fromkeys(values))}
-        return Factor(list(place), np.fromiter(map(place.__getitem__, values), dtype=np.int64, count=len(values)))
+        if isinstance(table, nw.DataFrame):
+            return _read_series(table.get_column(table.columns[feature]))
+        return _read_values(table[:, feature])
     except TypeError as error:
         raise TypeError(f"X: {_name(table, feature)} is categorical but has values without a hash: {error}") from error
+
+
+def _read_series(series: nw.Series[Any]) -> Column:
+    """Return a column of a frame; where the frame has integer codes for its values, these are all that is read."""
+    native, coded = series.to_native(), series.dtype in (nw.Categorical, nw.Enum)
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return _read_values(series.to_numpy())
+    if series.implementation.is_pandas():
+        if coded:
+            return Factor(native.array.categories.tolist(), native.array.codes)
+        places, values = native.factorize()
+        return Factor(values.tolist(), places)
+    if series.implementation.is_polars() and coded:
+        physical = native.to_physical()
+        first = physical.arg_unique().to_numpy()
+        codes = physical.to_numpy()  # a missing value is NaN, which is sorted as the last
+        first = first[np.argsort(codes[first])]
+        return Factor(native.gather(first).to_list(), np.searchsorted(codes[first], codes))
+    return _read_values(series)
+
+
+def _read_values(values: Any) -> Column:
+    """Return a column whose values are what they are."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return values
+    listed = values.tolist() if isinstance(values, np.ndarray) else values.to_list()
+    place = {value: place for place, value in enumerate(dict.fromkeys(listed))}
+    return Factor(list(place), np.fromiter(map(place.__getitem__, listed), dtype=np.int64, count=len(listed)))
+
+
+def _read_numbers(table: Table, feature: int) -> NDArray[Any]:
+    """Return a column that is not categorical, as numbers."""
+    if isinstance(table, nw.DataFrame):
+        series = table.get_column(table.columns[feature])
+        values = (series.cast(nw.Float64) if series.dtype == nw.Boolean else series).to_numpy()
+    else:
+        values = table[:, feature]
+    if values.dtype.kind in "biuf":
+        return values
+    try:
+        return values.astype(object).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"X: {_name(table, feature)} is not numeric ({error}); name it in categorical_features or encode it as"
+            " numbers"
+        ) from error
+
+
+def check_numeric(X: Any) -> None:
+    """Refuse the first column that has no number in some row."""
+    table = as_table(X)
+    if table is not None:
+        for feature in range(table.shape[1]):
+            _read_numbers(table, feature)
 
 
 def _is_missing(value: Any) -> bool:
@@ -119,23 +160,29 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def learn(X: Any, given: Any) -> tuple[Any, Categories]:
-    """Return X with codes in its categorical columns, and their categories."""
-    table = as_frame(X) if isinstance(given, str) else None if given is None else _as_table(X)
+def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[Any] | None, Categories]:
+    """Return X as numbers with codes in its categorical columns, and their categories in the rows kept (None for all).
+
+    Without such columns there is nothing to do and the first is None.
+    """
+    table = _as_frame(X) if isinstance(given, str) else None if given is None else as_table(X)
     features = find_categorical(table, given)
     if table is None or not features:
-        return X, {}
+        return None, {}
     columns = {feature: _read(table, feature) for feature in features}
-    categories = {feature: _learn(column, _name(table, feature)) for feature, column in columns.items()}
-    return _with_codes(table, columns, categories), categories
+    categories = {feature: _learn(column, kept, _name(table, feature)) for feature, column in columns.items()}
+    return _as_numbers(table, columns, categories), categories
 
 
-def _learn(column: Column, name: str) -> NDArray[Any]:
+def _learn(column: Column, kept: NDArray[np.int64] | None, name: str) -> NDArray[Any]:
     """Return the categories of one column, each by its code; those from 254 on share a code."""
+    rows: Any = slice(None) if kept is None else kept
     if isinstance(column, np.ndarray):
+        column = column[rows]
         categories, counts = np.unique(column[column == column], return_counts=True)
     else:
-        per_value = np.bincount(column.places, minlength=len(column.values)).tolist()
+        places = column.places[rows]
+        per_value = np.bincount(places[places >= 0], minlength=len(column.values)).tolist()
         found = {value: n for value, n in zip(column.values, per_value) if n > 0 and not _is_missing(value)}
         try:
             known = sorted(found)
@@ -150,26 +197,25 @@ def _learn(column: Column, name: str) -> NDArray[Any]:
     return np.concatenate((categories[common], categories[~common]))
 
 
-def encode(X: Any, categories: Categories) -> Any:
-    """Return X with codes in place of the values of its categorical columns: a frame as a frame."""
-    table = _as_table(X)
-    if table is None or table.shape[1] <= max(categories):
-        return X  # validation says what is wrong
-    return _with_codes(table, {feature: _read(table, feature) for feature in categories}, categories)
+def encode(table: Table, categories: Categories) -> NDArray[Any]:
+    """Return a table as numbers, with codes in place of the values of its categorical columns."""
+    return _as_numbers(table, {feature: _read(table, feature) for feature in categories}, categories)
 
 
-def _with_codes(table: Table, columns: dict[int, Column], categories: Categories) -> Any:
-    """Return a copy of the table with codes in some columns."""
-    codes = {feature: _encode(columns[feature], known, _name(table, feature)) for feature, known in categories.items()}
-    if isinstance(table, nw.DataFrame):
-        names, backend = table.columns, table.implementation
-        series = [nw.new_series(names[feature], codes[feature], nw.Float64, backend=backend) for feature in codes]
-        return table.with_columns(*series).to_native()
-    kind = table.dtype.kind
-    encoded = table.astype(object if kind in "US" else np.float64 if kind in "biu" else table.dtype)
-    for feature in codes:
-        encoded[:, feature] = codes[feature]
-    return encoded
+def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:
+    """Return a matrix of the codes of some columns and the numbers of the others."""
+    if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
+        matrix = table.astype(np.float32 if table.dtype == np.float32 else np.float64)
+        others: Iterable[int] = ()
+    else:
+        # Column by column in memory, as pandas and polars lay out their numbers too.
+        matrix = np.empty(table.shape, order="F")
+        others = (feature for feature in range(table.shape[1]) if feature not in columns)
+    for feature, column in columns.items():
+        matrix[:, feature] = _encode(column, categories[feature], _name(table, feature))
+    for feature in others:
+        matrix[:, feature] = _read_numbers(table, feature)
+    return matrix
 
 
 def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.float64]:
@@ -184,7 +230,7 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
         distinct, places = np.unique(column, return_inverse=True)
         column = Factor(distinct.tolist(), places)
     table = dict(zip(categories.tolist(), codes.tolist()))
-    encoded = np.array([table.get(value, np.nan) for value in column.values])[column.places]
+    encoded = np.array([*(table.get(value, np.nan) for value in column.values), np.nan])[column.places]
     if len(categories) > 0 and np.all(np.isnan(encoded)):
         _check_kind(column.values, categories.tolist()[0], name)
     return encoded
