@@ -34,6 +34,7 @@ FRAMES = {
     "pandas pyarrow": frame(pd.array(KINDS, dtype=pd.ArrowDtype(pa.string()))),
     "pandas category": frame(pd.Categorical(KINDS, categories=["yew", "oak", "no such", "fir", "elm", "ash"])),
     "pandas index": frame().set_index(np.arange(len(X)) * 3 - 7),
+    "pandas ordered": frame(pd.Categorical(KINDS, categories=["yew", "oak", *NAMES[:3]], ordered=True)),
     "polars str": pl.from_pandas(frame()),
     "polars categorical": pl.from_pandas(frame()).with_columns(pl.col("kind").cast(pl.Categorical)),
     "polars enum": pl.from_pandas(frame()).with_columns(pl.col("kind").cast(pl.Enum(["yew", "oak", *NAMES[:3]]))),
@@ -144,6 +145,51 @@ def test_rows_of_weight_zero_are_as_if_absent():
     model = small_forest().fit(frame(), Y, weight)
     other = small_forest().fit(frame()[kept], Y[kept])
     np.testing.assert_array_equal(model.predict_proba(frame()), other.predict_proba(frame()))
+
+
+def test_categories_are_those_of_rows_with_weight():
+    numbers = np.repeat(np.arange(300), 3)
+    weight = (numbers >= 40).astype(float)
+    weight[numbers % 10 == 3] = [1, 0, 0] * 30
+    for table in (pd.DataFrame({"a": numbers}), pd.DataFrame({"a": numbers.astype(str)})):
+        kept, labels = weight > 0, numbers % 2
+        model = small_tree(categorical_features=["a"]).fit(table, labels, weight)
+        other = small_tree(categorical_features=["a"]).fit(table[kept], labels[kept])
+        assert len(model.categories_[0]) == 264
+        np.testing.assert_array_equal(model.categories_[0], other.categories_[0])
+        np.testing.assert_array_equal(model.apply(table), other.apply(table))
+
+
+def test_the_numbers_beside_categories():
+    """Columns that are not categorical become the same numbers in frames of every kind."""
+    columns = {"a": [True, None, False], "b": [1, None, 3], "c": ["x", "y", None], "d": [0.5, None, 2.0]}
+    expected = [[1, 1, 0, 0.5], [np.nan, np.nan, 1, np.nan], [0, 3, np.nan, 2]]
+    nullable = {"a": "boolean", "b": "Int64", "c": "category", "d": "Float32"}
+    for table in (
+        pd.DataFrame(columns).astype(nullable),
+        pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"),
+        pd.DataFrame(columns, dtype=object),
+        pl.DataFrame(columns),
+        pl.DataFrame(columns).to_arrow(),
+    ):
+        np.testing.assert_array_equal(learn(table, ["c"], None)[0], expected)
+    number = pl.DataFrame(columns).with_columns(pl.col("d").cast(pl.Decimal(9, 1)))
+    np.testing.assert_array_equal(learn(number, ["c"], None)[0], expected)
+
+
+def test_codes_of_frames_are_matched_by_value():
+    """The integer codes in a frame are its own affair: the same value may have another one in the next."""
+    first = pl.DataFrame({"a": pl.Series(["b", None, "a", "c", "b"], dtype=pl.Categorical)})
+    coded, categories = learn(first, "from_dtype", None)
+    np.testing.assert_array_equal(coded[:, 0], [1, np.nan, 0, 2, 1])
+    values = ["d", "c", "b", None, "c"]
+    for table in (
+        pl.DataFrame({"a": pl.Series(values, dtype=pl.Enum(["d", "c", "b"]))}),
+        pl.DataFrame({"a": pl.Series(["e", *values], dtype=pl.Categorical)[1:]}),
+        pd.DataFrame({"a": pd.Categorical(values, categories=["e", "d", "c", "b"])}),
+        pa.table({"a": pa.array(values).dictionary_encode()}),
+    ):
+        np.testing.assert_array_equal(encode(as_table(table), categories)[:, 0], [np.nan, 2, 1, np.nan, 2])
 
 
 def test_warm_start_needs_the_same_categories():

@@ -164,8 +164,9 @@ def _any_missing(X):  # type: ignore[no-untyped-def]
 @bare_device
 def _is_right_of_set(sets, number, value):  # type: ignore[no-untyped-def]
     """Return 1 if the code of a category, or a missing value, is not in a set, else 0."""
-    code = np.uint64(value if value == value else _MISSING_CODE) & _CODE_BITS
-    return (~sets[np.uint64(number), code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1)
+    # By way of signed integers: processors have no instruction from floats to unsigned ones.
+    code = np.uint64(np.int64(value if value == value else _MISSING_CODE)) & _CODE_BITS
+    return (~sets[np.uint64(np.int64(number)), code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1)
 
 
 @bare_device
@@ -181,11 +182,12 @@ def _descend(nodes, sets, X, any_missing, active, leaves):  # type: ignore[no-un
                 value = X[row, np.uint64(node.feature & ~_MISSING_LEFT)]
             else:
                 value = X[row, np.uint64(node.feature & ~(_MISSING_LEFT | _BY_SET))]
-            goes_right = np.uint64(value > node.threshold)
-            if any_missing and value != value and node.feature < _MISSING_LEFT:
-                goes_right = np.uint64(1)
             if sets is not None and node.feature & _BY_SET:
                 goes_right = _is_right_of_set(sets, node.threshold, value)
+            else:
+                goes_right = np.uint64(value > node.threshold)
+                if any_missing and value != value and node.feature < _MISSING_LEFT:
+                    goes_right = np.uint64(1)
             place = np.uint64(node.left_child) + goes_right
             # Written at every step, right when the child is a leaf: cheaper than a branch that cannot be predicted.
             child = nodes[place]
