@@ -1,5 +1,7 @@
 """From validated arrays to trees: parameters resolved, weights as integers, draws, trees in parallel."""
 
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeClassifier
 
+from aucforest.estimators import _growing
 from aucforest.estimators._growing import (
     GrowthParams,
     _fixed_point,
@@ -167,6 +170,30 @@ def test_class_weights_of_rows():
 def test_the_parallel_map(n_jobs):
     for n_items in (0, 1, 5):
         assert list(run_in_threads(n_jobs)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
+
+
+def test_short_tasks_are_done_one_by_one(monkeypatch):
+    monkeypatch.setattr(_growing, "_LEAST_TASK", 1e-3)
+    threads = [set(run_in_threads(2, seconds)(lambda _: threading.get_ident(), range(9))) for seconds in (1e-4, 1e-2)]
+    assert threads[0] == {threading.get_ident()}
+    assert threading.get_ident() not in threads[1]
+
+
+def test_a_parallel_map_that_is_given_up_begins_nothing_more():
+    begun, go_on = [], threading.Event()
+
+    def wait(i):
+        begun.append(i)
+        go_on.wait(10)
+        time.sleep(0.01)
+        if i == 0:
+            raise KeyboardInterrupt
+
+    results = run_in_threads(2)(wait, range(100))
+    threading.Timer(0.2, go_on.set).start()
+    with pytest.raises(KeyboardInterrupt):
+        list(results)
+    assert len(begun) < 100
 
 
 def test_the_parallel_map_shares_memory_whatever_the_backend():

@@ -22,13 +22,15 @@ from aucforest.estimators._growing import (
     run_in_threads,
 )
 from aucforest.estimators._prior_correction import PriorCorrection
-from aucforest.tree.binning import MAX_BINS
+from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.histogram import MAX_CLASSES
 from aucforest.tree.structure import Tree
 from aucforest.tree.traverse import PackedTrees, add_probabilities, find_leaves
 
 # Rows of one task of prediction: a task takes some milliseconds.
+# Seconds that a node takes to be laid out for walking, or so.
+_NODE_TIME = 3e-8
 _TASK_ROWS = 2048
 # How the names of types begin, in numpy, pandas, polars and arrow, that would turn into numbers without a word.
 _DATES = ("date", "time", "duration", "period")
@@ -222,8 +224,13 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
     def _pack(self) -> PackedTrees:
         """Return the trees laid out for walking, made at the first call."""
         if "_packed" not in self.__dict__:
-            self._packed = PackedTrees(self.trees_, run_in_threads(getattr(self, "n_jobs", 1)))
+            self._packed = PackedTrees(self.trees_, self._run_over_trees())
         return self._packed
+
+    def _run_over_trees(self) -> ParallelMap:
+        """Return a `map` for what takes a moment for each node."""
+        n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
+        return run_in_threads(getattr(self, "n_jobs", 1), _NODE_TIME * float(n_nodes))
 
     def _walk_blocks(self, X: NDArray[Any], output: NDArray[Any], kernel: Any, arrays: tuple[Any, ...]) -> None:
         """Run a walk over blocks of rows; a block sees all trees in order, so sums do not depend on n_jobs."""

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._columns import Categories, check_same_categories
-from aucforest.estimators._growing import GrowthParams, grow_trees, run_in_threads, tree_keys
+from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators._out_of_bag import Bags, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
@@ -97,7 +97,7 @@ class ForestFit(TreeBasedClassifier):
         else:
             amount = choose_amount(self.trees_, self._pack(), rows, unit, self._mean_of_trees, self.n_jobs)
         self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount * unit)
-        self._pack().take_predictions(self.trees_, run_in_threads(self.n_jobs))
+        self._pack().take_predictions(self.trees_, self._run_over_trees())
 
     def _correct_priors(self, rows: TrainingRows | None) -> None:
         """Fit the correction of priors, where there is one, to the rows that some tree did not draw."""

@@ -1,7 +1,9 @@
 """From validated arrays to trees: binning, weights, bootstraps, and growing in parallel."""
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -19,7 +21,7 @@ from aucforest.estimators._extras import (
     resolve_monotonic_cst,
 )
 from aucforest.tree.best_first import grow_best_first
-from aucforest.tree.binning import BinnedMatrix, bin_matrix
+from aucforest.tree.binning import BinnedMatrix, ParallelMap, bin_matrix
 from aucforest.tree.grower import Stops, Workspace, branch_rows, grow_tree, make_workspace, take_rows
 from aucforest.tree.random import tree_key
 from aucforest.tree.random_cuts import RandomCuts
@@ -37,21 +39,46 @@ _EXACT_WEIGHT = 2**31
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 # Enough batches that no thread waits long for the last, few enough that buffers are worth making.
 _BATCHES_PER_JOB = 8
+# Seconds: shorter tasks are done sooner one by one than by threads, which wait for each other's Python.
+_LEAST_TASK = 3e-4
+# Seconds that a row takes for each level of a tree and each feature that its nodes look at, or so.
+_ROW_TIME = 2e-9
 
 
-def run_in_threads(n_jobs: int | None) -> Callable[[Callable[..., Any], Iterable[Any]], Iterator[Any]]:
-    """Return a parallel `map` over shared memory."""
+def run_in_threads(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
+    """Return a parallel `map` over shared memory, which takes tasks one by one where they are short.
+
+    Threads of its own: joblib looks every 10 ms whether its are ready, longer than small forests take.
+    """
 
     def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
         items = list(items)
-        if len(items) < 2 or effective_n_jobs(n_jobs) == 1:
-            return map(function, items)
-        results: Iterator[Any] = iter(
-            Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(function)(item) for item in items)
-        )
-        return results
+        n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK else 1
+        return _map_in_threads(function, items, n_threads) if n_threads > 1 else map(function, items)
 
     return run
+
+
+def _map_in_threads(function: Callable[..., Any], items: list[Any], n_threads: int) -> Iterator[Any]:
+    """Map; when it is given up, what has begun ends by itself."""
+    threads = ThreadPoolExecutor(n_threads)
+    try:
+        yield from threads.map(function, items)
+    except BaseException:
+        threads.shutdown(wait=False, cancel_futures=True)
+        raise
+    threads.shutdown()
+
+
+def _run_anywhere(n_jobs: int | None, task_seconds: float) -> ParallelMap:
+    """Return a parallel `map` on whatever joblib backend is active, threads by default."""
+    backend, _ = get_active_backend(prefer="threads")
+    if getattr(backend, "supports_sharedmem", False):
+        return run_in_threads(n_jobs, task_seconds)
+    return_as = "generator" if backend.supports_return_generator else "list"
+    # Copy on write: in processes read-only arrays would be another type, for which all is compiled again.
+    parallel = Parallel(n_jobs=n_jobs, return_as=return_as, mmap_mode="c")
+    return lambda function, items: iter(parallel(delayed(function)(item) for item in items))
 
 
 @dataclass(frozen=True)
@@ -223,7 +250,7 @@ def _grow_one(
     return Tree.from_nodes(work.nodes, n_nodes, unit, len(codes), **grown_sets(subsets))
 
 
-def _grow_batch(training: TrainingSet, params: GrowthParams, keys: list[int], stopped: NDArray[np.bool_]) -> list[Tree]:
+def _grow_batch(training: TrainingSet, params: GrowthParams, stopped: NDArray[np.bool_], keys: list[int]) -> list[Tree]:
     """Grow some trees in one set of buffers, until it is stopped."""
     weighted = training.weights is not None or params.balance_draws
     empty = np.empty(1 if weighted else 0, dtype=np.int64)
@@ -247,15 +274,13 @@ def grow_trees(
     """Grow one tree for every key, in this order, on whatever joblib backend is active (threads by default)."""
     size = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs)))
     batches = [keys[i : i + size] for i in range(0, len(keys), size)]
+    n_rows = len(training.labels) if params.draws is None else params.draws.n_draws
+    tree_seconds = _ROW_TIME * n_rows * np.log2(n_rows) * params.max_features
     trees: list[Tree] = []
     stopped = np.zeros(1, dtype=np.bool_)
     with tqdm(total=len(keys), desc="trees", disable=not verbose) as progress:
-        backend, _ = get_active_backend(prefer="threads")
-        return_as = "generator" if backend.supports_return_generator else "list"
-        # Copy on write: in processes read-only arrays would be another type, for which all is compiled again.
-        run = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as, mmap_mode="c")
         try:
-            for batch in run(delayed(_grow_batch)(training, params, some, stopped) for some in batches):
+            for batch in _run_anywhere(n_jobs, tree_seconds)(partial(_grow_batch, training, params, stopped), batches):
                 trees += batch
                 progress.update(len(batch))
         finally:
