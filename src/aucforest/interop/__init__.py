@@ -1,0 +1,1 @@
+"""Ways in and out: model files, and the formats of other libraries."""
