@@ -60,9 +60,9 @@ def scratch(n_rows: int):
 
 def leaves_of(trees, X) -> np.ndarray:
     """Return the leaf of every row in every tree."""
-    packed, found = PackedTrees(trees), np.full((len(X), len(trees)), -1, dtype=np.int64)
-    find_leaves(*packed.arguments(packed.names), X, *scratch(len(X)), found)
-    return found
+    packed, found = PackedTrees(trees), np.full((len(trees), len(X)), -1, dtype=np.int64)
+    find_leaves(*packed.arguments(packed.names), X, np.zeros_like(found, dtype=np.uint16), *scratch(len(X)), found)
+    return found.T
 
 
 def test_packed_trees_hold_every_leaf_once(trees):
@@ -120,6 +120,9 @@ def test_out_of_bag_rows_alone_are_walked(trees):
             expected[row] += tree.prediction[leaf_of(tree, X[row])]
     assert np.array_equal(total, expected)
     assert np.array_equal(n_trees, 7 + np.sum(counts == 0, axis=0))
+    found = np.full(counts.shape, -1, dtype=np.int64)
+    find_leaves(*packed.arguments(packed.names), X, counts, *scratch(n_rows), found)
+    assert np.array_equal(found, np.where(counts == 0, leaves_of(trees, X).T, -1))
 
 
 @pytest.mark.parametrize("missing_left", [False, True])

@@ -29,9 +29,9 @@ from aucforest.tree.structure import Tree
 from aucforest.tree.traverse import PackedTrees, add_probabilities, find_leaves
 
 # Rows of one task of prediction: a task takes some milliseconds.
+_TASK_ROWS = 2048
 # Seconds that a node takes to be laid out for walking, or so.
 _NODE_TIME = 3e-8
-_TASK_ROWS = 2048
 # How the names of types begin, in numpy, pandas, polars and arrow, that would turn into numbers without a word.
 _DATES = ("date", "time", "duration", "period")
 
@@ -303,8 +303,16 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         X = self._validate_X(X, reset=False)
         packed = self._pack()
         leaves = np.empty((len(X), len(self.trees_)), dtype=np.int64)
-        self._walk_blocks(X, leaves, find_leaves, packed.arguments(packed.names))
+        self._walk_blocks(X, leaves, _find_all_leaves, packed.arguments(packed.names))
         return leaves
+
+
+def _find_all_leaves(*arguments: Any) -> None:
+    """Find the leaves of all rows, drawn or not."""
+    *arrays, block, active, spare, leaves = arguments
+    found = np.empty(leaves.T.shape, dtype=np.int64)
+    find_leaves(*(*arrays, block, np.zeros(found.shape, dtype=np.uint16), active, spare, found))
+    leaves[:] = found.T
 
 
 def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:

@@ -143,12 +143,11 @@ def _sum_amounts(
         counts = np.ascontiguousarray(bags.counts(block, all_trees)[:, chosen])
         table = np.ascontiguousarray(training.X[wanted[part]], dtype=np.float64)
         active, spare = np.empty(len(chosen), dtype=np.uint64), np.empty(len(chosen), dtype=np.uint32)
-        leaves = np.empty((len(chosen), len(trees)), dtype=np.int64)
-        find_leaves(*(*arguments, table, active, spare, leaves))
-        by_tree = np.ascontiguousarray(leaves.T)
+        leaves = np.empty(counts.shape, dtype=np.int64)
+        find_leaves(*(*arguments, table, counts, active, spare, leaves))
         for i, tree in enumerate(trees):
             sums = (total[part], n_trees[part])
-            add_shrunk(tree.left_child, tree.weight, tree.value, amounts, by_tree[i], counts[i], *sums)
+            add_shrunk(tree.left_child, tree.weight, tree.value, amounts, leaves[i], counts[i], *sums)
 
     for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
         pass

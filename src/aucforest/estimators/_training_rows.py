@@ -50,12 +50,12 @@ def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     """Refuse rows that do not fill the leaves of the first tree, or labels that are not there, as in training."""
     tree, drawn = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
     packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[drawn], dtype=np.float64)
-    found = np.empty((len(drawn), 1), dtype=np.int64)
+    found = np.empty((1, len(drawn)), dtype=np.int64)
     scratch = np.empty(len(drawn), dtype=np.uint64), np.empty(len(drawn), dtype=np.uint32)
-    arguments = (*packed.arguments(packed.names), table, *scratch, found)
-    find_leaves(*arguments)
+    walks_all = np.zeros(found.shape, dtype=np.uint16)
+    find_leaves(*(*packed.arguments(packed.names), table, walks_all, *scratch, found))
     held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
-    np.add.at(held, (found[:, 0], rows.labels[drawn]), 1)
+    np.add.at(held, (found[0], rows.labels[drawn]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]
     if not np.array_equal(held.sum(axis=1), n_samples):
         raise ValueError("X must be the training rows in their order, but they fill the leaves of a tree otherwise")

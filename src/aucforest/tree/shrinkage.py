@@ -63,29 +63,40 @@ def shrink(
 
 
 @bare_kernel
-def _add_paths(left_child, weight, value, first_column, amounts, leaves, counts, parent, shares, total, n_trees):  # type: ignore[no-untyped-def]
-    """Climb from the leaf of every row that was not drawn, adding what the nodes on the way say of each amount."""
+def _add_paths(  # type: ignore[no-untyped-def]
+    left_child, weight, value, first_column, amounts, leaves, counts, parent, slots, path, shrunk, total, n_trees
+):
+    """Add what the leaf of every row that was not drawn says; nodes on the way to no such leaf are left out."""
     for node in range(len(left_child)):
+        slots[node] = -1
         if left_child[node] >= 0:
             parent[left_child[node]] = node
             parent[left_child[node] + 1] = node
+    slots[0], n_slots = 0, 1
+    for k in range(shrunk.shape[1]):
+        shrunk[0, k] = value[0, first_column + k]
     for row in range(len(leaves)):
         if counts[row] > 0:
             continue
-        n_trees[row] += 1
-        sums, node = total[row], leaves[row]
-        while node > 0:
-            above = parent[node]
+        n_new, node = 0, leaves[row]
+        while slots[node] < 0:
+            path[n_new] = node
+            n_new += 1
+            node = parent[node]
+        for step in range(n_new - 1, -1, -1):
+            above, node = node, path[step]
             for i in range(len(amounts)):
-                shares[i] = _share(weight[above], amounts[i])
-            for k in range(len(sums)):
-                difference = value[node, first_column + k] - value[above, first_column + k]
-                for i in range(len(amounts)):
-                    sums[k, i] += difference * shares[i]
-            node = above
+                share = _share(weight[above], amounts[i])
+                for k in range(shrunk.shape[1]):
+                    difference = value[node, first_column + k] - value[above, first_column + k]
+                    shrunk[n_slots, k, i] = shrunk[slots[above], k, i] + difference * share
+            slots[node] = n_slots
+            n_slots += 1
+        n_trees[row] += 1
+        found, sums = shrunk[slots[node]], total[row]
         for k in range(len(sums)):
             for i in range(len(amounts)):
-                sums[k, i] += value[0, first_column + k]
+                sums[k, i] += found[k, i]
 
 
 def add_shrunk(
@@ -117,7 +128,8 @@ def add_shrunk(
     n_trees : ndarray of shape (n_rows,), int64
         Raised by one for the rows not drawn.
     """
-    parent, shares = np.empty(len(left_child), dtype=np.int64), np.empty(len(amounts))
-    first_column = value.shape[1] - total.shape[1]
-    rows = (leaves, counts, parent, shares, total, n_trees)
+    first_column, n_nodes = value.shape[1] - total.shape[1], len(left_child)
+    parent, slots, path = np.empty((3, n_nodes), dtype=np.int64)
+    shrunk = np.empty((n_nodes, *total.shape[1:]))
+    rows = (leaves, counts, parent, slots, path, shrunk, total, n_trees)
     _add_paths(left_child, weight, value, first_column, amounts, *rows)

@@ -252,6 +252,16 @@ def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves,
                 _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
 
 
+@bare_device
+def _list_undrawn(drawn, active):  # type: ignore[no-untyped-def]
+    """List the rows that were not drawn, and return how many they are."""
+    n_active = np.uint64(0)
+    for i in range(np.uint64(len(drawn))):
+        active[n_active] = i
+        n_active += np.uint64(drawn[i] == 0)
+    return n_active
+
+
 @bare_kernel
 def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, leaves, total, n_trees):  # type: ignore[no-untyped-def]
     """Add the leaf frequencies of all trees, in order, for the rows that a tree did not draw, and count the trees.
@@ -270,10 +280,7 @@ def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, le
         any_missing = _any_missing(block)
         for tree in range(len(first) - 1):
             drawn = counts[tree, start : start + BLOCK_ROWS]
-            n_active = np.uint64(0)
-            for i in range(np.uint64(len(block))):
-                active[n_active] = i
-                n_active += np.uint64(drawn[i] == 0)
+            n_active = _list_undrawn(drawn, active)
             _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
             leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
             for i in range(np.uint64(len(block))):
@@ -283,12 +290,20 @@ def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, le
 
 
 @bare_kernel
-def find_leaves(nodes, sets, first, names, first_leaf, X, active, leaves, found):  # type: ignore[no-untyped-def]
-    """Write the leaf of every row in every tree, by its number in `Tree`, to found, (n_rows, n_trees), int64."""
+def find_leaves(nodes, sets, first, names, first_leaf, X, counts, active, leaves, found):  # type: ignore[no-untyped-def]
+    """Write the leaf in every tree of the rows that it did not draw, by its number in `Tree`.
+
+    Parameters
+    ----------
+    nodes, sets, first, names, first_leaf, X, counts, active, leaves
+        As in `add_out_of_bag`.
+    found : ndarray of shape (n_all_trees, n_rows), int64
+        Output; that of rows drawn is left as it is.
+    """
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
+        n_active = _list_undrawn(counts[tree], active)
+        _walk(nodes[first[tree] : first[tree + 1]], sets, X, any_missing, active[:n_active], leaves)
         for i in range(np.uint64(len(X))):
-            active[i] = i
-        _walk(nodes[first[tree] : first[tree + 1]], sets, X, any_missing, active, leaves)
-        for i in range(len(X)):
-            found[i, tree] = names[first_leaf[tree] + leaves[i]]
+            if counts[tree, i] == 0:
+                found[tree, i] = names[first_leaf[tree] + leaves[i]]
