@@ -227,7 +227,7 @@ def extra_trees_data():
 @pytest.mark.parametrize("max_bins", [255, None])
 def test_drawn_cuts_rank_like_extra_trees(name, table, labels, max_bins):
     ours = AUCForestClassifier(
-        200, criterion="gini", splitter="random", bootstrap=False, max_bins=max_bins, random_state=0
+        200, criterion="gini", splitter="random", bootstrap=False, shrinkage=None, max_bins=max_bins, random_state=0
     )
     theirs = ExtraTreesClassifier(200, bootstrap=False, random_state=0)
     aucs = []
