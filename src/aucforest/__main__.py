@@ -12,7 +12,7 @@ def main() -> None:
             import_optional(module, purpose="the command line", extra="cli")
     except ImportError as error:
         sys.exit(str(error))
-    from aucforest.cli import app
+    from aucforest.cli.app import app
 
     app(prog_name="aucforest")
 

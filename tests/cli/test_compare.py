@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from aucforest.cli import _table, app
+from aucforest.cli.app import app
+from aucforest.cli.compare import _table
 
 mpl.use("Agg")
 FAST = ("--trees", "3", "--folds", "2", "--repeats", "1")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from aucforest.cli import app
+from aucforest.cli.app import app
 from aucforest.monitoring import CBPE, Chunks
 
 mpl.use("Agg")

@@ -1,0 +1,1 @@
+"""The command line: `app` has a module for each command."""
