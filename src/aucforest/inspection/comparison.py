@@ -35,7 +35,7 @@ class ComparisonRow(NamedTuple):
         return f"p = {self.pvalue:.2g}" if self.pvalue >= 0.001 else "p < 0.001"
 
 
-class _ResampledMean(NamedTuple):
+class ResampledMean(NamedTuple):
     """A mean over folds, its interval, and the p-value of its being zero."""
 
     mean: float
@@ -91,14 +91,13 @@ class CriteriaComparison:
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
-        ratio = float(np.mean(self.folds["n_test"] / self.folds["n_train"]))
         rows = []
         for metric in self.metrics:
             values = self.folds[metric]
             differences = values - values[:, [self.criteria.index(BASELINE)]]
             for k, criterion in enumerate(self.criteria):
-                mean, low, high, _ = _resampled_mean(values[:, k], ratio, level)
-                difference = _resampled_mean(differences[:, k], ratio, level)
+                mean, low, high, _ = resampled_mean(values[:, k], self.folds, level)
+                difference = resampled_mean(differences[:, k], self.folds, level)
                 rows.append(ComparisonRow(criterion, metric, mean, low, high, *difference))
         return rows
 
@@ -181,12 +180,12 @@ def chosen(what: str, names: Sequence[str], allowed: Sequence[str] | None = None
     return tuple(names)
 
 
-def _resampled_mean(values: NDArray[np.float64], test_to_train: float, level: float) -> _ResampledMean:
-    """Return Nadeau and Bengio's interval and test for the mean of values from overlapping folds."""
-    n_folds = len(values)
+def resampled_mean(values: NDArray[np.float64], folds: NDArray[np.void], level: float) -> ResampledMean:
+    """Return Nadeau and Bengio's interval and test for the mean of values from overlapping folds, one value each."""
+    n_folds, test_to_train = len(values), float(np.mean(folds["n_test"] / folds["n_train"]))
     mean = float(values.mean())
     error = float(np.sqrt((1 / n_folds + test_to_train) * values.var(ddof=1)))
     if error == 0:  # the same on every fold: nothing to test, and t would be 0 / 0
-        return _ResampledMean(mean, mean, mean, float(mean == 0))
+        return ResampledMean(mean, mean, mean, float(mean == 0))
     low, high = stats.t.interval(level, n_folds - 1, loc=mean, scale=error)
-    return _ResampledMean(mean, float(low), float(high), float(2 * stats.t.sf(abs(mean) / error, n_folds - 1)))
+    return ResampledMean(mean, float(low), float(high), float(2 * stats.t.sf(abs(mean) / error, n_folds - 1)))
