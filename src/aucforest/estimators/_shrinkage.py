@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from aucforest.tree.shrinkage import add_shrunk
 from aucforest.tree.structure import Tree
 from aucforest.tree.traverse import PackedTrees, find_leaves
 
-# The evidence for all of these is in benchmarks/rare_classes.py and benchmarks/shrinkage.py.
+# The evidence for all of these is in benchmarks/rare_classes.py and benchmarks/noisy_sets.py.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # What is right on small sets, where out-of-bag scores say little: left only for what is better by so many standard
 # errors of the difference.
@@ -25,6 +26,10 @@ _STANDARD_ERRORS = 1.5
 _N_PARTS = 10
 # Rows to score by in all: more make the choice no better but slower.
 _ROWS = 4096
+# Groups of trees that are summed apart, fewer where sums are more numbers than these.
+_GROUPS, _MOST_SUMS = 8, 2**25
+# Seconds that a row takes in a tree, or so.
+_ROW_TIME = 2e-8
 
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
@@ -132,23 +137,26 @@ def _sum_amounts(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Sum the shrunk class frequencies over the trees that did not draw a row; of two classes the second alone."""
     n_columns = 1 if trees[0].n_classes == 2 else trees[0].n_classes
-    total, n_trees = np.zeros((len(wanted), n_columns, len(amounts))), np.zeros(len(wanted), dtype=np.int64)
-    bags, all_trees = training.bags, range(len(trees))
-    arguments = packed.arguments(packed.names)
+    bags, shape = training.bags, (len(wanted), n_columns, len(amounts))
+    table = np.ascontiguousarray(training.X[wanted], dtype=np.float64)
+    places = [bags.find(block, wanted)[1] for block in range(bags.n_blocks)]
 
-    def add_block(block: int) -> None:
-        part, chosen = bags.find(block, wanted)
-        if len(chosen) == 0:
-            return
-        counts = np.ascontiguousarray(bags.counts(block, all_trees)[:, chosen])
-        table = np.ascontiguousarray(training.X[wanted[part]], dtype=np.float64)
-        active, spare = np.empty(len(chosen), dtype=np.uint64), np.empty(len(chosen), dtype=np.uint32)
+    def add_group(group: range) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        total, n_trees = np.zeros(shape), np.zeros(len(wanted), dtype=np.int64)
+        blocks = [bags.counts(block, group)[:, chosen] for block, chosen in enumerate(places) if len(chosen) > 0]
+        counts = np.ascontiguousarray(np.concatenate(blocks, axis=1))
         leaves = np.empty(counts.shape, dtype=np.int64)
-        find_leaves(*(*arguments, table, counts, active, spare, leaves))
-        for i, tree in enumerate(trees):
-            sums = (total[part], n_trees[part])
-            add_shrunk(tree.left_child, tree.weight, tree.value, amounts, leaves[i], counts[i], *sums)
+        scratch = np.empty(len(wanted), dtype=np.uint64), np.empty(len(wanted), dtype=np.uint32)
+        names = packed.names[packed.first_leaf[group.start] : packed.first_leaf[group.stop]]
+        find_leaves(*(*packed.arguments(names, group), table, counts, *scratch, leaves))
+        for i, tree in enumerate(trees[group.start : group.stop]):
+            add_shrunk(tree.left_child, tree.weight, tree.value, amounts, leaves[i], counts[i], total, n_trees)
+        return total, n_trees
 
-    for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
-        pass
-    return total, n_trees
+    # As many groups whatever n_jobs is: sums are rounded alike.
+    n_groups = min(len(trees), max(1, min(_GROUPS, _MOST_SUMS // int(np.prod(shape)))))
+    bounds = np.linspace(0, len(trees), n_groups + 1).astype(int).tolist()
+    seconds = _ROW_TIME * len(wanted) * len(trees) / n_groups
+    groups = run_in_threads(n_jobs, seconds)(add_group, [range(*pair) for pair in pairwise(bounds)])
+    totals, all_n_trees = zip(*groups)
+    return reduce(np.add, totals), reduce(np.add, all_n_trees)
