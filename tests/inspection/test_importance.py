@@ -125,7 +125,7 @@ def test_how_the_work_is_shared_out_changes_nothing(wide, monkeypatch):
         np.testing.assert_array_equal(result.importances_stderr, expected.importances_stderr)
 
 
-def test_standard_errors_are_near_those_of_delong():
+def teststandard_errors_are_near_those_of_delong():
     """Random groups know as much as 9 degrees of freedom tell, so the mean square of many is compared."""
     table, labels = make_table(n_rows=1500, n_features=3)
     ratios = []
@@ -150,13 +150,13 @@ def test_the_chance_of_permutations_is_averaged_over_repeats():
     rows = random.normal(scale=2, size=4000)
     repeats = rows[:, None] + random.normal(size=(4000, 5))
     parts = random.normal(scale=np.sqrt(10 * 5), size=(4000, 10))
-    errors = [importance._standard_error(*both) for both in zip(repeats, parts)]
+    errors = [importance.standard_error(*both) for both in zip(repeats, parts)]
     # A single estimate has a standard deviation of 2.4.
     assert np.mean(np.square(errors)) == pytest.approx(4.2, abs=0.15)
-    assert importance._standard_error(repeats[0, :1], parts[0]) == parts[0].std(ddof=1) / np.sqrt(10)
+    assert importance.standard_error(repeats[0, :1], parts[0]) == parts[0].std(ddof=1) / np.sqrt(10)
 
 
-def test_a_class_of_one_row_has_no_standard_error():
+def test_a_class_of_one_row_has_nostandard_error():
     labels = np.where(np.arange(300) == X[:, 0].argmax(), 1, 0)
     result = oob_permutation_importance(small_forest(40).fit(X, labels), X, labels)
     assert np.isnan(result.importances_stderr).all()

@@ -37,7 +37,7 @@ def score_probabilities(
     forest: Any,
     scorer: Scorer | None,
     X: Any,
-    labels: NDArray[np.uint16],
+    labels: NDArray[Any],
     proba: NDArray[np.float64],
     sample_weight: NDArray[np.float64] | None,
 ) -> float:
@@ -50,7 +50,7 @@ def score_probabilities(
     scorer : callable ``scorer(estimator, X, y)`` or None
         Called with sample_weight where there is one. None is ROC AUC, Hand and Till's for more than two classes.
     X : array-like of shape (n_rows, n_features)
-    labels : ndarray of shape (n_rows,), uint16
+    labels : ndarray of shape (n_rows,), integer
         The numbers of the classes.
     proba : ndarray of shape (n_rows, n_classes), float64
     sample_weight : ndarray of shape (n_rows,), float64, or None

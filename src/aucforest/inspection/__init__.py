@@ -6,6 +6,7 @@ from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.proximities import proximity, proximity_neighbors
+from aucforest.inspection.reports import Report, report
 from aucforest.inspection.summary import ForestSummary, forest_summary
 from aucforest.inspection.text import export_text
 from aucforest.inspection.tree_display import TreeDisplay
@@ -15,6 +16,7 @@ __all__ = [
     "CriteriaComparison",
     "ForestSummary",
     "PermutationImportance",
+    "Report",
     "TreeDisplay",
     "compare_criteria",
     "export_text",
@@ -23,4 +25,5 @@ __all__ = [
     "predict_proba_stderr",
     "proximity",
     "proximity_neighbors",
+    "report",
 ]

@@ -1,17 +1,28 @@
 """Scoring probabilities that are known already: of all rows, and of random parts of them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from aucforest.estimators._oob_score import Scorer, score_probabilities
-from aucforest.estimators._out_of_bag import TrainingRows
 
 # How many random parts there are; fewer only when a class has fewer rows.
 _MOST_PARTS = 10
+
+
+class LabelledRows(Protocol):
+    """Numbers of classes, and weights of the same rows."""
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The numbers of the classes."""
+
+    @property
+    def sample_weight(self) -> NDArray[np.float64] | None:
+        """The weights; None where all rows count alike."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +33,10 @@ class Part:
     ----------
     places : ndarray of shape (n_rows,), int64
         Where they are among all rows that are scored.
-    forest : AUCForestClassifier
+    forest : classifier
     X : array-like of shape (n_rows, n_features)
         As it was given.
-    labels : ndarray of shape (n_rows,), uint16
+    labels : ndarray of shape (n_rows,)
         The numbers of the classes.
     sample_weight : ndarray of shape (n_rows,), float64, or None
     scorer : callable or None
@@ -35,7 +46,7 @@ class Part:
     places: NDArray[np.int64]
     forest: Any
     X: Any
-    labels: NDArray[np.uint16]
+    labels: NDArray[Any]
     sample_weight: NDArray[np.float64] | None
     scorer: Scorer | None
 
@@ -45,7 +56,7 @@ class Part:
 
 
 def split_into_parts(
-    forest: Any, X: Any, rows: TrainingRows, scored: NDArray[np.int64], scorer: Scorer | None, seed: int
+    forest: Any, X: Any, rows: LabelledRows, scored: NDArray[np.int64], scorer: Scorer | None, seed: int
 ) -> list[Part]:
     """Return all rows that are scored, then random parts of equal class shares, as far as two hold every class."""
     labels = rows.labels[scored]

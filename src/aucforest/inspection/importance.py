@@ -133,7 +133,7 @@ def oob_permutation_importance(
             for i, feature in enumerate(features):
                 falls = [np.subtract(*pair) for pair in zip(before, found[i * n_repeats : (i + 1) * n_repeats])]
                 importances[feature] = [fall[0] for fall in falls]
-                errors[feature] = _standard_error(importances[feature], np.concatenate([fall[1:] for fall in falls]))
+                errors[feature] = standard_error(importances[feature], np.concatenate([fall[1:] for fall in falls]))
                 progress.update()
     return PermutationImportance(
         importances=importances,
@@ -145,7 +145,7 @@ def oob_permutation_importance(
     )
 
 
-def _standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64]) -> float:
+def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64]) -> float:
     """Return the standard error of a mean over repeats, given what single parts had in one repeat each.
 
     The parts vary by the chance of rows and of one permutation; of the latter the mean over repeats has less.

@@ -1,0 +1,80 @@
+"""From figures to the page: tables, pictures, and one HTML text that needs nothing else."""
+
+import math
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from aucforest._optional import import_optional
+
+
+class Table(NamedTuple):
+    """A table whose first column heads its rows; `align` has an "l" or an "r" a column."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[str]]
+    align: str
+
+
+class Plot(NamedTuple):
+    """A picture as an SVG element, and what stands below it."""
+
+    svg: str
+    caption: str
+
+
+class Section(NamedTuple):
+    """A part of the page: a heading, a sentence that says what it shows, and what is shown.
+
+    `explorer` holds what the threshold explorer needs, where it belongs to the section.
+    """
+
+    id: str
+    heading: str
+    lead: str
+    plots: list[Plot]
+    tables: list[Table]
+    explorer: dict[str, Any] | None = None
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number as it is printed: with decimals when below 1000, and a dash for what is not known."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if value == int(value) and abs(value) < 1e15 and abs(value) >= 1:
+        return f"{int(value):,}".replace("-", "−")
+    text = f"{value:,.{digits}f}" if 10 ** (1 - digits) <= abs(value) < 1000 or value == 0 else f"{value:,.{digits}g}"
+    return text.replace("-", "−")
+
+
+def interval(low: float, high: float) -> str:
+    """Return the ends of an interval as they are printed."""
+    return "–" if math.isnan(low) else f"{number(low)} to {number(high)}"
+
+
+def percent(share: float) -> str:
+    """Return a share as it is printed: small ones with more digits."""
+    return f"{share:.{1 if share >= 0.0095 or share == 0 else 3}%}".replace("%", " %")
+
+
+def render(title: str, facts: list[tuple[str, str]], sections: list[Section]) -> str:
+    """Return the page; all text is escaped, and a browser runs no program but the page's own."""
+    jinja2 = import_optional("jinja2", purpose="a report", extra="report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("aucforest.inspection._report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, program = (environment.loader.get_source(environment, name)[0] for name in ("style.css", "explorer.js"))
+    page: str = environment.get_template("page.html").render(
+        title=title,
+        facts=facts,
+        sections=sections,
+        style=style,
+        program=program,
+        program_hash=b64encode(sha256(program.encode()).digest()).decode(),
+    )
+    return page

@@ -1,0 +1,134 @@
+"""Labelled rows that a fitted model has scored."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import _safe_indexing, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from aucforest.metrics._validation import check_weights, require_finite
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Rows, their labels, and what a model says of them.
+
+    Attributes
+    ----------
+    model : classifier
+    X : array-like of shape (n_rows, n_features)
+        As it was given, without rows of weight 0.
+    classes : tuple of str
+        The names of the classes in the model's order.
+    labels, predicted : ndarray of shape (n_rows,), int64
+        The numbers of the true and of the predicted classes.
+    scores : ndarray of shape (n_rows, n_classes), float64
+        Probabilities, or decision values of a model that has none.
+    is_probability : bool
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+    """
+
+    model: Any
+    X: Any
+    classes: tuple[str, ...]
+    labels: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    scores: FloatArray
+    is_probability: bool
+    sample_weight: FloatArray | None
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Weights of the rows, ones where none were given."""
+        return np.ones(len(self.labels)) if self.sample_weight is None else self.sample_weight
+
+    @cached_property
+    def totals(self) -> FloatArray:
+        """Weight of the rows of every class, shape (n_classes,)."""
+        return np.bincount(self.labels, self.weights, minlength=len(self.classes))
+
+    @property
+    def shares(self) -> FloatArray:
+        """Shares of the classes by weight."""
+        shares: FloatArray = self.totals / self.totals.sum()
+        return shares
+
+    @property
+    def present(self) -> list[int]:
+        """The numbers of the classes that have rows."""
+        return np.flatnonzero(self.totals > 0.0).tolist()
+
+    def confusion(self) -> FloatArray:
+        """Return the weight of rows by true and by predicted class, shape (n_classes, n_classes)."""
+        n_classes = len(self.classes)
+        cells = np.bincount(self.labels * n_classes + self.predicted, self.weights, minlength=n_classes**2)
+        return cells.reshape(n_classes, n_classes)
+
+
+def score_rows(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> ScoredRows:
+    """Let a fitted classifier score rows; say in one sentence what does not fit."""
+    if not (is_classifier(model) and hasattr(model, "predict")):
+        raise TypeError(f"report needs a fitted classifier or a CriteriaComparison, but got a {type(model).__name__}")
+    check_is_fitted(model)
+    if X is None or y is None:
+        raise ValueError("the report of a model needs X_test and y_test: rows that it was not trained on")
+    given = column_or_1d(y)
+    if _num_samples(X) != len(given):
+        raise ValueError(f"X_test has {_num_samples(X)} rows, but y_test has {len(given)}")
+    _check_columns(model, X)
+    weights = check_weights(sample_weight, len(given), of="y_test")
+    if weights is not None and not weights.all():
+        kept = np.flatnonzero(weights)
+        X, given, weights = _safe_indexing(X, kept), given[kept], weights[kept]
+    classes = np.asarray(model.classes_)
+    labels = number_labels(given, classes, "y_test")
+    found = np.unique(labels)
+    if len(found) < 2:
+        held = f"only of class {classes[found[0]]}" if len(found) else "none with weight"
+        raise ValueError(f"y_test must have rows of at least two classes, but has {held}")
+    scores = _ask(partial(scores_of, model), X)
+    require_finite(scores, "the model's scores of X_test")
+    predicted = number_labels(_ask(model.predict, X), classes, "the model's prediction")
+    names = tuple(map(str, classes.tolist()))
+    return ScoredRows(model, X, names, labels, predicted, scores, hasattr(model, "predict_proba"), weights)
+
+
+def scores_of(model: Any, X: Any) -> FloatArray:
+    """Return class probabilities, or else decision values, (n_rows, n_classes)."""
+    method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
+    scores = np.asarray(method(X), dtype=np.float64)
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+
+def _check_columns(model: Any, X: Any) -> None:
+    """Refuse a frame that lacks a column of the fit."""
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        lacking = [name for name in getattr(model, "feature_names_in_", []) if name not in set(columns)]
+        if lacking:
+            raise ValueError(f"X_test lacks the column {lacking[0]!r}, which the model was fitted to")
+
+
+def _ask(method: Callable[[Any], Any], X: Any) -> Any:
+    """Return what the model says of X_test; its complaint becomes one sentence."""
+    try:
+        return method(X)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the model cannot read X_test: {' '.join(str(error).split())}") from error
+
+
+def number_labels(given: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Return the number of every label's class; refuse labels that the model does not know."""
+    number = {label: k for k, label in enumerate(classes.tolist())}
+    listed = np.asarray(given).tolist()
+    for label in dict.fromkeys(listed):
+        if label not in number:
+            raise ValueError(f"{name} has the label {label!r}, which is none of the {len(number)} classes of the model")
+    return np.fromiter(map(number.__getitem__, listed), np.int64, len(listed))
