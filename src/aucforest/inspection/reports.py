@@ -206,9 +206,15 @@ def _importances(
 ) -> list[Section]:
     """Return what the columns are worth, out of bag where that can be; nothing for what has no columns."""
     if training is not None and training.rows is not None:
-        options = {"n_repeats": n_repeats, "n_jobs": n_jobs, "random_state": seed}
-        known = (training.X, training.y)
-        found = oob_permutation_importance(rows.model, *known, sample_weight=training.sample_weight, **options)
+        found = oob_permutation_importance(
+            rows.model,
+            training.X,
+            training.y,
+            n_repeats=n_repeats,
+            sample_weight=training.sample_weight,
+            n_jobs=n_jobs,
+            random_state=seed,
+        )
         return [sections.importance_section(found, "training rows, each predicted by the trees that did not draw it")]
     if column_names(rows.X) is None:
         return []

@@ -19,9 +19,9 @@ def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
     rows = comparison.summary()
     tables = [_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics]
     lead = (
-        f"Forests that differ in nothing but the split criterion, on the same {len(comparison.folds)} folds; differences "
-        f"are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test (not adjusted for the number of "
-        "comparisons)."
+        f"Forests that differ in nothing but the split criterion, on the same {len(comparison.folds)} folds; "
+        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, not adjusted for "
+        "the number of comparisons."
     )
     return [
         Section("picture", "At a glance", lead, [picture], []),
@@ -31,7 +31,7 @@ def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
 
 def comparison_facts(comparison: CriteriaComparison) -> list[tuple[str, str]]:
     """Return what stands below the title."""
-    n_train, n_test = (int(round(float(comparison.folds[name].mean()))) for name in ("n_train", "n_test"))
+    n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
     return [
         ("Criteria", ", ".join(comparison.criteria)),
         ("Folds", str(len(comparison.folds))),
@@ -48,7 +48,7 @@ def _table(metric: str, rows: list[ComparisonRow]) -> Table:
         difference = "–" if is_baseline else f"{row.difference:+.4g}".replace("-", "−")
         ends = math.nan if is_baseline else row.difference_low, row.difference_high
         body.append([
-            row.criterion, number(row.mean, 4), interval(row.low, row.high), difference, interval(*ends),
+            row.criterion, number(row.mean), interval(row.low, row.high), difference, interval(*ends),
             row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–",
         ])  # fmt: skip
     columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]

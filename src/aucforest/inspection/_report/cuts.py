@@ -77,8 +77,14 @@ def find_cuts(rows: ScoredRows) -> Cuts:
     places: NDArray[np.int64] = thin(cumulated, _MOST_CUTS, tuple(keep))[::-1]
     best, own = (int(np.flatnonzero(places == place)[0]) for place in (keep[0], keep[-1]))
     thresholds = np.asarray(cumulated.thresholds[places], dtype=np.float64)
-    return Cuts(thresholds, cumulated.tps[places], cumulated.fps[places],
-                None if own_score is None else own, own_threshold, best)
+    return Cuts(
+        thresholds,
+        cumulated.tps[places],
+        cumulated.fps[places],
+        None if own_score is None else own,
+        own_threshold,
+        best,
+    )
 
 
 def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:

@@ -32,7 +32,7 @@ def column_table(X: Any) -> Table | None:
     names = column_names(X)
     if names is None:
         return None
-    frame = nw.from_native(X, eager_only=True) if hasattr(X, "columns") else np.asarray(X)
+    frame: Any = nw.from_native(X, eager_only=True) if hasattr(X, "columns") else np.asarray(X)
     body = []
     for place, name in enumerate(names[:_MOST_COLUMNS]):
         column = frame[:, place]

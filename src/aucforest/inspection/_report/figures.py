@@ -102,13 +102,12 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     precision = None if curves is None else np.empty((n_bootstrap, RECALLS.size))
     for i in range(n_bootstrap):
         drawn = np.concatenate([members[generator.integers(0, members.size, members.size)] for members in by_class])
-        weights, labels = rows.weights[drawn], rows.labels[drawn]
+        weights = rows.weights[drawn]
         for name, values in losses.items():
             scores[name][i] = np.average(values[drawn], weights=weights)
-        cells = np.bincount(labels * n_classes + rows.predicted[drawn], weights, minlength=n_classes**2)
-        scores["G-mean"][i] = g_mean(cells.reshape(n_classes, n_classes))
+        scores["G-mean"][i] = g_mean(rows.confusion(drawn))
         if curves is None or precision is None:
-            scores["ROC AUC"][i] = _hand_till(labels, rows.scores[drawn], weights)
+            scores["ROC AUC"][i] = _hand_till(rows.labels[drawn], rows.scores[drawn], weights)
         else:
             scores["average precision"][i], precision[i] = curves.draw(drawn)
     return Resamples(scores, precision)
@@ -167,7 +166,9 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
         ]  # fmt: skip
     else:
         auc_value = _hand_till(rows.labels, rows.scores, rows.sample_weight)
-        meaning = "Chance that two rows of different classes are told apart, mean over pairs of classes (Hand and Till)."
+        meaning = (
+            "Chance that two rows of different classes are told apart, mean over pairs of classes (Hand and Till)."
+        )
         scores = [_resampled("ROC AUC", auc_value, resamples, level, 0.5, meaning)]
     no_skill = _constant_losses(shares)
     meanings = {
@@ -181,9 +182,7 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
     return [*scores, _resampled("G-mean", g_mean(rows.confusion()), resamples, level, 0.0, meaning)]
 
 
-def _resampled(
-    name: str, value: float, resamples: Resamples, level: float, no_skill: float, meaning: str
-) -> Score:
+def _resampled(name: str, value: float, resamples: Resamples, level: float, no_skill: float, meaning: str) -> Score:
     """Return a score with the interval of rows drawn again."""
     return Score(name, value, *resamples.interval(name, level), no_skill, meaning)
 

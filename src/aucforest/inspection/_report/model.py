@@ -64,7 +64,7 @@ def _by_class(rows: ScoredRows) -> Table:
 
 def _confusion(rows: ScoredRows) -> Table:
     """Return the confusion matrix of the predicted labels."""
-    body = [[rows.classes[k], *(number(cell, 1) for cell in cells)] for k, cells in enumerate(rows.confusion())]
+    body = [[rows.classes[k], *(number(cell) for cell in cells)] for k, cells in enumerate(rows.confusion())]
     columns = ["truth", *(f"called {name}" for name in rows.classes)]
     return Table("Confusion matrix of the labels that the model predicts", columns, body, "l" + "r" * len(rows.classes))
 
@@ -129,7 +129,10 @@ def calibration_section(rows: ScoredRows) -> Section:
     mean = np.average(rows.scores[:, classes], axis=0, weights=rows.weights)
     k = int(np.argmax(np.abs(mean - rows.shares[classes])))
     name, share = rows.classes[classes[k]], float(rows.shares[classes[k]])
-    lead = f"Whether probabilities mean what they say: for {name} they average {number(float(mean[k]))}, its share is {number(share)}."
+    lead = (
+        f"Whether probabilities mean what they say: for {name} they average {number(float(mean[k]))}, its share is "
+        f"{number(share)}."
+    )
     return Section("calibration", "Calibration", lead, drawn, tables)
 
 
@@ -141,7 +144,7 @@ def threshold_section(rows: ScoredRows, cost: tuple[float, float]) -> Section:
     if cuts.own is None:
         own_sentence = "The labels that the model predicts follow no single threshold."
     else:
-        own_sentence = f"The model's own threshold is {number(cuts.own_threshold or 0.0, 4)}."
+        own_sentence = f"The model's own threshold is {cuts.own_threshold:.4g}."
     explorer = {
         "svg": plots.as_svg(plots.cuts_plot(cuts), "cuts", alt, cursor="line"),
         "data": cuts.as_json(cost),
@@ -166,8 +169,8 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
     ]  # fmt: skip
     table = Table("Fall of the ROC AUC by column", ["column", "mean fall", "95 % interval"], body, "lrr")
     lead = (
-        f"How much ROC AUC, {number(importance.baseline_score)} on {importance.n_scored:,} {source}, is lost without the "
-        "information of a column; columns that tell the same thing stand in for each other."
+        f"How much ROC AUC, {number(importance.baseline_score)} on {importance.n_scored:,} {source}, is lost without "
+        "the information of a column; columns that tell the same thing stand in for each other."
     )
     drawn = [Plot(plots.as_svg(plots.importance_plot(importance), "importance", caption), caption)]
     return Section("columns", "What the model looks at", lead, drawn, [table])

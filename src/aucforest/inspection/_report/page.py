@@ -38,13 +38,17 @@ class Section(NamedTuple):
     explorer: dict[str, Any] | None = None
 
 
-def number(value: float, digits: int = 3) -> str:
-    """Return a number as it is printed: with decimals when below 1000, and a dash for what is not known."""
+def number(value: float) -> str:
+    """Return a number as it is printed, to about three digits; a dash for what is not known."""
+    size = abs(value)
     if not math.isfinite(value):
-        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    if value == int(value) and abs(value) < 1e15 and abs(value) >= 1:
-        return f"{int(value):,}".replace("-", "−")
-    text = f"{value:,.{digits}f}" if 10 ** (1 - digits) <= abs(value) < 1000 or value == 0 else f"{value:,.{digits}g}"
+        return "–" if math.isnan(value) else f"{'−' * (value < 0)}∞"
+    if size >= 1000 or value == int(value):
+        text = f"{value:,.0f}"
+    elif size >= 0.01:
+        text = f"{value:,.4g}" if size >= 1 else f"{value:.3f}"
+    else:
+        text = f"{value:.2g}"
     return text.replace("-", "−")
 
 

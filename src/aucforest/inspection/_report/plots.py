@@ -136,7 +136,11 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
 def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
     """Draw observed shares against mean probabilities, with intervals where there is one class."""
     figure, axes = _panels(4.6, 4.4)
-    top = max(max(each.high if len(by_class) == 1 else each.observed, each.mean) for bins in by_class.values() for each in bins)
+    top = max(
+        max(each.high if len(by_class) == 1 else each.observed, each.mean)
+        for bins in by_class.values()
+        for each in bins
+    )
     top = min(1.0, 1.05 * top) or 1.0
     axes.plot([0, top], [0, top], color="#6b747d", linestyle=":", linewidth=1.2, label="calibrated")
     for color, (name, bins) in zip(COLORS, by_class.items()):

@@ -52,7 +52,7 @@ class ScoredRows:
     @cached_property
     def totals(self) -> FloatArray:
         """Weight of the rows of every class, shape (n_classes,)."""
-        return np.bincount(self.labels, self.weights, minlength=len(self.classes))
+        return np.bincount(self.labels, self.weights, minlength=len(self.classes)).astype(np.float64)
 
     @property
     def shares(self) -> FloatArray:
@@ -65,14 +65,15 @@ class ScoredRows:
         """The numbers of the classes that have rows."""
         return np.flatnonzero(self.totals > 0.0).tolist()
 
-    def confusion(self) -> FloatArray:
-        """Return the weight of rows by true and by predicted class, shape (n_classes, n_classes)."""
+    def confusion(self, drawn: NDArray[np.int64] | slice = slice(None)) -> FloatArray:
+        """Return the weight of some rows by true and by predicted class, shape (n_classes, n_classes)."""
         n_classes = len(self.classes)
-        cells = np.bincount(self.labels * n_classes + self.predicted, self.weights, minlength=n_classes**2)
-        return cells.reshape(n_classes, n_classes)
+        cells = self.labels[drawn] * n_classes + self.predicted[drawn]
+        weights = np.bincount(cells, self.weights[drawn], minlength=n_classes**2)
+        return weights.astype(np.float64).reshape(n_classes, n_classes)
 
 
-def score_rows(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> ScoredRows:
+def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> ScoredRows:
     """Let a fitted classifier score rows; say in one sentence what does not fit."""
     if not (is_classifier(model) and hasattr(model, "predict")):
         raise TypeError(f"report needs a fitted classifier or a CriteriaComparison, but got a {type(model).__name__}")
