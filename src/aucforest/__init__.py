@@ -1,7 +1,8 @@
 """Trees and forests that are grown for ranking."""
 
-from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
+from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier, load
+from aucforest.interop import ModelFormatError
 
-__all__ = ["AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier"]
+__all__ = ["AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "ModelFormatError", "load"]
 
 __version__ = "0.1.0"

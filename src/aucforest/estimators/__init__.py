@@ -1,7 +1,8 @@
 """scikit-learn estimators."""
 
+from aucforest.estimators._loading import load
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.linear import LinearAUCClassifier
 from aucforest.estimators.tree import AUCTreeClassifier
 
-__all__ = ["AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier"]
+__all__ = ["AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "load"]

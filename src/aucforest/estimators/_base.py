@@ -14,13 +14,14 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from aucforest.estimators._columns import Categories, as_table, check_numeric, encode, learn
+from aucforest.estimators._columns import Categories, as_table, check_numeric, cut_by_sets, encode, learn
 from aucforest.estimators._growing import (
     TrainingSet,
     class_weight_factors,
     make_training_set,
     run_in_threads,
 )
+from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
@@ -105,7 +106,7 @@ class TrainingData(NamedTuple):
         return self.X.shape[1]
 
 
-class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
+class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     """Base of the classifiers whose fitted state is a list of trees, `trees_`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
@@ -210,9 +211,9 @@ class TreeBasedClassifier(ClassifierMixin, BaseEstimator):
         return TrainingData(training, X, labels, sample_weight, kept)
 
     def _cut_by_sets(self) -> NDArray[np.bool_] | None:
-        """Return which features are cut by sets, None for none: two categories have no other cuts than two numbers."""
+        """Return which features are cut by sets, None for none."""
         by_set = np.zeros(self.n_features_in_, dtype=np.bool_)
-        by_set[[feature for feature, categories in self.categories_.items() if len(categories) > 2]] = True
+        by_set[cut_by_sets(self.categories_)] = True
         return by_set if np.any(by_set) else None
 
     def _feature_importances(self) -> NDArray[np.float64]:

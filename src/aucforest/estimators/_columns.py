@@ -197,6 +197,11 @@ def _learn(column: Column, kept: NDArray[np.int64] | None, name: str) -> NDArray
     return np.concatenate((categories[common], categories[~common]))
 
 
+def cut_by_sets(categories: Categories) -> NDArray[np.int64]:
+    """Return the features whose cuts are sets: two categories have no other cuts than two numbers."""
+    return np.array([feature for feature, labels in categories.items() if len(labels) > 2], dtype=np.int64)
+
+
 def encode(table: Table, categories: Categories) -> NDArray[Any]:
     """Return a table as numbers, with codes in place of the values of its categorical columns."""
     return _as_numbers(table, {feature: _read(table, feature) for feature in categories}, categories)

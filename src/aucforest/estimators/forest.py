@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._forest_fit import ForestFit
+from aucforest.estimators._model_parts import FOREST, TREES
 from aucforest.estimators._sampling import SCHEMES
 from aucforest.estimators._thresholds import RULES, check_threshold, decide, is_tuned
 from aucforest.estimators._training_rows import training_rows
@@ -151,6 +152,7 @@ class AUCForestClassifier(ForestFit):
     0.89
     """
 
+    _parts = (TREES, FOREST)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],

@@ -14,12 +14,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from aucforest.estimators._model_files import SavedModel
+from aucforest.estimators._model_parts import LINEAR
 from aucforest.estimators._ranking_direction import Direction, Vector, ascend, calibrate, follow_path
 from aucforest.losses._pairs import LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 
 
-class LinearAUCClassifier(ClassifierMixin, BaseEstimator):
+class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     """Linear classifier that maximises the smoothed ROC AUC of its score.
 
     A score has the same AUC whatever its scale and intercept, so training finds a direction; a one-dimensional
@@ -100,6 +102,7 @@ class LinearAUCClassifier(ClassifierMixin, BaseEstimator):
     array([[1., 0.], [1., 0.]])
     """
 
+    _parts = (LINEAR,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"lbfgs", "sga"})],
         "eps": [Interval(Real, LEAST_EPS, None, closed="neither"), None],

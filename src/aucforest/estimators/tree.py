@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, TreeBasedClassifier, path_indicator
 from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
+from aucforest.estimators._model_parts import TREES
 from aucforest.tree.structure import Tree
 
 
@@ -121,6 +122,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
     4
     """
 
+    _parts = (TREES,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],

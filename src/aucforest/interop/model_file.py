@@ -1,0 +1,181 @@
+"""Model files: arrays and metadata in one safetensors file, with a checksum.
+
+The header of a safetensors file holds strings by name beside the description of the arrays. Here it is one, named
+``aucforest`` (of several the order would be random): the version of the format, the CRC-32 of all that was stored, and
+the metadata as JSON, with spaces between. Nothing in a file is executed.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from aucforest._files import write_whole
+
+VERSION = 1
+
+Arrays = dict[str, NDArray[Any]]
+T = TypeVar("T")
+
+_NAME = "aucforest"
+# Bytes of the header, which is parsed before anything is known of it.
+_MOST_HEADER = 2**24
+_DTYPES = {"F64", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8"}
+
+
+class ModelFormatError(ValueError):
+    """A file is no model file, is damaged, or was made by a newer version of aucforest."""
+
+
+class StoredModel:
+    """What a file holds, to be taken out by name with what it must be.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+    metadata : dict of str to anything that JSON can hold
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
+        self._arrays, self._metadata = dict(arrays), dict(metadata)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays or name in self._metadata
+
+    def take_array(self, name: str, dtypes: str, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+        """Take out an array of one of these types, such as "BHI", and this shape: -1 for any length, None for all."""
+        if name not in self._arrays:
+            raise ModelFormatError(f"the array {name} is missing")
+        array = self._arrays.pop(name)
+        if not _fits(array.shape, shape) or array.dtype not in map(np.dtype, dtypes):
+            wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+            raise ModelFormatError(f"{name} must be {wanted} of shape {shape}, but is {array.dtype} of {array.shape}")
+        return array
+
+    def take(self, name: str, kind: type[T]) -> T:
+        """Take out metadata of one type."""
+        if name not in self._metadata:
+            raise ModelFormatError(f"{name} is missing")
+        value = self._metadata.pop(name)
+        if type(value) is not kind:
+            raise ModelFormatError(f"{name} must be {kind.__name__}, but is {type(value).__name__}")
+        return value
+
+    def check_taken(self) -> None:
+        """Refuse what nobody asked for."""
+        for name in (*self._arrays, *self._metadata):
+            raise ModelFormatError(f"{name} is unknown")
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...] | None) -> bool:
+    """Say whether a shape is as wanted."""
+    return wanted is None or (len(shape) == len(wanted) and all(n in (-1, found) for n, found in zip(wanted, shape)))
+
+
+def _checksum(arrays: Arrays, metadata: str) -> str:
+    """Return the CRC-32 of names, types, shapes and contents."""
+    checksum = crc32(metadata.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        checksum = crc32(f"{name} {array.dtype} {array.shape}".encode(), checksum)
+        checksum = crc32(array.reshape(-1).view(np.uint8).data, checksum)
+    return f"{checksum:08x}"
+
+
+def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
+    """Write a model file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        An existing file is replaced.
+    arrays : dict of str to ndarray
+        Numbers; of whole numbers at most 64 bits, of others 64.
+    metadata : dict of str to anything that JSON can hold
+
+    Raises
+    ------
+    ValueError
+        For metadata that are too large.
+    OSError
+        When the folder does not exist or cannot be written.
+    """
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    text = json.dumps(metadata, allow_nan=False)
+    content = save(arrays, {_NAME: f"{VERSION} {_checksum(arrays, text)} {text}"})
+    if int.from_bytes(content[:8], "little") > _MOST_HEADER:
+        raise ValueError(f"the labels and parameters of the model take more than {_MOST_HEADER >> 20} MiB")
+    write_whole(path, content)
+
+
+def read_model(path: str | os.PathLike[str]) -> StoredModel:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    StoredModel
+        Its arrays are copies: the file may change from then on.
+
+    Raises
+    ------
+    ModelFormatError
+        For any other content than `write_model` writes, in this version or an older one.
+    OSError
+        When there is no such file, or it cannot be read.
+    """
+    _check_size(path)
+    try:
+        with safe_open(os.fspath(path), framework="numpy") as file:
+            checksum, text = _split(file.metadata() or {})
+            names = list(file.keys())
+            for name in names:
+                if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
+                    raise ModelFormatError(f"{name} is of the unknown type {dtype}")
+            arrays = {name: file.get_tensor(name) for name in names}
+    except SafetensorError as error:
+        raise ModelFormatError(f"not a model file: {error}") from None
+    if checksum != _checksum(arrays, text):
+        raise ModelFormatError("the file is damaged: its checksum does not fit its content")
+    return StoredModel(arrays, _parse(text))
+
+
+def _check_size(path: str | os.PathLike[str]) -> None:
+    """Refuse a header that is not there or too large, before it is parsed."""
+    with open(path, "rb") as file:
+        length = file.read(8)
+        size = os.fstat(file.fileno()).st_size
+    if len(length) < 8 or not 2 <= int.from_bytes(length, "little") <= min(size - 8, _MOST_HEADER):
+        raise ModelFormatError("not a model file: its header is cut off or too large")
+
+
+def _split(header: Mapping[str, str]) -> tuple[str, str]:
+    """Return checksum and metadata; refuse what is not of this format, or newer."""
+    found = re.fullmatch("([1-9][0-9]{0,8}) ([0-9a-f]{8}) (.*)", header.get(_NAME, ""))
+    if found is None:
+        raise ModelFormatError("not a model file of aucforest")
+    version, checksum, text = found.groups()
+    if int(version) > VERSION:
+        raise ModelFormatError(f"made by a newer aucforest: format {version}, but this one reads up to {VERSION}")
+    return checksum, text
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Return the metadata."""
+    try:
+        metadata = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(f"the metadata cannot be read: {error}") from None
+    if not isinstance(metadata, dict):
+        raise ModelFormatError("the metadata are not a JSON object")
+    return metadata

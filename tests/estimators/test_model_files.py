@@ -1,0 +1,260 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.exceptions import NotFittedError
+
+import aucforest
+from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
+from aucforest.inspection import export_text
+from aucforest.tree.structure import Tree
+
+from .data import make_table, small_forest, small_tree
+
+
+def make_frame(n_rows=240, seed=0):
+    """Return a frame with categories of two kinds, missing values in all columns, and a label."""
+    X, y = make_table(n_rows, 2, seed=seed, missing=0.1)
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame["letter"] = pd.Categorical(rng.choice(list("vwxyz"), n_rows))
+    frame["code"] = rng.choice([3, 5, 8, 13], n_rows)
+    frame.loc[::7, "letter"] = None
+    return frame, y
+
+
+def assert_same_value(one, other):
+    """Assert that two fitted values are the same to the last bit, types included."""
+    assert type(one) is type(other) or {type(one), type(other)} <= {float, np.float64}
+    if isinstance(one, Tree):
+        one, other = vars(one), vars(other)
+        one, other = ({name: value for name, value in some.items() if name != "depth"} for some in (one, other))
+    if isinstance(one, dict):
+        assert list(one) == list(other)
+        one, other = list(one.values()), list(other.values())
+    if isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for mine, yours in zip(one, other):
+            assert_same_value(mine, yours)
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        assert one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+    else:
+        assert np.array(one).tobytes() == np.array(other).tobytes() if isinstance(one, float) else one == other
+
+
+def assert_same_model(one, other):
+    """Assert that two models know the same; what is made anew at need aside."""
+    assert type(one) is type(other)
+    ours, theirs = ({name: value for name, value in vars(model).items() if name != "_packed"} for model in (one, other))
+    assert sorted(ours) == sorted(theirs)
+    for name in ours:
+        assert_same_value(ours[name], theirs[name])
+
+
+def assert_same_predictions(one, other, X):
+    assert one.predict_proba(X).tobytes() == other.predict_proba(X).tobytes()
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+def saved(model, folder):
+    """Return a model that went through a file."""
+    model.save(folder / "model")
+    return aucforest.load(folder / "model")
+
+
+COSTS = {"cost": [[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [9.0, 1.0, 0.0]]}
+MODELS = {
+    "two classes": (small_forest(), {}),
+    "many classes": (small_forest(), {"n_classes": 4}),
+    "missing values": (small_forest(), {"missing": 0.2}),
+    "without shrinkage": (small_forest(shrinkage=None), {}),
+    "own shrinkage": (small_forest(shrinkage=7.5), {"n_classes": 3}),
+    "prior correction": (small_forest(sampling="balanced"), {}),
+    "prior correction of three": (small_forest(sampling={0: 0.3, 2: 2.0}), {"n_classes": 3}),
+    "tuned threshold": (small_forest(threshold="gmean"), {}),
+    "tuned costs": (small_forest(threshold={"cost": [[0, 1], [10, 0]]}), {}),
+    "fixed threshold": (small_forest(threshold=0.3), {}),
+    "prevalence": (small_forest(threshold="prevalence"), {"n_classes": 3}),
+    "costs": (small_forest(threshold=COSTS), {"n_classes": 3}),
+    "out of bag": (small_forest(20, oob_score=True), {}),
+    "class weights": (small_forest(class_weight={0: 0.37, 1: 2.1}), {}),
+    "class weights by tree": (small_forest(class_weight="balanced_subsample"), {"n_classes": 3}),
+    "no bootstrap": (small_forest(bootstrap=False, max_features=None), {}),
+    "exact": (small_forest(max_bins=None), {}),
+    "stumps": (small_forest(max_depth=1), {}),
+    "no cut": (small_forest(min_gain=1e9), {}),
+    "tree": (small_tree(), {"n_classes": 3}),
+    "linear": (LinearAUCClassifier(), {}),
+    "linear of three": (LinearAUCClassifier(solver="sga", max_iter=20, random_state=3), {"n_classes": 3}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_comes_back_to_the_last_bit(name, tmp_path):
+    model, options = MODELS[name]
+    X, y = make_table(**options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ of 240 rows were drawn by all")
+        model.fit(X, y)
+    loaded = saved(model, tmp_path)
+    assert_same_model(model, loaded)
+    assert_same_predictions(model, loaded, X)
+    for tree in getattr(loaded, "trees_", []):
+        tree.validate()
+
+
+@pytest.mark.parametrize("weights", ["whole", "fractions", "tiny"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_come_back(weights, n_classes, tmp_path):
+    X, y = make_table(n_classes=n_classes)
+    rng = np.random.default_rng(1)
+    fractions = rng.random(len(y))
+    sample_weight = {"whole": rng.integers(0, 4, len(y)), "fractions": fractions, "tiny": 1e-150 * fractions}
+    model = small_forest().fit(X, y, sample_weight[weights])
+    loaded = saved(model, tmp_path)
+    assert_same_model(model, loaded)
+    assert_same_predictions(model, loaded, X)
+
+
+@pytest.mark.parametrize("model", [small_forest(oob_score=True, n_estimators=20), small_tree()], ids=["forest", "tree"])
+@pytest.mark.parametrize("kind", ["two", "three"])
+def test_categories_come_back(model, kind, tmp_path):
+    frame, y = make_frame()
+    y = y if kind == "two" else y + (frame["b"].to_numpy() > 0)
+    model.set_params(categorical_features=["letter", "code"]).fit(frame, y)
+    loaded = saved(model, tmp_path)
+    assert_same_model(model, loaded)
+    later, _ = make_frame(seed=1)
+    later["letter"] = later["letter"].cat.add_categories("unseen").fillna("unseen")
+    assert_same_predictions(model, loaded, later)
+    assert any(len(tree.sets) for tree in loaded.trees_)
+    for tree in loaded.trees_:
+        tree.validate()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([False, True]), np.array([3, -7]), np.array([3, 200], dtype=np.uint8), np.array([0.0, 2.0]),
+        np.array([2.0, 1e9], dtype=np.float32), np.array(["no", "maybe"]), np.array(["no", "maybe"], dtype="U20"),
+        np.array(["no", "\N{SNOWMAN}"], dtype=object), np.array([2**63 - 1, 0]),
+    ],
+    ids=lambda labels: str(labels.dtype),
+)  # fmt: skip
+@pytest.mark.parametrize("model", [small_forest(), LinearAUCClassifier()], ids=["forest", "linear"])
+def test_labels_come_back(model, labels, tmp_path):
+    X, y = make_table(60)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        model.fit(X, labels[y])
+    loaded = saved(model, tmp_path)
+    assert_same_model(model, loaded)
+    assert loaded.predict(X).dtype == labels.dtype
+
+
+def test_what_needs_trees_alone_works_on_a_loaded_forest(tmp_path):
+    frame, y = make_frame()
+    forest = small_forest(30).fit(frame, y)
+    loaded = saved(forest, tmp_path)
+    np.testing.assert_array_equal(forest.apply(frame), loaded.apply(frame))
+    assert (forest.decision_path(frame)[0] != loaded.decision_path(frame)[0]).nnz == 0
+    assert forest.feature_importances_.tobytes() == loaded.feature_importances_.tobytes()
+    assert export_text(forest.estimators_[3]) == export_text(loaded.estimators_[3])
+    for model in (forest, loaded):
+        model.set_threshold("f1", frame, y)
+    assert_same_model(forest, loaded)
+    for model in (forest, loaded):
+        model.set_params(warm_start=True, n_estimators=40).fit(frame, y)
+    assert_same_model(forest, loaded)
+
+
+def test_a_file_does_not_change_with_its_model(tmp_path):
+    X, y = make_table()
+    forest = small_forest().fit(X, y)
+    forest.save(tmp_path / "one")
+    aucforest.load(tmp_path / "one").save(tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_a_model_is_not_tied_to_its_file(tmp_path):
+    X, y = make_table()
+    forest = small_forest().fit(X, y)
+    loaded = saved(forest, tmp_path)
+    with open(tmp_path / "model", "r+b") as file:
+        file.write(bytes(file.seek(0, 2)))
+        file.truncate(0)
+    assert_same_predictions(forest, loaded, X)
+
+
+def gain_of_left(left_totals, node_totals):
+    return abs(left_totals[0] / node_totals[0] - left_totals[1] / node_totals[1])
+
+
+def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_path):
+    X, y = make_table()
+    forest = small_forest(random_state=np.random.RandomState(0)).fit(X, y).set_params(criterion=gain_of_left)
+    with pytest.warns(UserWarning, match="cannot be stored: set it again") as warned:
+        forest.save(tmp_path / "model")
+    assert [str(warning.message).split("=")[0] for warning in warned] == ["criterion", "random_state"]
+    assert {warning.filename for warning in warned} == {__file__}
+    loaded = aucforest.load(tmp_path / "model")
+    assert_same_predictions(forest, loaded, X)
+    with pytest.raises(ValueError, match="'criterion' parameter"):
+        loaded.fit(X, y)
+
+
+def test_parameters_come_back(tmp_path):
+    X, y = make_table()
+    labels = np.array(["no", "yes"])[y]
+    parameters = {
+        "max_features": np.float64(0.5), "max_depth": np.int64(4), "monotonic_cst": {"x0": 1, "x3": -1},
+        "sampling": {"no": 0.5}, "class_weight": {np.str_("yes"): 3}, "shrinkage": np.float32(2.5),
+        "threshold": {"cost": np.array([[0, 1], [5, 0]])}, "oob_score": "balanced_accuracy", "n_jobs": 2,
+        "categorical_features": [False] * 5, "warm_start": np.True_, "random_state": 11, "verbose": 0,
+    }  # fmt: skip
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(5)])
+    loaded = saved(AUCForestClassifier(20, **parameters).fit(frame, labels), tmp_path).get_params()
+    assert {name: loaded[name] for name in parameters} == parameters | {"threshold": {"cost": [[0, 1], [5, 0]]}}
+
+
+def test_a_subclass_is_refused(tmp_path):
+    class Own(AUCTreeClassifier):
+        pass
+
+    X, y = make_table()
+    with pytest.raises(TypeError, match="holds no Own"):
+        Own().fit(X, y).save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unfitted_model_is_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        AUCForestClassifier().save(tmp_path / "model")
+
+
+def test_categories_of_other_kinds_are_refused(tmp_path):
+    X, y = make_table()
+    table = X.astype(object)
+    table[:, 0] = [(value,) for value in (np.arange(len(X)) % 3).tolist()]
+    model = small_tree(categorical_features=[0]).fit(table, y)
+    with pytest.raises(TypeError, match=r"the label \(0,\) is neither a number nor text"):
+        model.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("model", [small_forest(oob_score=True, n_estimators=20), small_tree(), LinearAUCClassifier()])
+def test_pickle_and_skops(model):
+    frame, y = make_frame()
+    frame = frame.drop(columns="letter").fillna(0.0) if isinstance(model, LinearAUCClassifier) else frame
+    model.fit(frame, y)
+    assert_same_model(model, pickle.loads(pickle.dumps(model)))
+    assert_same_predictions(model, pickle.loads(pickle.dumps(model)), frame)
+    content = skops.io.dumps(model)
+    trusted = skops.io.get_untrusted_types(data=content)
+    assert all(name.startswith("aucforest.") for name in trusted)
+    loaded = skops.io.loads(content, trusted=trusted)
+    assert_same_model(model, loaded)
+    assert_same_predictions(model, loaded, frame)
