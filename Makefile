@@ -1,6 +1,6 @@
 # Every target sets up .venv first, from the extras in pyproject.toml; a stamp per extra keeps that from being repeated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint format bench picture clean
+.PHONY: help demo test slow lint format bench picture docs clean
 
 PYTHON ?= python3.11
 # a version manager may offer a command that fails when it is called, so the interpreter is run once
@@ -19,6 +19,7 @@ help:
 	@echo "make lint    ruff and mypy alone; make format repairs what can be repaired"
 	@echo "make bench   the benchmarks, each against its named peer"
 	@echo "make picture the picture of the README"
+	@echo "make docs    the documentation, in docs/_build/html; a warning is an error"
 
 demo: .venv/.cli
 	mkdir -p out
@@ -42,11 +43,14 @@ format: .venv/.dev
 bench: .venv/.bench
 	set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(bin)/python $$script; done
 
+docs: .venv/.docs
+	$(bin)/python -m sphinx --quiet --fail-on-warning --builder html docs docs/_build/html
+
 picture: .venv/.cli
 	$(bin)/python docs/readme_picture.py
 
 clean:
-	rm -rf .venv out build dist
+	rm -rf .venv out build dist docs/_build docs/generated docs/notebooks docs/reference/generated
 
 .venv/.%: pyproject.toml
 	@test -n "$(base_python)" || { echo "no working Python 3.11 or newer: name one with make PYTHON=..." >&2; exit 1; }

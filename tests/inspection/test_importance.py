@@ -198,10 +198,16 @@ def test_frames_name_their_columns_and_the_progress_is_shown(capsys):
 def test_the_picture():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     result = oob_permutation_importance(small_forest(40).fit(X, Y), X, Y, random_state=0)
-    ax = result.plot(max_features=3)
+    display = result.plot(max_features=3)
+    ax = display.ax_
+    assert display.figure_ is ax.figure
     assert [label.get_text() for label in ax.get_yticklabels()][:2] == ["feature_0", "feature_1"]
-    assert ax.lines[0].get_xdata().tolist() == sorted(result.importances_mean, reverse=True)[:3]
-    assert result.plot(ax) is ax
+    points, _, (bars,) = display.container_
+    order = result.importances_mean.argsort()[:-4:-1]
+    assert points.get_xdata().tolist() == result.importances_mean[order].tolist()
+    ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+    np.testing.assert_allclose(np.diff(ends)[:, 0], 2 * 1.96 * result.importances_stderr[order])
+    assert result.plot(ax).ax_ is ax
     pyplot.close("all")
 
 

@@ -108,12 +108,12 @@ class AUCForestClassifier(ForestFit):
         Class labels, sorted.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, where X had string column names.
     categories_ : dict of int to ndarray
         The categories of each categorical feature, by its index: their places are their codes in ``trees_``. Up to 254
         keep a code of their own; the rarest beyond come last and share code 254.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Total gain by feature times node weight, normalised to sum 1.
     class_prior_ : ndarray of shape (n_classes,)
         Shares of the classes that probabilities refer to, by sample weight: those of the training rows, or of what is

@@ -72,7 +72,7 @@ class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         Loss at each iteration: logistic in the first stage of "lbfgs", else one minus the smoothed AUC (of the sample
         with "sga"), penalty included. With more than two classes one list a pair.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Defined when X has string column names.
 
     Notes

@@ -1,22 +1,29 @@
 """Look at forests: comparisons of split criteria, importances, proximities, standard errors, text and pictures."""
 
-from aucforest.inspection._importances import PermutationImportance
+from aucforest.inspection._importances import ImportanceDisplay, PermutationImportance
 from aucforest.inspection.compare import compare_criteria
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.jackknife import predict_proba_stderr
+from aucforest.inspection.landscape_display import CriterionLandscapeDisplay
+from aucforest.inspection.oob_curve_display import OOBCurveDisplay
 from aucforest.inspection.proximities import proximity, proximity_neighbors
 from aucforest.inspection.reports import Report, report
 from aucforest.inspection.summary import ForestSummary, forest_summary
 from aucforest.inspection.text import export_text
+from aucforest.inspection.threshold_display import ThresholdCurveDisplay
 from aucforest.inspection.tree_display import TreeDisplay
 
 __all__ = [
     "ComparisonRow",
     "CriteriaComparison",
+    "CriterionLandscapeDisplay",
     "ForestSummary",
+    "ImportanceDisplay",
+    "OOBCurveDisplay",
     "PermutationImportance",
     "Report",
+    "ThresholdCurveDisplay",
     "TreeDisplay",
     "compare_criteria",
     "export_text",

@@ -1,7 +1,7 @@
 """The result of a permutation importance: table and picture."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class PermutationImportance:
         index = pandas.Index(self.feature_names, name="feature")
         return pandas.DataFrame(columns, index=index).iloc[self._order()]
 
-    def plot(self, ax: Any = None, *, max_features: int = 20) -> Any:
+    def plot(self, ax: Any = None, *, max_features: int = 20) -> "ImportanceDisplay":
         """Draw the importances with their 95 % intervals, the most important on top.
 
         Parameters
@@ -79,26 +79,15 @@ class PermutationImportance:
 
         Returns
         -------
-        matplotlib Axes
+        ImportanceDisplay
+            Drawn.
 
         Raises
         ------
         ImportError
             Without matplotlib (extra ``plot``).
         """
-        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        chosen = self._order()[:max_features]
-        if ax is None:
-            ax = pyplot.subplots(figsize=(6.4, 0.9 + 0.3 * len(chosen)), layout="constrained")[1]
-        places = np.arange(len(chosen))
-        errors = _QUANTILE * self.importances_stderr[chosen]
-        ax.errorbar(self.importances_mean[chosen], places, xerr=errors, fmt="o", markersize=5, capsize=2)
-        ax.axvline(0.0, color="0.6", linewidth=1.0)
-        ax.set_yticks(places, [self.feature_names[j] for j in chosen])
-        ax.set_ylim(len(chosen) - 0.5, -0.5)
-        ax.set_xlabel(f"fall of the out-of-bag {self.scoring} from {self.baseline_score:.3f}")
-        ax.grid(axis="x", alpha=0.3)
-        return ax
+        return ImportanceDisplay(self, max_features=max_features).plot(ax)
 
     def __repr__(self) -> str:
         width = max(map(len, self.feature_names))
@@ -107,3 +96,73 @@ class PermutationImportance:
             name, mean, error = self.feature_names[j], self.importances_mean[j], self.importances_stderr[j]
             lines.append(f"  {name:<{width}}  {mean:+.4f} ± {error:.4f}")
         return "\n".join(lines)
+
+
+class ImportanceDisplay:
+    """Importances with their 95 % intervals, the most important on top; made by `PermutationImportance.plot`.
+
+    Parameters
+    ----------
+    importance : PermutationImportance
+        What is drawn.
+    max_features : int, default=20
+        How many features are drawn.
+
+    Attributes
+    ----------
+    container_ : matplotlib ErrorbarContainer
+        Points and intervals, the most important feature first.
+    ax_ : matplotlib Axes
+        Where `plot` drew.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import oob_permutation_importance
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
+    >>> display = oob_permutation_importance(forest, X, rings >= 12, random_state=0).plot(max_features=3)
+    >>> display.ax_.get_yticklabels()[0].get_text()
+    'feature_7'
+    """
+
+    def __init__(self, importance: PermutationImportance, *, max_features: int = 20) -> None:
+        self.importance = importance
+        self.max_features = max_features
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the importances.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure of a fitting size.
+
+        Returns
+        -------
+        ImportanceDisplay
+            Itself, with ``ax_``, ``figure_`` and ``container_``.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
+        of = self.importance
+        drawn = of._order()[: self.max_features]
+        if ax is None:
+            ax = pyplot.subplots(figsize=(6.4, 0.9 + 0.3 * len(drawn)), layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        places, errors = np.arange(len(drawn)), _QUANTILE * of.importances_stderr[drawn]
+        style = {"fmt": "o", "markersize": 5, "capsize": 2}
+        self.container_ = ax.errorbar(of.importances_mean[drawn], places, xerr=errors, **style)
+        ax.axvline(0.0, color="0.6", linewidth=1.0)
+        ax.set_yticks(places, [of.feature_names[j] for j in drawn])
+        ax.set_ylim(len(drawn) - 0.5, -0.5)
+        ax.set_xlabel(f"fall of the out-of-bag {of.scoring} from {of.baseline_score:.3f}")
+        ax.grid(axis="x", alpha=0.3)
+        return self

@@ -71,9 +71,9 @@ def pairwise_loss(
 
     Notes
     -----
-    "sigmoid" and "logistic" are summed as polynomials in exp(-|x|). The truncation error of each pair, and so of their
-    sums, is at most 1e-14 relative in the value and 1e-13 in the gradient, and 5e-13 w_i w_j / eps^2 in the hessian;
-    rounding comes on top.
+    "sigmoid" and "logistic" are summed as polynomials in ``exp(-|x|)``. The truncation error of each pair, and so of
+    their sums, is at most 1e-14 relative in the value and 1e-13 in the gradient, and 5e-13 w_i w_j / eps^2 in the
+    hessian; rounding comes on top.
 
     References
     ----------

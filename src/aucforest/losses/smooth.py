@@ -63,8 +63,8 @@ def smooth_auc(
 
     Notes
     -----
-    "fast" sums a polynomial of degree 20 in exp(-|x|) for each sigmoid, with a truncation error of at most 1e-14 in the
-    value and 1e-13 of each gradient entry; rounding comes on top.
+    "fast" sums a polynomial of degree 20 in ``exp(-|x|)`` for each sigmoid, with a truncation error of at most 1e-14 in
+    the value and 1e-13 of each gradient entry; rounding comes on top.
 
     References
     ----------

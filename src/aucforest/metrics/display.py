@@ -185,7 +185,7 @@ class RocCurveDisplay:
         """
         if not isinstance(estimator, Mapping):
             estimator = {name or type(estimator).__name__: estimator}
-        scores = {label: _positive_scores(model, X) for label, model in estimator.items()}
+        scores = {label: positive_scores(model, X) for label, model in estimator.items()}
         classes = {tuple(model.classes_.tolist()) for model in estimator.values()}
         if len(classes) != 1:
             raise ValueError(f"the classifiers must have the same two classes, but have {classes}")
@@ -231,10 +231,10 @@ class RocCurveDisplay:
         return self
 
 
-def _positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
+def positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
     """Return a fitted classifier's scores of its second class."""
     if len(estimator.classes_) != 2:
-        raise ValueError(f"ROC curves need a classifier of 2 classes, but it has {len(estimator.classes_)}")
+        raise ValueError(f"the curves need a classifier of 2 classes, but it has {len(estimator.classes_)}")
     if hasattr(estimator, "predict_proba"):
         return np.asarray(estimator.predict_proba(X))[:, 1]
     return np.asarray(estimator.decision_function(X))

@@ -68,19 +68,25 @@ def optimal_threshold(
         raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, but is {criterion!r}")
     if (criterion == "cost") != (cost is not None):
         raise ValueError(f"cost goes with criterion='cost' and no other, but is {cost} for {criterion!r}")
-    if cost is not None and not (np.shape(cost) == (2,) and np.isfinite(cost).all() and min(cost) >= 0.0 < max(cost)):
-        raise ValueError(f"cost must be two finite costs, not negative and not both zero, but is {cost}")
+    if cost is not None:
+        check_cost(cost)
     tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
     if tps[-1] <= 0.0 or fps[-1] <= 0.0:
         warn_undefined("the threshold is not defined: a class has no weight in y_true")
         return float("nan")
-    return float(thresholds[np.argmax(_gain(tps, fps, criterion, cost or (0.0, 0.0)))])
+    return float(thresholds[np.argmax(gain_at_thresholds(tps, fps, criterion, cost or (0.0, 0.0)))])
 
 
-def _gain(
-    tps: NDArray[np.float64], fps: NDArray[np.float64], criterion: str, cost: tuple[float, float]
+def check_cost(cost: tuple[float, float]) -> None:
+    """Refuse what is not a pair of costs."""
+    if not (np.shape(cost) == (2,) and np.isfinite(cost).all() and min(cost) >= 0.0 < max(cost)):
+        raise ValueError(f"cost must be two finite costs, not negative and not both zero, but is {cost}")
+
+
+def gain_at_thresholds(
+    tps: NDArray[np.float64], fps: NDArray[np.float64], criterion: str, cost: tuple[float, float] = (0.0, 0.0)
 ) -> NDArray[np.float64]:
-    """Return, at each threshold, what the criterion maximises."""
+    """Return what the criterion maximises, at each of the falling thresholds of `cumulate`."""
     positives, negatives = tps[-1], fps[-1]
     if criterion == "youden":
         return tps / positives - fps / negatives

@@ -181,7 +181,7 @@ class CBPE(BaseEstimator):
             For empty or non-finite scores, missing values (unless they are dropped), lengths that differ, a reference
             of one class, labels that do not match, or an option that does not exist.
         TypeError
-            For scores or features that are not real numbers, and for `chunks` of another type.
+            For scores or features that are not real numbers, and for ``chunks`` of another type.
         """
         check_options(self)
         table, classes = read_table(

@@ -1,0 +1,151 @@
+"""The out-of-bag score against the number of trees."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
+
+from aucforest._optional import import_optional
+from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
+from aucforest.estimators._training_rows import training_rows
+from aucforest.inspection._models import check_count, check_forest
+
+
+class OOBCurveDisplay:
+    """The out-of-bag score of the first trees of a forest, which says whether more of them would help.
+
+    Make one with `from_estimator`, which also draws it.
+
+    Parameters
+    ----------
+    n_trees : ndarray of shape (n_points,), int64
+        Numbers of trees, ascending.
+    scores : ndarray of shape (n_points,), float64
+        Out-of-bag scores of that many trees.
+    scoring : str, default="score"
+        Name of the score.
+
+    Attributes
+    ----------
+    line_ : matplotlib line
+        The curve.
+    ax_ : matplotlib Axes
+        Where `plot` drew.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import OOBCurveDisplay
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(100, oob_score=True, random_state=0).fit(X, rings >= 12)
+    >>> display = OOBCurveDisplay.from_estimator(forest, X, rings >= 12, n_points=4)
+    >>> display.n_trees
+    array([  1,   5,  22, 100])
+    >>> bool(display.scores[-1] == forest.oob_score_)
+    True
+    """
+
+    def __init__(self, n_trees: NDArray[np.int64], scores: NDArray[np.float64], *, scoring: str = "score") -> None:
+        self.n_trees = n_trees
+        self.scores = scores
+        self.scoring = scoring
+
+    @classmethod
+    def from_estimator(
+        cls,
+        forest: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        scoring: str | Callable[..., float] = "roc_auc",
+        n_points: int = 30,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Score and draw growing parts of a fitted forest; nothing is fitted anew.
+
+        Every score is over the rows that one of its trees did not draw, so the first ones are over fewer rows. What
+        the whole forest chose (`shrinkage_`, the prior correction, `threshold_`) holds for its parts.
+
+        Parameters
+        ----------
+        forest : AUCForestClassifier
+            Fitted with ``bootstrap=True``.
+        X : array-like of shape (n_samples, n_features)
+            The training rows in their order.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        scoring : str or callable, default="roc_auc"
+            Name of a scikit-learn scorer, or a callable with the signature ``scorer(estimator, X, y)``. "roc_auc" is
+            Hand and Till's for more than two classes.
+        n_points : int, default=30
+            Most numbers of trees that are scored, at even ratios from one tree to all.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights of the training; they also weigh the score.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        OOBCurveDisplay
+            Drawn.
+
+        Raises
+        ------
+        ValueError
+            For data that are not those of the training, a forest without draws, fewer than two points, or an unknown
+            score.
+        TypeError
+            For another model.
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        check_forest(forest)
+        check_count("n_points", n_points, 2)
+        scorer = resolve_scorer(scoring)
+        rows = training_rows(forest, X, y, sample_weight)
+        n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
+        total, n_unseen = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
+        scores = np.empty(len(n_trees))
+        for i, (start, stop) in enumerate(pairwise([0, *n_trees.tolist()])):
+            sums = forest._sum_out_of_bag(rows, range(start, stop))
+            total += sums.total
+            n_unseen += sums.n_trees
+            seen = np.flatnonzero(n_unseen)
+            proba = forest._mean_of_trees(total[seen], n_unseen[seen, None])
+            known = (_safe_indexing(X, seen), rows.labels[seen], proba, rows.weights_of(seen))
+            scores[i] = score_probabilities(forest, scorer, *known)
+        name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+        return cls(n_trees, scores, scoring=name).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        OOBCurveDisplay
+            Itself, with ``ax_``, ``figure_`` and ``line_``.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
+        self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        (self.line_,) = self.ax_.plot(self.n_trees, self.scores, "o-", markersize=4, linewidth=1.0)
+        self.ax_.set(xlabel="trees", ylabel=f"out-of-bag {self.scoring}")
+        self.ax_.grid(alpha=0.3)
+        return self

@@ -1,0 +1,207 @@
+"""What every threshold would do: precision, recall, specificity, G-mean, F1 and cost."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest._optional import import_optional
+from aucforest.metrics._validation import class_codes, two_classes
+from aucforest.metrics._walks import cumulate
+from aucforest.metrics.display import positive_scores
+from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
+
+
+class ThresholdCurveDisplay:
+    """Metrics of two classes against the threshold of the rule "positive when the score is at least t".
+
+    Make one with `from_estimator` or `from_predictions`; both also draw it.
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (n_thresholds,), float64
+        The distinct scores, ascending.
+    curves : dict of str to ndarray of shape (n_thresholds,), float64
+        "precision", "recall", "specificity", "G-mean" and "F1".
+    cost : ndarray of shape (n_thresholds,), float64, default=None
+        Mean cost of a row.
+    threshold : float, default=None
+        A threshold to mark.
+
+    Attributes
+    ----------
+    lines_ : dict of str to matplotlib lines
+        The curves by name, "cost" among them where there is one.
+    mark_ : matplotlib line or None
+        The marked threshold.
+    ax_ : matplotlib Axes
+        Where `plot` drew.
+    cost_ax_ : matplotlib Axes or None
+        The scale of the cost, on the right.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    See Also
+    --------
+    aucforest.metrics.optimal_threshold : The best of these thresholds.
+
+    Examples
+    --------
+    >>> from aucforest.inspection import ThresholdCurveDisplay
+    >>> y_true, y_score = [0, 0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    >>> display = ThresholdCurveDisplay.from_predictions(y_true, y_score, threshold=0.4)
+    >>> display.curves["recall"]
+    array([1. , 1. , 1. , 1. , 0.5, 0.5])
+    >>> display.curves["specificity"]
+    array([0.  , 0.25, 0.5 , 0.75, 0.75, 1.  ])
+    """
+
+    def __init__(
+        self,
+        thresholds: NDArray[np.float64],
+        curves: dict[str, NDArray[np.float64]],
+        *,
+        cost: NDArray[np.float64] | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        self.thresholds = thresholds
+        self.curves = curves
+        self.cost = cost
+        self.threshold = threshold
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        threshold: float | None = None,
+        cost: tuple[float, float] | None = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Compute and draw the curves of scores, such as the out-of-bag probabilities of a forest.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Two labels: bool, integer, float or string; the greater one is positive.
+        y_score : array-like of shape (n_samples,)
+            Scores, finite.
+        threshold : float, optional
+            A threshold to mark.
+        cost : (float, float), optional
+            Costs (c_FP, c_FN) of a false positive and of a false negative; their mean over rows is drawn, too.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, not negative.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
+            Drawn.
+
+        Raises
+        ------
+        ValueError
+            For a class without weight, scores that are not finite, costs that are none, empty input, lengths that
+            differ, negative weights or more than two labels.
+        TypeError
+            For scores that are not real numbers, or labels without an order.
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        if cost is not None:
+            check_cost(cost)
+        tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
+        positives, negatives = tps[-1], fps[-1]
+        if min(positives, negatives) <= 0.0:
+            raise ValueError("thresholds need rows of two classes, but a class has no weight in y_true")
+        # from the greatest score on: at infinity nothing is positive, and precision is not defined
+        tps_seen, fps_seen = tps[1:], fps[1:]
+        curves = {
+            "precision": tps_seen / (tps_seen + fps_seen),
+            "recall": tps_seen / positives,
+            "specificity": 1.0 - fps_seen / negatives,
+            "G-mean": gain_at_thresholds(tps_seen, fps_seen, "gmean"),
+            "F1": gain_at_thresholds(tps_seen, fps_seen, "f1"),
+        }
+        rising = {name: curve[::-1] for name, curve in curves.items()}
+        of_rows = None
+        if cost is not None:
+            of_rows = -gain_at_thresholds(tps_seen, fps_seen, "cost", cost)[::-1] / (positives + negatives)
+        return cls(thresholds[:0:-1].astype(np.float64), rising, cost=of_rows, threshold=threshold).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y_true: ArrayLike, **options: Any) -> Self:
+        """Compute and draw the curves of a fitted classifier of two classes on held-out rows.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, with `predict_proba` or else `decision_function`, and `classes_`. A ``threshold_`` that is a
+            number is marked.
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows to score. Rows of the training would flatter the classifier: for a forest take
+            ``oob_decision_function_[:, 1]`` with `from_predictions`.
+        y_true : array-like of shape (n_samples,)
+            Their labels, each one of ``classes_``, whose second is positive.
+        **options
+            As for `from_predictions`.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
+            Drawn.
+
+        Raises
+        ------
+        ValueError
+            For a classifier of more than two classes, a label that is none of them, and as `from_predictions`.
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        scores = positive_scores(estimator, X)
+        codes, _ = class_codes(y_true, len(scores), labels=estimator.classes_)
+        options.setdefault("threshold", getattr(estimator, "threshold_", None))
+        return cls.from_predictions(codes == 1, scores, **options)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
+            Itself, with ``ax_``, ``cost_ax_``, ``figure_``, ``lines_`` and ``mark_``.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
+        self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        self.figure_, self.cost_ax_, self.mark_, self.lines_ = self.ax_.figure, None, None, {}
+        # a label changes above a score, not below it
+        for name, curve in self.curves.items():
+            (self.lines_[name],) = self.ax_.plot(self.thresholds, curve, drawstyle="steps-pre", label=name)
+        handles = list(self.lines_.values())
+        if self.cost is not None:
+            self.cost_ax_ = self.ax_.twinx()
+            style = {"drawstyle": "steps-pre", "color": "black", "linestyle": ":", "label": "cost"}
+            (self.lines_["cost"],) = self.cost_ax_.plot(self.thresholds, self.cost, **style)
+            self.cost_ax_.set_ylabel("mean cost of a row")
+            handles.append(self.lines_["cost"])
+        if self.threshold is not None:
+            label = f"threshold {self.threshold:.3g}"
+            self.mark_ = self.ax_.axvline(self.threshold, color="0.4", linestyle="--", linewidth=1.0, label=label)
+            handles.append(self.mark_)
+        self.ax_.set(xlabel="threshold", ylabel="metric", ylim=(0.0, 1.02))
+        self.ax_.legend(handles=handles, fontsize="small")
+        return self

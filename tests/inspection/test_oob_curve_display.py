@@ -1,0 +1,79 @@
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from aucforest import AUCForestClassifier
+from aucforest.estimators._training_rows import training_rows
+from aucforest.inspection import OOBCurveDisplay
+from tests.estimators.data import make_table, small_forest, small_tree
+
+matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+X, Y3 = make_table(n_rows=300, n_classes=3)
+Y = Y3 > 0
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+def test_a_point_is_the_score_of_a_forest_of_that_many_trees():
+    fixed = {"random_state": 3, "shrinkage": 5.0, "oob_score": True}
+    forest = AUCForestClassifier(40, **fixed).fit(X, Y)
+    display = OOBCurveDisplay.from_estimator(forest, X, Y, n_points=3)
+    assert display.n_trees.tolist() == [1, 6, 40]
+    with pytest.warns(UserWarning, match="rows were drawn by all 6 trees"):
+        small = AUCForestClassifier(6, **fixed).fit(X, Y)
+    # sums of the same numbers in another order
+    np.testing.assert_allclose(display.scores[1:], [small.oob_score_, forest.oob_score_], rtol=1e-12)
+
+
+def test_first_trees_are_scored_on_the_rows_that_they_did_not_draw():
+    forest = AUCForestClassifier(10, random_state=0).fit(X, Y)
+    display = OOBCurveDisplay.from_estimator(forest, X, Y, n_points=2)
+    tree = forest.estimators_[0]
+    unseen = training_rows(forest, X, Y, None).counts(range(1))[:, 0] == 0
+    expected = roc_auc_score(Y[unseen], tree.predict_proba(X[unseen])[:, 1])
+    assert display.scores[0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "balanced_accuracy"])
+def test_any_scorer_and_weights(scoring):
+    weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
+    forest = AUCForestClassifier(60, random_state=0, oob_score=scoring).fit(X, Y3, sample_weight=weight)
+    display = OOBCurveDisplay.from_estimator(forest, X, Y3, scoring=scoring, sample_weight=weight, n_points=2)
+    assert display.scores[-1] == pytest.approx(forest.oob_score_, rel=1e-12)
+    assert display.ax_.get_ylabel() == f"out-of-bag {scoring}"
+
+
+def test_what_is_drawn():
+    ax = pyplot.subplots()[1]
+    display = OOBCurveDisplay(np.array([1, 10]), np.array([0.5, 0.75]), scoring="roc_auc").plot(ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert display.line_.get_xydata().tolist() == [[1.0, 0.5], [10.0, 0.75]]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("trees", "out-of-bag roc_auc")
+
+
+def test_refusals():
+    forest = small_forest().fit(X, Y)
+    with pytest.raises(ValueError, match="n_points must be an integer of at least 2, got 1"):
+        OOBCurveDisplay.from_estimator(forest, X, Y, n_points=1)
+    with pytest.raises(ValueError, match="y must be the training labels in their order"):
+        OOBCurveDisplay.from_estimator(forest, X, ~Y)
+    with pytest.raises(ValueError, match="out of bag needs a forest of bootstrap=True"):
+        OOBCurveDisplay.from_estimator(small_forest(bootstrap=False).fit(X, Y), X, Y)
+    with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
+        OOBCurveDisplay.from_estimator(small_tree().fit(X, Y), X, Y)
+
+
+def test_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
+        OOBCurveDisplay(np.array([1, 2]), np.array([0.5, 0.5])).plot()

@@ -1,0 +1,46 @@
+"""What the pages promise: their examples print what they say, their links and every public name lead somewhere."""
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+plt.switch_backend("agg")
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/[hmr]*/*.md")])
+}
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text])
+def test_the_examples_print_what_they_say(page):
+    # without its fences, which would be taken for output
+    text = re.sub(r"^(```|:::).*$", "", PAGES[page], flags=re.MULTILINE)
+    examples = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=OPTIONS).run(examples, out=said.append)
+    plt.close("all")
+    assert said == []
+
+
+def test_links_to_files_lead_somewhere():
+    links = [(page, link) for page, text in PAGES.items() for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)]
+    assert len(links) > 20
+    # Sphinx brings the notebooks among the pages
+    targets = {
+        (page, link): (ROOT / page).parent / link.replace("../notebooks", "../../notebooks") for page, link in links
+    }
+    assert [at for at, target in targets.items() if "://" not in at[1] and not target.exists()] == []
+
+
+@pytest.mark.parametrize("module", ["", ".metrics", ".losses", ".monitoring", ".inspection", ".datasets"])
+def test_every_public_name_is_in_the_reference(module):
+    names = importlib.import_module("aucforest" + module).__all__
+    listed = re.findall(r"^   (\w+)$", PAGES["docs/reference/index.md"], flags=re.MULTILINE)
+    assert set(names) <= set(listed)
