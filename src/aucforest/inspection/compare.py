@@ -83,7 +83,7 @@ def compare_criteria(
     auc True
     gini True
     """
-    by_name = dict(zip(chosen("criteria", _names(criteria)), criteria))
+    by_name = dict(zip(chosen("criteria", criterion_names(criteria)), criteria))
     by_name.setdefault(BASELINE, BASELINE)
     names = tuple(by_name)
     metrics = chosen("metrics", metrics, tuple(METRICS))
@@ -105,7 +105,7 @@ def compare_criteria(
     return CriteriaComparison(names, metrics, table)
 
 
-def _names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:
+def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:
     """Return the names of criteria: a function may have the name of a built-in one."""
     if isinstance(criteria, str):
         return criteria

@@ -10,6 +10,7 @@ from sklearn.utils import column_or_1d
 
 from aucforest._optional import import_optional
 from aucforest.estimators._base import code_classes
+from aucforest.inspection.compare import criterion_names
 from aucforest.inspection.comparison import chosen
 from aucforest.tree.binning import midway
 from aucforest.tree.criteria import CRITERIA, cut_gain
@@ -107,12 +108,13 @@ class CriterionLandscapeDisplay:
         Raises
         ------
         ValueError
-            For missing or infinite values, a constant feature, lengths that differ, a single class, or an unknown criterion.
+            For missing or infinite values, a constant feature, lengths that differ, a single class, or an unknown
+            criterion.
         ImportError
             Without matplotlib (extra ``plot``).
         """
-        by_name = {f"{c.__name__}()" if callable(c) else c: c for c in chosen("criteria", criteria)}
-        chosen("criteria", [name for name, c in by_name.items() if not callable(c)] or ["auc"], tuple(CRITERIA))
+        names = criterion_names(criteria)
+        by_name = dict(zip(chosen("criteria", names, [*CRITERIA, *(n for n in names if n.endswith("()"))]), criteria))
         values, classes, totals = _cumulated(x, y)
         thresholds = np.array([midway(low, high) for low, high in pairwise(values)])
         gains = {name: _gains(criterion, totals) for name, criterion in by_name.items()}
