@@ -18,7 +18,7 @@ from scipy.special import logsumexp, softmax
 from aucforest.tree.sampling import RowDraws
 
 # Shares of 0 have no logarithm.
-_LEAST = 1e-6
+LEAST = 1e-6
 
 
 class PriorCorrection(NamedTuple):
@@ -34,7 +34,7 @@ class PriorCorrection(NamedTuple):
 
 
 def _logarithm(proba: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.log(np.maximum(proba, _LEAST))
+    return np.log(np.maximum(proba, LEAST))
 
 
 def odds_formula(draws: RowDraws | None, n_classes: int) -> PriorCorrection | None:

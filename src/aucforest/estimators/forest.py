@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
+from aucforest.estimators._exports import Exports
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._model_parts import FOREST, TREES
 from aucforest.estimators._sampling import SCHEMES
@@ -21,7 +22,7 @@ from aucforest.estimators._training_rows import training_rows
 from aucforest.estimators.tree import AUCTreeClassifier
 
 
-class AUCForestClassifier(ForestFit):
+class AUCForestClassifier(Exports, ForestFit):
     """A random forest whose cuts are scored by the AUC of the two children.
 
     Parameters

@@ -11,13 +11,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.estimators._base import TREE_CONSTRAINTS, TreeBasedClassifier, path_indicator
+from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
+from aucforest.estimators._exports import Exports
 from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
 from aucforest.estimators._model_parts import TREES
+from aucforest.interop.sklearn import as_decision_tree
 from aucforest.tree.structure import Tree
 
 
-class AUCTreeClassifier(TreeBasedClassifier):
+class AUCTreeClassifier(Exports):
     """A decision tree whose cuts are scored by the AUC of the two children.
 
     Parameters
@@ -127,6 +129,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         **TREE_CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
+    _as_sklearn = staticmethod(as_decision_tree)
 
     def __init__(
         self,

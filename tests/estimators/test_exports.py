@@ -1,0 +1,217 @@
+"""Forests and trees in the formats of other libraries predict what they did, whatever they learned from."""
+
+import pickle
+from functools import cache
+
+import numba
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+import shap
+import treelite
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.tree import export_text, plot_tree
+
+from tests.estimators.data import make_table, small_forest, small_tree
+
+
+@numba.njit
+def one_sided(left_totals, node_totals):
+    return left_totals[1] / node_totals[1] * (1.0 - left_totals[0] / node_totals[0])
+
+
+def make_frame(n_rows=400, n_codes=9, *, n_classes=2, missing=0.1):
+    """Return a frame with categories, also of two and of too many for codes of their own, and labels."""
+    X, _ = make_table(n_rows, 2, missing=missing)
+    rng = np.random.default_rng(1)
+    shop, town = rng.integers(0, n_codes, n_rows), rng.integers(0, 12, n_rows)
+    frame = pd.DataFrame({"a": X[:, 0], "shop": shop.astype(str), "b": X[:, 1], "town": pd.Categorical(town)})
+    frame["both"] = np.where(rng.random(n_rows) < 0.5, "x", "y")
+    frame.loc[rng.random(n_rows) < missing, "shop"] = None
+    score = np.nan_to_num(X[:, 0]) + (shop % 3 == 0) - (town % 4 == 1) + rng.normal(size=n_rows)
+    return frame, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
+def balanced(n_classes=2, **params):
+    X, y = make_table(400, n_classes=n_classes)
+    return small_forest(20, sampling="balanced", **params).fit(X, y), X
+
+
+def fitted(model, X, y):
+    return model.fit(X, y), X
+
+
+MODELS = {
+    "two classes": lambda: fitted(small_forest(), *make_table()),
+    "many classes": lambda: fitted(small_forest(), *make_table(400, n_classes=5)),
+    "missing values": lambda: fitted(small_forest(), *make_table(missing=0.3)),
+    "own frequencies": lambda: fitted(small_forest(shrinkage=None), *make_table(missing=0.1)),
+    "deep": lambda: fitted(small_forest(max_features=1), *make_table(2000)),
+    "leaves alone": lambda: fitted(small_forest(min_samples_leaf=200), *make_table()),
+    "best first": lambda: fitted(small_forest(max_leaf_nodes=9), *make_table()),
+    "drawn cuts": lambda: fitted(small_forest(splitter="random"), *make_table(missing=0.1)),
+    "monotone": lambda: fitted(small_forest(monotonic_cst=[1, 1, 0, -1, 0]), *make_table()),
+    "own criterion": lambda: fitted(small_forest(criterion=one_sided), *make_table()),
+    "float32": lambda: fitted(small_forest(), make_table()[0].astype(np.float32), make_table()[1]),
+    "names of columns": lambda: fitted(small_forest(), pd.DataFrame(make_table()[0]).add_prefix("x"), make_table()[1]),
+    "text": lambda: fitted(small_forest(), make_table()[0], np.array(["no", "yes"])[make_table()[1]]),
+    "truth": lambda: fitted(small_forest(threshold="prevalence"), make_table()[0], make_table()[1] == 1),
+    "categories": lambda: fitted(small_forest(), *make_frame()),
+    "more categories than codes": lambda: fitted(small_forest(4, max_depth=4), *make_frame(900, 300)),
+    "categories, many classes": lambda: fitted(small_forest(4), *make_frame(n_classes=4)),
+    "balanced": balanced,
+    "balanced, many classes": lambda: balanced(4, threshold="prevalence"),
+    "balanced and tuned": lambda: balanced(threshold="gmean"),
+    "balanced as drawn": lambda: balanced(prior_correction=False),
+    "tuned": lambda: fitted(small_forest(20, threshold="youden"), *make_table()),
+    "costs": lambda: fitted(
+        small_forest(threshold={"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}), *make_table(n_classes=3)
+    ),
+    "a tree": lambda: fitted(small_tree(), *make_table(missing=0.1)),
+    "a tree with categories": lambda: fitted(small_tree(max_features=None), *make_frame()),
+    "a leaf": lambda: fitted(small_tree(min_samples_leaf=200), *make_table()),
+}
+
+
+@cache
+def model_and_rows(name):
+    """Return a model, rows as it takes them and as exports do; some lie on its thresholds, some are missing."""
+    model, X = MODELS[name]()
+    if isinstance(X, pd.DataFrame) and "shop" in X:
+        X = X.copy()
+        X.loc[:2, "shop"], X.loc[0, "both"], X.loc[3] = "never seen", "z", np.nan
+        return model, X, model.encode(X)
+    thresholds = np.concatenate([tree.threshold for tree in model.trees_]).astype(np.float32)
+    at = np.random.default_rng(0).choice(thresholds[np.isfinite(thresholds)], size=(100, X.shape[1]))
+    rows = np.concatenate(
+        (np.asarray(X, np.float32), at, np.nextafter(at, np.float32(9)), np.full_like(at[:1], np.nan))
+    )
+    if isinstance(X, pd.DataFrame):
+        X = pd.DataFrame(rows, columns=X.columns)
+    return model, X if isinstance(X, pd.DataFrame) else rows, rows
+
+
+def as_table(model, rows):
+    """Return rows as exports of a forest that knows names want them."""
+    return pd.DataFrame(rows, columns=model.feature_names_in_) if hasattr(model, "feature_names_in_") else rows
+
+
+def plain(exported):
+    """Return the classifier that holds the trees."""
+    return exported.estimator if hasattr(exported, "correction") else exported
+
+
+# Kernels that no other model here needs take long to compile.
+RARE = {"best first", "drawn cuts", "monotone", "own criterion"}
+every_model = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in RARE else name for name in MODELS]
+)
+
+
+@every_model
+def test_scikit_learn_predicts_the_same(name):
+    model, X, rows = model_and_rows(name)
+    exported = model.to_sklearn()
+    proba = exported.predict_proba(as_table(model, rows))
+    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(exported.predict(as_table(model, rows)), model.classes_[proba.argmax(axis=1)])
+    np.testing.assert_array_equal(exported.classes_, model.classes_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(exported)).predict_proba(as_table(model, rows)), proba)
+
+
+@every_model
+def test_onnxruntime_predicts_the_same(name, tmp_path):
+    model, X, rows = model_and_rows(name)
+    model.to_onnx(tmp_path / "model.onnx")
+    onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    assert [output.name for output in session.get_outputs()] == ["label", "probabilities"]
+    label, proba = session.run(None, {"X": rows})
+    expected = model.predict_proba(X)
+    np.testing.assert_allclose(proba, expected, rtol=0, atol=1e-6)
+    # Without thresholds two classes may be as probable as each other.
+    tied = np.diff(np.sort(expected, axis=1)[:, -2:], axis=1)[:, 0] < 1e-6
+    np.testing.assert_array_equal(label[~tied], model.predict(X)[~tied])
+
+
+@pytest.mark.parametrize("name", ["two classes", "many classes", "deep", "a tree"])
+def test_infinite_values_go_through_onnx(name, tmp_path):
+    model, _, rows = model_and_rows(name)
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random(rows.shape) < 0.3, rng.choice(np.float32([-np.inf, np.inf]), rows.shape), rows)
+    model.to_onnx(tmp_path / "model.onnx")
+    proba = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(["probabilities"], {"X": rows})[0]
+    np.testing.assert_allclose(proba, model.predict_proba(rows), rtol=0, atol=1e-6)
+
+
+@every_model
+def test_treelite_predicts_the_same(name):
+    model, _, rows = model_and_rows(name)
+    exported = plain(model.to_sklearn())
+    if not hasattr(exported, "estimators_"):
+        pytest.skip("treelite reads forests")
+    predicted = treelite.gtil.predict(treelite.sklearn.import_model(exported), rows)
+    expected = exported.predict_proba(as_table(model, rows))
+    # it sums up in float32 where rows are float32
+    np.testing.assert_allclose(predicted.reshape(expected.shape), expected, rtol=0, atol=1e-6)
+
+
+@every_model
+def test_shap_values_add_up(name):
+    model, _, rows = model_and_rows(name)
+    exported = plain(model.to_sklearn())
+    explainer = shap.TreeExplainer(exported)
+    total = explainer.shap_values(rows[-5:]).sum(axis=1) + explainer.expected_value
+    np.testing.assert_allclose(total, exported.predict_proba(as_table(model, rows[-5:])), rtol=0, atol=1e-9)
+
+
+def test_single_trees_can_be_read_and_drawn():
+    model, _, _ = model_and_rows("a tree")
+    exported = model.to_sklearn()
+    assert exported.get_n_leaves() == model.get_n_leaves()
+    assert exported.get_depth() == model.get_depth()
+    assert export_text(exported).count("class:") == model.get_n_leaves()
+    plot_tree(exported, max_depth=2)
+
+
+def test_scikit_learn_holds_thresholds_too():
+    model, _, rows = model_and_rows("tuned")
+    with_threshold = FixedThresholdClassifier(FrozenEstimator(model.to_sklearn()), threshold=model.threshold_)
+    np.testing.assert_array_equal(with_threshold.fit(rows, rows[:, 0] > 0).predict(rows), model.predict(rows))
+
+
+def test_values_are_rounded_as_scikit_learn_does():
+    model, _ = MODELS["two classes"]()
+    X = make_table()[0] + 1e-12
+    assert model.encode(X).dtype == np.float32
+    np.testing.assert_array_equal(model.to_sklearn().predict_proba(X), model.predict_proba(model.encode(X)))
+
+
+def test_codes_are_places_among_categories():
+    model, X, _ = model_and_rows("categories")
+    encoded = model.encode(X)
+    shops = model.categories_[1].tolist()
+    expected = [shops.index(shop) if shop in shops else np.nan for shop in X["shop"]]
+    np.testing.assert_array_equal(encoded[:, 1], expected)
+    np.testing.assert_array_equal(encoded[:, 0], X["a"])
+
+
+@pytest.mark.parametrize("method", ["to_sklearn", "to_onnx", "encode"])
+def test_what_is_not_fitted_is_not_exported(method):
+    arguments = {"to_sklearn": [], "to_onnx": ["forest.onnx"], "encode": [[[0.0]]]}[method]
+    with pytest.raises(NotFittedError):
+        getattr(small_forest(), method)(*arguments)
+
+
+@pytest.mark.parametrize("make", [small_forest, small_tree])
+def test_models_show_themselves_in_notebooks(make):
+    model = make()
+    before = model._repr_html_()
+    assert type(model).__name__ in before
+    after = model.fit(*make_table())._repr_html_()
+    assert "fitted" in after
+    assert before != after
