@@ -23,7 +23,9 @@ FLOORS = {
     "": 6, "__main__": 6,  # aucforest/__init__.py only hands names on: nothing below may import from it
 }  # fmt: skip
 
-OPTIONAL = {"pandas", "polars", "pyarrow", "matplotlib", "typer", "rich", "lightgbm", "xgboost", "dask", "jinja2", "onnx"}
+OPTIONAL = {
+    "pandas", "polars", "pyarrow", "matplotlib", "typer", "rich", "lightgbm", "xgboost", "dask", "jinja2", "onnx",
+}  # fmt: skip
 
 
 def module_name(path: Path, sources: Path) -> str:
