@@ -169,10 +169,11 @@ def report(
             parts.append(sections.threshold_section(rows, cost))
         if n_repeats > 0:
             parts += _importances(rows, training, n_repeats, n_jobs, seed)
-        if isinstance(rows.model, AUCForestClassifier):
-            parts.append(sections.forest_section(rows.model, training and training.rows))
+        parts.append(sections.model_section(rows.model, training and training.rows))
         parts.append(sections.data_section(rows, training and (training.labels, training.sample_weight)))
-    title = title or f"{type(rows.model).__name__}: {' against '.join(rows.classes[::-1])}"
+    if title is None:
+        of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
+        title = f"{type(rows.model).__name__}: {of}"
     return Report(title, render(title, _facts(rows), parts))
 
 

@@ -3,7 +3,7 @@
 import math
 
 from aucforest._optional import import_optional
-from aucforest.inspection._report.page import Plot, Section, Table, interval, number
+from aucforest.inspection._report.page import Plot, Section, Table, interval, number, signed, signed_interval
 from aucforest.inspection._report.plots import as_svg
 from aucforest.inspection._scoring import METRICS
 from aucforest.inspection.comparison import BASELINE, ComparisonRow, CriteriaComparison
@@ -45,10 +45,10 @@ def _table(metric: str, rows: list[ComparisonRow]) -> Table:
     body = []
     for row in rows:
         is_baseline = row.criterion == BASELINE
-        difference = "–" if is_baseline else f"{row.difference:+.4g}".replace("-", "−")
-        ends = math.nan if is_baseline else row.difference_low, row.difference_high
+        half = math.nan if is_baseline else row.difference_high - row.difference
         body.append([
-            row.criterion, number(row.mean), interval(row.low, row.high), difference, interval(*ends),
+            row.criterion, number(row.mean), interval(row.low, row.high),
+            "–" if is_baseline else signed(row.difference), signed_interval(row.difference, half),
             row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–",
         ])  # fmt: skip
     columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]

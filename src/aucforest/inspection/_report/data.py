@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.inspection._report.importances import column_names
-from aucforest.inspection._report.page import Table, number, percent
+from aucforest.inspection._report.page import Table, number, percent, shortened
 
 _MOST_COLUMNS = 200
 _MOST_VALUES = 3
@@ -60,11 +60,8 @@ def _describe(values: NDArray[Any]) -> list[str]:
     listed = [str(value) for value in values.tolist() if value is not None and value == value]
     counts = Counter(listed)
     missing = percent(1.0 - len(listed) / max(len(values), 1))
-    usual = ", ".join(f"{_short(value)} ({percent(n / len(listed))})" for value, n in counts.most_common(_MOST_VALUES))
+    usual = ", ".join(
+        f"{shortened(value, 40)} ({percent(n / len(listed))})" for value, n in counts.most_common(_MOST_VALUES)
+    )
     kind = {"b": "yes or no", "M": "date", "m": "duration"}.get(values.dtype.kind, "category")
     return [kind, missing, f"{len(counts):,}", usual or "–"]
-
-
-def _short(text: str) -> str:
-    """Return a text that fits into a cell."""
-    return text if len(text) <= 40 else f"{text[:39]}…"

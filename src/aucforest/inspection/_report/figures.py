@@ -42,6 +42,11 @@ class Resamples(NamedTuple):
     scores: dict[str, FloatArray]
     precision: FloatArray | None
 
+    @property
+    def n_draws(self) -> int:
+        """How often rows were drawn."""
+        return len(self.scores["G-mean"])
+
     def interval(self, name: str, level: float) -> tuple[float, float]:
         """Return percentiles of a score."""
         low, high = np.quantile(self.scores[name], _tails(level))

@@ -4,15 +4,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._pprint import _changed_params
 
 from aucforest.estimators._out_of_bag import TrainingRows
+from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._report import plots
 from aucforest.inspection._report.cuts import find_cuts
 from aucforest.inspection._report.data import class_table, column_table
 from aucforest.inspection._report.figures import Resamples, auc_interval, reliability, summarize
 from aucforest.inspection._report.importances import auc_by_trees
-from aucforest.inspection._report.page import Plot, Section, Table, interval, number, percent
+from aucforest.inspection._report.page import (
+    Plot,
+    Section,
+    Table,
+    interval,
+    number,
+    percent,
+    shortened,
+    signed,
+    signed_interval,
+)
 from aucforest.inspection._report.rows import ScoredRows
 from aucforest.inspection.summary import forest_summary
 from aucforest.metrics import average_precision_score, roc_confidence_band
@@ -20,6 +32,7 @@ from aucforest.metrics import average_precision_score, roc_confidence_band
 LEVEL = 0.95
 _MOST_CURVES = 10
 _MOST_FEATURES = 30
+_MOST_LETTERS = 200
 _FIGURES = [
     ("recall", "recall (sensitivity)"), ("specificity", "specificity"), ("precision", "precision"),
     ("gmean", "G-mean"), ("f1", "F1"), ("called", "share called positive"), ("cost", "cost, total"),
@@ -31,7 +44,13 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     """Return the scores beside those of a model without skill."""
     scores = summarize(rows, resamples, LEVEL)
     auc = scores[0]
-    lead = f"ROC AUC {number(auc.value)} (95 % interval {interval(auc.low, auc.high)}); 0.5 is chance."
+    sources = "Intervals are" if len(rows.classes) > 2 else "The interval of the ROC AUC is DeLong's, the others are"
+    lead = (
+        f"ROC AUC {number(auc.value)}, with 95 % confidence {interval(auc.low, auc.high)}; chance is 0.5. {sources} "
+        f"percentiles of {resamples.n_draws} draws of the rows, of each class as many as there are."
+    )
+    if rows.sample_weight is not None:
+        lead += " Rows count by their weights."
     body = [
         [each.name, number(each.value), interval(each.low, each.high), number(each.no_skill), each.meaning]
         for each in scores
@@ -92,6 +111,7 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
         if rows.sample_weight is None:
             roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)
             captions[0] += " The band covers the whole true curve with 95 % confidence."
+        captions = [f"{caption} The dot is at the threshold that is chosen below." for caption in captions]
     figures = {
         "roc": plots.roc_plot(rows, classes, roc_band),
         "pr": plots.precision_recall_plot(rows, classes, precision_band),
@@ -163,8 +183,8 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
     mean, order = importance.importances_mean, np.argsort(-importance.importances_mean, kind="stable")
     caption = "Fall of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
     body = [
-        [importance.feature_names[j], _signed(mean[j]),
-         _signed_interval(mean[j], 1.96 * importance.importances_stderr[j])]
+        [importance.feature_names[j], signed(mean[j]),
+         signed_interval(mean[j], 1.96 * importance.importances_stderr[j])]
         for j in order[:_MOST_FEATURES]
     ]  # fmt: skip
     table = Table("Fall of the ROC AUC by column", ["column", "mean fall", "95 % interval"], body, "lrr")
@@ -176,8 +196,25 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
     return Section("columns", "What the model looks at", lead, drawn, [table])
 
 
-def forest_section(forest: Any, training: TrainingRows | None) -> Section:
-    """Return what the trees of a forest are, and whether there are enough of them."""
+def model_section(model: Any, training: TrainingRows | None) -> Section:
+    """Return how the model was made; of a forest also what its trees are, and whether there are enough of them."""
+    lead, drawn, tables = "What the model is.", [], []
+    changed = {name: repr(value) for name, value in sorted(_changed_params(model).items())}
+    if changed:
+        body = [[name, shortened(value, _MOST_LETTERS)] for name, value in changed.items()]
+        tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
+    if isinstance(model, AUCForestClassifier):
+        tables.append(_forest_table(model))
+        points = [] if training is None else auc_by_trees(model, training, LEVEL)
+        if points:
+            caption = "Out-of-bag ROC AUC of the first trees, on training rows that they did not draw."
+            drawn.append(Plot(plots.as_svg(plots.trees_plot(points), "trees", caption), caption))
+            lead = "What the model is, and whether it has enough trees: where the curve is flat, more would not help."
+    return Section("model", "Model", lead, drawn, tables)
+
+
+def _forest_table(forest: AUCForestClassifier) -> Table:
+    """Return what the trees are."""
     size = forest_summary(forest)
     body = [
         ["trees", f"{size.n_trees:,}"],
@@ -188,13 +225,7 @@ def forest_section(forest: Any, training: TrainingRows | None) -> Section:
         ["size of all trees, MiB", number(float(size.n_bytes.sum() / 2**20))],
         ["shrinkage (lambda)", number(float(forest.shrinkage_))],
     ]
-    drawn, lead = [], "The trees of the forest."
-    points = [] if training is None else auc_by_trees(forest, training, LEVEL)
-    if points:
-        caption = "Out-of-bag ROC AUC of the first trees, on training rows that they did not draw."
-        drawn.append(Plot(plots.as_svg(plots.trees_plot(points), "trees", caption), caption))
-        lead = "Where the curve is flat, more trees would not help."
-    return Section("forest", "Forest", lead, drawn, [Table("Size of the forest", ["figure", "value"], body, "lr")])
+    return Table("The trees", ["figure", "value"], body, "lr")
 
 
 def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | None] | None) -> Section:
@@ -205,13 +236,3 @@ def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | 
     columns = column_table(rows.X)
     lead = f"The {rows.labels.size:,} rows that all figures are of, unless something else is said."
     return Section("data", "Data", lead, [], tables if columns is None else [*tables, columns])
-
-
-def _signed(value: float) -> str:
-    """Return a difference as it is printed."""
-    return f"{value:+.4f}".replace("-", "−")
-
-
-def _signed_interval(middle: float, half: float) -> str:
-    """Return the interval of a difference as it is printed."""
-    return "–" if np.isnan(half) else f"{_signed(middle - half)} to {_signed(middle + half)}"

@@ -42,7 +42,7 @@ def number(value: float) -> str:
     """Return a number as it is printed, to about three digits; a dash for what is not known."""
     size = abs(value)
     if not math.isfinite(value):
-        return "–" if math.isnan(value) else f"{'−' * (value < 0)}∞"
+        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if size >= 1000 or value == int(value):
         text = f"{value:,.0f}"
     elif size >= 0.01:
@@ -57,9 +57,24 @@ def interval(low: float, high: float) -> str:
     return "–" if math.isnan(low) else f"{number(low)} to {number(high)}"
 
 
+def signed(value: float) -> str:
+    """Return a difference as it is printed."""
+    return f"{'+' if value > 0 else ''}{number(value)}"
+
+
+def signed_interval(middle: float, half: float) -> str:
+    """Return the ends of the interval around a difference as they are printed."""
+    return "–" if math.isnan(half) else f"{signed(middle - half)} to {signed(middle + half)}"
+
+
 def percent(share: float) -> str:
     """Return a share as it is printed: small ones with more digits."""
     return f"{share:.{1 if share >= 0.0095 or share == 0 else 3}%}".replace("%", " %")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many letters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def render(title: str, facts: list[tuple[str, str]], sections: list[Section]) -> str:

@@ -12,7 +12,7 @@ from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._report.cuts import Cuts
 from aucforest.inspection._report.figures import RECALLS, Bin, cumulate_class, thin
 from aucforest.inspection._report.importances import TreePoint
-from aucforest.inspection._report.page import number
+from aucforest.inspection._report.page import number, shortened
 from aucforest.inspection._report.rows import FloatArray, ScoredRows
 from aucforest.metrics import RocBand
 
@@ -24,6 +24,9 @@ _MOST_FEATURES = 20
 _STYLE = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a name may hold dollars
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
     "axes.edgecolor": "#8a939c",
@@ -181,10 +184,12 @@ def cuts_plot(cuts: Cuts) -> Any:
     }  # fmt: skip
     for color, dash, (name, values) in zip(COLORS, DASHES, curves.items()):
         axes.plot(places, values, color=color, linestyle=dash, label=name)
+    if cuts.own is not None:
+        axes.axvline(cuts.own, color="#6b747d", linestyle=":", linewidth=1.2, label="model's own threshold")
     ticks = np.unique(np.linspace(0, places.size - 2, min(8, places.size - 1)).round().astype(int))
     axes.set_xticks(ticks, [number(cuts.thresholds[place]) for place in ticks])
     axes.set(xlim=(0, places.size - 1), ylim=(0, 1), xlabel="threshold (spaced by rows)")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=5)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=6)
     return figure
 
 
@@ -198,16 +203,11 @@ def importance_plot(importance: PermutationImportance) -> Any:
     axes.barh(places, mean[chosen], color=COLORS[0], alpha=0.3, height=0.62)
     axes.errorbar(mean[chosen], places, xerr=errors, fmt="o", color=COLORS[0], markersize=4, capsize=2.5, linewidth=1.4)
     axes.axvline(0.0, color="#6b747d", linewidth=1.0)
-    axes.set_yticks(places, [_shortened(importance.feature_names[j]) for j in chosen])
+    axes.set_yticks(places, [shortened(importance.feature_names[j], 32) for j in chosen])
     axes.set_ylim(chosen.size - 0.5, -0.5)
     axes.set_xlabel("fall of the ROC AUC when the column is permuted")
     axes.grid(axis="y", visible=False)
     return figure
-
-
-def _shortened(name: str) -> str:
-    """Return a name that fits beside an axis."""
-    return name if len(name) <= 32 else f"{name[:31]}…"
 
 
 def trees_plot(points: Sequence[TreePoint]) -> Any:

@@ -64,6 +64,13 @@
     for (const [key, value] of Object.entries(ends)) marker.setAttribute(key, value.toFixed(2));
   };
 
+  // the slider's ends stand below those of the axis; its thumb does not reach over its ends
+  const alignSlider = (svg) => {
+    const [left, right] = svg.dataset.axes.split(" ").map(Number), width = svg.viewBox.baseVal.width;
+    slider.style.marginLeft = `calc(${(100 * left) / width}% - .5rem)`;
+    slider.style.width = `calc(${(100 * (right - left)) / width}% + 1rem)`;
+  };
+
   const show = () => {
     const place = slider.valueAsNumber, figures = figuresAt(place), threshold = data.thresholds[place];
     shown.textContent = threshold === null ? "none is called" : threshold.toPrecision(4).replace("-", "−");
@@ -92,5 +99,6 @@
     });
   }
   for (const input of [slider, ...costs]) input.addEventListener("input", show);
+  alignSlider(svgs.find((svg) => svg.dataset.name === "cuts"));
   show();
 })();
