@@ -1,12 +1,15 @@
 """Reports: what they say is what scikit-learn computes, and what does not fit is one sentence."""
 
 import json
+import re
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import (
     average_precision_score,
     brier_score_loss,
@@ -15,14 +18,17 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aucforest.inspection import report
+from aucforest.inspection import compare_criteria, oob_permutation_importance, report
+from aucforest.metrics import auc_confidence_interval, hand_till_score
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=500, missing=0.0, seed=3)
 
+X3, Y3 = make_table(n_rows=500, n_classes=3, missing=0.0, seed=1)
 TRAIN, TEST = slice(0, 300), slice(300, 500)
 QUICK = {"n_bootstrap": 20, "n_repeats": 1, "random_state": 0}
 
@@ -120,3 +126,248 @@ def test_the_explorer_counts_as_scikit_learn_does():
     own = confusion_matrix(y, model.predict(X[TEST]))
     assert [data["fp"][data["own"]], data["tp"][data["own"]]] == own[:, 1].tolist()
     assert data["cost"] == [1.0, 7.0]
+
+
+def test_the_interval_of_the_auc_is_delong_s():
+    model = small_forest().fit(X[TRAIN], Y[TRAIN])
+    interval = auc_confidence_interval(Y[TEST], model.predict_proba(X[TEST])[:, 1])
+    shown = figures(Page(report(model, X[TEST], Y[TEST], **QUICK).html), SCORES)["ROC AUC"]
+    assert shown[:2] == [f"{interval[0]:.3f}", f"{interval[1]:.3f} to {interval[2]:.3f}"]
+
+
+def test_more_classes_are_judged_each_against_the_rest():
+    model = small_forest().fit(X3[TRAIN], Y3[TRAIN])
+    page = Page(report(model, X3[TEST], Y3[TEST], **QUICK).html)
+    proba, y = model.predict_proba(X3[TEST]), Y3[TEST]
+    found = figures(page, SCORES)
+    assert printed(found["ROC AUC"][0]) == pytest.approx(hand_till_score(y, proba), abs=5e-4)
+    assert printed(found["log loss"][0]) == pytest.approx(log_loss(y, proba), abs=5e-4)
+    recalls = recall_score(y, model.predict(X3[TEST]), average=None)
+    assert printed(found["G-mean"][0]) == pytest.approx(np.prod(recalls) ** (1 / 3), abs=5e-4)
+    for k, cells in enumerate(page.tables["Each class against all others"][1:]):
+        assert printed(cells[2]) == pytest.approx(roc_auc_score(y == k, proba[:, k]), abs=5e-4)
+        assert printed(cells[5]) == pytest.approx(recalls[k], abs=5e-4)
+    matrix = [list(map(printed, cells[1:])) for cells in page.tables[MATRIX][1:]]
+    assert matrix == confusion_matrix(y, model.predict(X3[TEST])).tolist()
+    assert page.explorer is None
+
+
+MATRIX = "Confusion matrix of the labels that the model predicts"
+
+
+def test_a_class_without_test_rows_is_left_out():
+    model = small_forest().fit(X3[TRAIN], Y3[TRAIN])
+    rows = np.flatnonzero(Y3[TEST] != 1)
+    page = Page(report(model, X3[TEST][rows], Y3[TEST][rows], **QUICK).html)
+    assert [cells[0] for cells in page.tables["Each class against all others"]] == ["class", "0", "2"]
+
+
+def test_importances_are_those_out_of_bag_where_training_rows_are_given():
+    model = small_forest(30).fit(X[TRAIN], Y[TRAIN])
+    training = {"X_train": X[TRAIN], "y_train": Y[TRAIN]}
+    page = Page(report(model, X[TEST], Y[TEST], **training, **QUICK).html)
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    expected = oob_permutation_importance(model, X[TRAIN], Y[TRAIN], n_repeats=1, random_state=seed)
+    found = figures(page, FALLS)
+    for name, fall in zip(expected.feature_names, expected.importances_mean):
+        assert printed(found[name][0]) == pytest.approx(fall, abs=5e-4)
+    assert "Out-of-bag ROC AUC of the first trees, on training rows that they did not draw." in page.alts
+    assert [cells[1] for cells in page.tables["Classes of the training rows"][1:]] == [
+        str(n) for n in np.bincount(Y[TRAIN])
+    ]
+
+
+FALLS = "Fall of the ROC AUC by column"
+
+
+def test_equal_seeds_give_equal_pages():
+    model = small_forest().fit(X[TRAIN], Y[TRAIN])
+    first, second = (report(model, X[TEST], Y[TEST], **QUICK).html for _ in range(2))
+    assert first == second
+
+
+def test_a_model_of_decision_values_has_no_calibration():
+    model = RidgeClassifier().fit(X[TRAIN], Y[TRAIN])
+    page = Page(report(model, X[TEST], Y[TEST], **QUICK).html)
+    assert list(figures(page, SCORES)) == ["ROC AUC", "average precision", "G-mean"]
+    assert "Calibration" not in page.headings
+    own = page.explorer["own"]
+    assert page.explorer["thresholds"][own] >= 0.0
+    called = confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
+    assert [page.explorer["fp"][own], page.explorer["tp"][own]] == called.tolist()
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9, 1.0])
+def test_the_threshold_of_a_model_is_found(threshold):
+    model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(X[TRAIN], Y[TRAIN])
+    page = Page(report(model, X[TEST], Y[TEST], **QUICK).html)
+    own, called = page.explorer["own"], confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
+    assert [page.explorer["fp"][own], page.explorer["tp"][own]] == called.tolist()
+
+
+def test_labels_that_follow_no_threshold_are_said():
+    class Odd(LogisticRegression):
+        def predict(self, X):
+            return np.arange(len(X)) % 2
+
+    html = report(Odd().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], **QUICK).html
+    assert Page(html).explorer["own"] is None
+    assert "follow no single threshold" in html
+
+
+def test_many_scores_keep_the_model_s_own_cut():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6000, 1)), rng.random(6000) < 0.02
+    x[y] += 1.0
+    model = LogisticRegression().fit(x, y)
+    explorer = Page(report(model, x, y, n_bootstrap=2, n_repeats=0, cost=(0, 1)).html).explorer
+    assert len(explorer["tp"]) <= 510
+    scores = model.predict_proba(x)[:, 1]
+    for threshold, tp, fp in zip(explorer["thresholds"][:-1], explorer["tp"], explorer["fp"]):
+        assert (tp, fp) == (np.sum(y & (scores >= threshold)), np.sum(~y & (scores >= threshold)))
+    steps = np.abs(np.diff(explorer["tp"])) / y.sum() + np.abs(np.diff(explorer["fp"])) / np.sum(~y)
+    assert steps.max() < 0.02
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_are_described_and_their_columns_permuted(library):
+    frames = pytest.importorskip(library)
+    kinds = np.where(X[:, 0] > np.median(X[:, 0]), "big", "small").tolist()
+    columns = {"kind": kinds, "<script>alert(1)</script>": X[:, 1].tolist(), "$x_{1": [None, *X[1:, 2].tolist()]}
+    frame = frames.DataFrame(columns)
+    model = small_forest(20).fit(frame[:300], Y[TRAIN])
+    html = report(model, frame[300:], Y[TEST], **QUICK).html
+    page = Page(html)
+    assert set(figures(page, FALLS)) == set(columns)
+    described = {cells[0]: cells[1:] for cells in page.tables["The 3 columns"][1:]}
+    assert list(described) == list(columns)
+    assert described["kind"][0] == "category"
+    assert "big (" in described["kind"][3]
+    numbers = described["<script>alert(1)</script>"]
+    assert numbers[0] == "number"
+    assert printed(numbers[2]) == len(set(X[300:, 1]))
+    assert printed(numbers[3].split()[0]) == pytest.approx(np.median(X[300:, 1]), rel=5e-3)
+    assert "<script>alert" not in html
+
+
+def test_missing_values_are_counted():
+    x = X.copy()
+    x[300:350, 2] = np.nan
+    page = Page(report(small_forest().fit(x[TRAIN], Y[TRAIN]), x[TEST], Y[TEST], **QUICK).html)
+    assert [cells[2] for cells in page.tables["The 5 columns"][1:]] == ["0.0 %", "0.0 %", "25.0 %", "0.0 %", "0.0 %"]
+
+
+def test_names_of_strangers_are_text():
+    classes = np.array(["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)> & $x_{"])
+    model = small_forest().fit(X[TRAIN], classes[Y[TRAIN]])
+    html = report(model, X[TEST], classes[Y[TEST]], title="<i>t</i>", **QUICK).html
+    page = Page(html)
+    assert page.headings[0] == "<i>t</i>"
+    assert {tag for tag, _ in page.tags} & {"img", "i"} == set()
+    assert len([tag for tag, _ in page.tags if tag == "script"]) == 2
+    assert html.count("</script>") == 2
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_page_is_well_made(n_classes):
+    x, y = (X, Y) if n_classes == 2 else (X3, Y3)
+    model = small_forest(20).fit(x[TRAIN], y[TRAIN])
+    html = report(model, x[TEST], y[TEST], X_train=x[TRAIN], y_train=y[TRAIN], **QUICK).html
+    page = Page(html)
+    assert len(page.ids) == len(set(page.ids))
+    targets = re.findall(r'(?:href="|url\()#([^")]+)', html)
+    assert set(targets) <= set(page.ids)
+    assert all(len(alt) > 20 for alt in page.alts)
+    assert [tag for tag, _ in page.tags if tag in ("h1", "main", "nav", "header", "footer")] == [
+        "header", "h1", "nav", "main", "footer",
+    ]  # fmt: skip
+    labelled = {attributes["for"] for tag, attributes in page.tags if tag == "label"}
+    assert {attributes["id"] for tag, attributes in page.tags if tag == "input"} == labelled
+    assert not re.search(r'(?:src|href)="(?!#|data:)', html)
+    assert len(html.encode()) < 1e6
+
+
+def test_a_comparison_is_shown_with_its_tests(tmp_path):
+    comparison = compare_criteria(X, Y, cv=3, metrics=["roc_auc", "brier"], n_estimators=5, verbose=0, random_state=0)
+    page = report(comparison, title="Criteria")
+    page.save(tmp_path / "page.html")
+    found = Page((tmp_path / "page.html").read_text())
+    assert found.headings == ["Criteria", "At a glance", "Figures"]
+    first = comparison.summary()[0]
+    cells = figures(found, "ROC AUC (more is better)")["auc"]
+    assert printed(cells[0]) == pytest.approx(first.mean, abs=5e-4)
+    assert printed(cells[2]) == pytest.approx(first.difference, abs=5e-4)
+    assert cells[4] == first.pvalue_text.removeprefix("p = ").removeprefix("p ")
+    assert figures(found, "Brier score (less is better)")["gini"][2:] == ["–", "–", "–"]
+
+
+def test_a_notebook_shows_the_page_in_a_frame():
+    model = small_forest().fit(X[TRAIN], Y[TRAIN])
+    page = report(model, X[TEST], Y[TEST], title='a "b"', **QUICK)
+    frame, found = HTMLParser(), []
+    frame.handle_starttag = lambda tag, attributes: found.append(dict(attributes))
+    frame.feed(page._repr_html_())
+    assert found[0]["srcdoc"] == page.html
+    assert found[0]["title"] == page.title == 'a "b"'
+    assert re.fullmatch(r"<Report .* kB>", repr(page))
+
+
+FITTED = small_forest().fit(X[TRAIN], Y[TRAIN])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "sentence"),
+    [
+        ((FITTED,), {}, ValueError, "the report of a model needs X_test and y_test"),
+        (("model", X, Y), {}, TypeError, "report needs a fitted classifier or a CriteriaComparison, but got a str"),
+        ((LogisticRegression(), X, Y), {}, NotFittedError, "not fitted yet"),
+        ((FITTED, X, Y[:9]), {}, ValueError, "^X_test has 500 rows, but y_test has 9$"),
+        ((FITTED, X[:, :3], Y), {}, ValueError, "^the model cannot read X_test: X has 3 features.*expecting 5"),
+        ((FITTED, X[:5], np.zeros(5)), {}, ValueError, "^y_test must have rows of at least two classes.*class 0$"),
+        ((FITTED, X, Y + 1), {}, ValueError, "^y_test has the label 2, which is none of the 2 classes of the model$"),
+        ((FITTED, X, np.where(Y, np.nan, 0.0)), {}, ValueError, "^y_test has the label nan"),
+        ((FITTED, X, Y), {"sample_weight": [1.0]}, ValueError, "^sample_weight has 1 rows, but y_test has 500$"),
+        ((FITTED, X, Y), {"sample_weight": np.zeros(500)}, ValueError, "none with weight$"),
+        ((FITTED, X, Y), {"X_train": X}, ValueError, "^the training data are X_train and y_train: give both or none$"),
+        ((FITTED, X, Y), {"X_train": X, "y_train": Y[:9]}, ValueError, "^X_train has 500 rows, but y_train has 9$"),
+        ((FITTED, X, Y), {"X_train": X[TEST], "y_train": Y[TEST]}, ValueError, "must be the training"),
+        ((FITTED, X, Y), {"cost": (1, -1)}, ValueError, "^cost must be two finite costs, not negative, but is"),
+        ((FITTED, X, Y), {"n_bootstrap": 1}, ValueError, "^n_bootstrap must be an integer of at least 2, got 1$"),
+        ((FITTED, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer of at least 0, got -1$"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_one_sentence(arguments, options, error, sentence):
+    with pytest.raises(error, match=sentence) as caught:
+        report(*arguments, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_is_not_there_is_named():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    model = small_forest().fit(frame[TRAIN], Y[TRAIN])
+    with pytest.raises(ValueError, match=r"^X_test lacks the column 'd', which the model was fitted to$"):
+        report(model, frame[TEST].rename(columns={"d": "x"}), Y[TEST])
+    with pytest.raises(ValueError, match=r"^the model cannot read X_test: ") as caught:
+        report(model, frame[TEST][list("edcba")], Y[TEST])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_comparison_takes_no_rows():
+    comparison = compare_criteria(X, Y, cv=2, metrics=["roc_auc"], n_estimators=2, verbose=0, random_state=0)
+    with pytest.raises(ValueError, match=r"^the report of a comparison takes no rows"):
+        report(comparison, X, Y)
+
+
+@pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
+def test_a_missing_extra_is_one_sentence(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"^a report needs {module}: pip install aucforest\[report\]$"):
+        report(FITTED, X[TEST], Y[TEST], **QUICK)
+
+
+def test_nothing_half_written(tmp_path):
+    page = report(FITTED, X[TEST], Y[TEST], **QUICK)
+    with pytest.raises(OSError, match="nowhere"):
+        page.save(tmp_path / "nowhere" / "page.html")
+    assert list(tmp_path.iterdir()) == []

@@ -21,8 +21,10 @@ COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
 _MOST_POINTS = 800
 _MOST_FEATURES = 20
+_PIXELS_PER_POINT = 1.5
 _STYLE = {
     "svg.fonttype": "none",
+    "svg.hashsalt": "aucforest",  # else ids differ from run to run
     "text.parse_math": False,  # a name may hold dollars
     "figure.facecolor": "none",
     "axes.facecolor": "none",
@@ -81,7 +83,8 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
         element.tag = element.tag.rpartition("}")[2]
         element.attrib = {key.rpartition("}")[2]: _own(value, key, name) for key, value in element.attrib.items()}
     width, height = (float(value) for value in root.attrib["viewBox"].split()[2:])
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alt, "class": "plot"}
+    size = {"viewBox": root.attrib["viewBox"], "width": f"{_PIXELS_PER_POINT * width:.0f}"}
+    root.attrib = {**size, "role": "img", "aria-label": alt, "class": "plot"}
     if cursor is not None:
         axes = figure.axes[0]
         box = axes.get_position()

@@ -75,7 +75,7 @@ class ScoredRows:
 
 def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> ScoredRows:
     """Let a fitted classifier score rows; say in one sentence what does not fit."""
-    if not (is_classifier(model) and hasattr(model, "predict")):
+    if not (hasattr(model, "predict") and is_classifier(model)):
         raise TypeError(f"report needs a fitted classifier or a CriteriaComparison, but got a {type(model).__name__}")
     check_is_fitted(model)
     if X is None or y is None:
