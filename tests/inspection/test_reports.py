@@ -220,13 +220,19 @@ def test_many_scores_keep_the_model_s_own_cut():
     x, y = rng.normal(size=(6000, 1)), rng.random(6000) < 0.02
     x[y] += 1.0
     model = LogisticRegression().fit(x, y)
-    explorer = Page(report(model, x, y, n_bootstrap=2, n_repeats=0, cost=(0, 1)).html).explorer
+    explorer = Page(report(model, x, y, n_bootstrap=2, n_repeats=0, cost=(1, 1)).html).explorer
     assert len(explorer["tp"]) <= 510
     scores = model.predict_proba(x)[:, 1]
     for threshold, tp, fp in zip(explorer["thresholds"][:-1], explorer["tp"], explorer["fp"]):
         assert (tp, fp) == (np.sum(y & (scores >= threshold)), np.sum(~y & (scores >= threshold)))
     steps = np.abs(np.diff(explorer["tp"])) / y.sum() + np.abs(np.diff(explorer["fp"])) / np.sum(~y)
     assert steps.max() < 0.02
+    cuts = np.append(np.unique(scores), np.inf)
+    fp = np.array([np.sum(~y & (scores >= cut)) for cut in cuts])
+    fn = np.array([np.sum(y & (scores < cut)) for cut in cuts])
+    for cost in [(1, 1), (1, 10), (1, 30), (1, 50), (1, 80), (1, 300)]:
+        kept = cost[0] * np.array(explorer["fp"]) + cost[1] * (y.sum() - np.array(explorer["tp"]))
+        assert kept.min() == np.min(cost[0] * fp + cost[1] * fn)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -331,7 +337,7 @@ FITTED = small_forest().fit(X[TRAIN], Y[TRAIN])
         ((FITTED, X, Y), {"X_train": X}, ValueError, "^the training data are X_train and y_train: give both or none$"),
         ((FITTED, X, Y), {"X_train": X, "y_train": Y[:9]}, ValueError, "^X_train has 500 rows, but y_train has 9$"),
         ((FITTED, X, Y), {"X_train": X[TEST], "y_train": Y[TEST]}, ValueError, "must be the training"),
-        ((FITTED, X, Y), {"cost": (1, -1)}, ValueError, "^cost must be two finite costs, not negative, but is"),
+        ((FITTED, X, Y), {"cost": (1, -1)}, ValueError, "^cost must be two finite costs, not negative"),
         ((FITTED, X, Y), {"n_bootstrap": 1}, ValueError, "^n_bootstrap must be an integer of at least 2, got 1$"),
         ((FITTED, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer of at least 0, got -1$"),
     ],

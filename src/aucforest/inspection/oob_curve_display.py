@@ -1,7 +1,6 @@
 """The out-of-bag score against the number of trees."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils import _safe_indexing
 from aucforest._optional import import_optional
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators._training_rows import training_rows
+from aucforest.inspection._first_trees import first_trees
 from aucforest.inspection._models import check_count, check_forest
 
 
@@ -110,19 +110,13 @@ class OOBCurveDisplay:
         check_count("n_points", n_points, 2)
         scorer = resolve_scorer(scoring)
         rows = training_rows(forest, X, y, sample_weight)
-        n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
-        total, n_unseen = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
-        scores = np.empty(len(n_trees))
-        for i, (start, stop) in enumerate(pairwise([0, *n_trees.tolist()])):
-            sums = forest._sum_out_of_bag(rows, range(start, stop))
-            total += sums.total
-            n_unseen += sums.n_trees
-            seen = np.flatnonzero(n_unseen)
-            proba = forest._mean_of_trees(total[seen], n_unseen[seen, None])
-            known = (_safe_indexing(X, seen), rows.labels[seen], proba, rows.weights_of(seen))
-            scores[i] = score_probabilities(forest, scorer, *known)
+        n_trees, scores = [], []
+        for part in first_trees(forest, rows, n_points):
+            known = (_safe_indexing(X, part.seen), rows.labels[part.seen], part.proba, rows.weights_of(part.seen))
+            n_trees.append(part.n_trees)
+            scores.append(score_probabilities(forest, scorer, *known))
         name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
-        return cls(n_trees, scores, scoring=name).plot(ax)
+        return cls(np.array(n_trees), np.array(scores), scoring=name).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the curve.

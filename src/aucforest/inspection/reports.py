@@ -17,7 +17,7 @@ from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.inspection._models import check_count
 from aucforest.inspection._report import model as sections
 from aucforest.inspection._report.comparison import comparison_facts, comparison_sections
-from aucforest.inspection._report.cuts import check_costs, costs_of
+from aucforest.inspection._report.cuts import costs_of
 from aucforest.inspection._report.figures import resample
 from aucforest.inspection._report.importances import column_names, held_out_importance
 from aucforest.inspection._report.page import Section, percent, render
@@ -26,6 +26,7 @@ from aucforest.inspection._report.rows import ScoredRows, number_labels, score_r
 from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.metrics._validation import check_weights
+from aucforest.metrics.thresholds import check_cost
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,7 +158,8 @@ def report(
     check_count("n_bootstrap", n_bootstrap, 2)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
-    cost = check_costs(cost or costs_of(rows.model))
+    cost = costs_of(rows.model) if cost is None else cost
+    check_cost(cost)
     training = _read_training(rows.model, X_train, y_train, sample_weight_train)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     resamples = resample(rows, n_bootstrap, seed)

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from aucforest.inspection._report.figures import cumulate_class, thin
 from aucforest.inspection._report.rows import FloatArray, ScoredRows
+from aucforest.metrics._walks import Cumulated
+from aucforest.metrics.thresholds import gain_at_thresholds
 
 _MOST_CUTS = 500
 
@@ -27,7 +30,6 @@ class Cuts:
         The place of the model's own threshold; None where its labels follow no threshold.
     own_threshold : float or None
         What the model calls its threshold.
-
     best_g_mean : int
         The place of the best G-mean.
     """
@@ -39,21 +41,18 @@ class Cuts:
     own_threshold: float | None
     best_g_mean: int
 
-    @property
-    def precision(self) -> FloatArray:
-        """Share of positives among the rows called positive; NaN where there are none."""
-        called = self.tp + self.fp
-        return np.divide(self.tp, called, out=np.full_like(called, np.nan), where=called > 0.0)
-
-    @property
-    def recall(self) -> FloatArray:
-        """Share of the positives that are called positive."""
-        return np.asarray(self.tp / self.tp[0])
-
-    @property
-    def specificity(self) -> FloatArray:
-        """Share of the negatives that are called negative."""
-        return np.asarray(1.0 - self.fp / self.fp[0])
+    def curves(self) -> dict[str, FloatArray]:
+        """Return what the thresholds are worth; precision is NaN where nothing is called positive."""
+        called, recall, specificity = self.tp + self.fp, self.tp / self.tp[0], 1.0 - self.fp / self.fp[0]
+        gains = {name: gain_at_thresholds(self.tp[::-1], self.fp[::-1], name)[::-1] for name in ("gmean", "f1")}
+        precision = np.divide(self.tp, called, out=np.full_like(called, np.nan), where=called > 0.0)
+        return {
+            "recall": recall,
+            "specificity": specificity,
+            "precision": precision,
+            "G-mean": gains["gmean"],
+            "F1": gains["f1"],
+        }
 
     def as_json(self, cost: tuple[float, float]) -> dict[str, Any]:
         """Return what the page's program needs; the threshold of infinity is None."""
@@ -67,24 +66,33 @@ class Cuts:
 
 
 def find_cuts(rows: ScoredRows) -> Cuts:
-    """Return up to some 500 thresholds of the second class, the model's own and that of the best G-mean among them."""
+    """Return up to some 500 thresholds of the second class.
+
+    The model's own is among them, that of the best G-mean, and all that some costs or F1 could make the best.
+    """
     cumulated = cumulate_class(rows, 1)
     own_score, own_threshold = _own_threshold(rows)
-    gains = cumulated.tps * (cumulated.fps[-1] - cumulated.fps)
-    keep = [int(gains.argmax())]
-    if own_score is not None:
-        keep.append(int(np.searchsorted(-cumulated.thresholds, -own_score)))
-    places: NDArray[np.int64] = thin(cumulated, _MOST_CUTS, tuple(keep))[::-1]
-    best, own = (int(np.flatnonzero(places == place)[0]) for place in (keep[0], keep[-1]))
-    thresholds = np.asarray(cumulated.thresholds[places], dtype=np.float64)
+    best = int(gain_at_thresholds(cumulated.tps, cumulated.fps, "gmean").argmax())
+    own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
+    places = thin(cumulated, _MOST_CUTS, np.append(_hull(cumulated), [best, own]))[::-1]
+    best_place, own_place = (int(np.flatnonzero(places == place)[0]) for place in (best, own))
     return Cuts(
-        thresholds,
-        cumulated.tps[places],
-        cumulated.fps[places],
-        None if own_score is None else own,
-        own_threshold,
-        best,
+        thresholds=np.asarray(cumulated.thresholds[places], dtype=np.float64),
+        tp=cumulated.tps[places],
+        fp=cumulated.fps[places],
+        own=None if own_score is None else own_place,
+        own_threshold=own_threshold,
+        best_g_mean=best_place,
     )
+
+
+def _hull(cumulated: Cumulated) -> NDArray[np.int64]:
+    """Return the places of the corners of the ROC curve's convex hull, where every linear cost is least.
+
+    They are the ends of the blocks of a falling isotonic regression of the labels on the rank.
+    """
+    positives, rows = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
+    return np.asarray(isotonic_regression(positives / rows, weights=rows, increasing=False).blocks, dtype=np.int64)
 
 
 def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
@@ -111,10 +119,3 @@ def costs_of(model: Any) -> tuple[float, float]:
         return 1.0, 1.0
     matrix = np.asarray(rule["cost"], dtype=np.float64)
     return float(matrix[0, 1] - matrix[0, 0]), float(matrix[1, 0] - matrix[1, 1])
-
-
-def check_costs(cost: tuple[float, float]) -> tuple[float, float]:
-    """Return two costs; refuse others."""
-    if np.shape(cost) != (2,) or not np.isfinite(cost).all() or min(cost) < 0.0:
-        raise ValueError(f"cost must be two finite costs, not negative, but is {cost!r}")
-    return float(cost[0]), float(cost[1])

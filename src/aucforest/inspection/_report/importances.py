@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
-from aucforest.estimators._out_of_bag import TrainingRows, sum_out_of_bag
+from aucforest.estimators._out_of_bag import TrainingRows
+from aucforest.inspection._first_trees import first_trees
 from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._parts import split_into_parts
 from aucforest.inspection._report.figures import auc_interval
@@ -75,25 +76,15 @@ class TreePoint(NamedTuple):
 
 
 def auc_by_trees(forest: Any, training: TrainingRows, level: float) -> list[TreePoint]:
-    """Return the out-of-bag ROC AUC of the first 1, 2, ... trees, at about a dozen numbers.
+    """Return the out-of-bag ROC AUC of the first trees, at about a dozen numbers.
 
     Few trees leave few rows out of bag; numbers at which not every class is among them are left out.
     """
-    n_trees, packed = len(forest.trees_), forest._pack()
-    numbers = np.unique(np.geomspace(min(5, n_trees), n_trees, _MOST_POINTS).round().astype(int)).tolist()
-    total: Any = 0.0
-    n_unseen: Any = 0
-    points, done = [], 0
-    for number in numbers:
-        trees = range(done, number)
-        values = packed.values[packed.first_leaf[trees.start] : packed.first_leaf[trees.stop]]
-        more, unseen = sum_out_of_bag(training, packed, trees, values, forest.n_jobs)
-        total, n_unseen, done = total + more, n_unseen + unseen, number
-        scored = n_unseen > 0
-        labels, weights = training.labels[scored], training.weights_of(scored)
+    points = []
+    for part in first_trees(forest, training, _MOST_POINTS):
+        labels = training.labels[part.seen]
         if np.unique(labels).size == len(forest.classes_):
-            proba = forest._mean_of_trees(total[scored], n_unseen[scored, None])
-            points.append(TreePoint(number, *_auc(labels, proba, weights, level)))
+            points.append(TreePoint(part.n_trees, *_auc(labels, part.proba, training.weights_of(part.seen), level)))
     return points
 
 

@@ -180,12 +180,7 @@ def cuts_plot(cuts: Cuts) -> Any:
     """Draw what the thresholds make of the rows, evenly spaced as on the slider below the picture."""
     figure, axes = _panels(7.6, 3.4)
     places = np.arange(cuts.thresholds.size)
-    f1 = 2.0 * cuts.tp / (cuts.tp + cuts.fp + cuts.tp[0])
-    curves = {
-        "recall": cuts.recall, "specificity": cuts.specificity, "precision": cuts.precision,
-        "G-mean": np.sqrt(cuts.recall * cuts.specificity), "F1": f1,
-    }  # fmt: skip
-    for color, dash, (name, values) in zip(COLORS, DASHES, curves.items()):
+    for color, dash, (name, values) in zip(COLORS, DASHES, cuts.curves().items()):
         axes.plot(places, values, color=color, linestyle=dash, label=name)
     if cuts.own is not None:
         axes.axvline(cuts.own, color="#6b747d", linestyle=":", linewidth=1.2, label="model's own threshold")
