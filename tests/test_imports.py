@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import aucforest
+
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src"
 
@@ -127,9 +129,31 @@ def test_files_stay_small(folder):
     assert {name: length for name, length in lengths.items() if length >= 400} == {}
 
 
+def run(program: str) -> str:
+    """Return what a program prints in a process of its own."""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
 def test_everything_but_the_command_line_imports_without_the_extras():
     modules = sorted(name for name in import_graph(SOURCES) if part(name) not in ("cli", "__main__"))
     # scikit-learn itself imports pandas where it finds it, so a look at sys.modules would not tell
     program = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL})); import {', '.join(modules)}"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
+
+
+def test_the_package_itself_imports_nothing_until_it_is_asked():
+    program = "import sys, aucforest; print({'numba', 'numpy', 'sklearn'} & set(sys.modules))"
+    assert run(program) == "set()\n"
+
+
+def test_every_public_name_is_there_when_it_is_asked_for():
+    program = "import aucforest; print([getattr(aucforest, name).__name__ for name in aucforest.__all__])"
+    assert [name.split(".")[-1] for name in ast.literal_eval(run(program))] == aucforest.__all__
+    assert set(aucforest.__all__) <= set(dir(aucforest))
+
+
+def test_other_names_are_not_there():
+    assert not hasattr(aucforest, "AUCBoostClassifier")
+    with pytest.raises(ImportError, match="cannot import name 'forest'"):
+        from aucforest import forest  # noqa: F401

@@ -1,8 +1,48 @@
 """Trees and forests that are grown for ranking."""
 
-from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier, load
-from aucforest.interop import ModelFormatError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "ModelFormatError", "load"]
+if TYPE_CHECKING:
+    from aucforest import datasets, inspection, interop, losses, metrics, monitoring
+    from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier, load
+    from aucforest.interop import ModelFormatError
+
+__all__ = [
+    "AUCForestClassifier",
+    "AUCTreeClassifier",
+    "LinearAUCClassifier",
+    "ModelFormatError",
+    "datasets",
+    "inspection",
+    "interop",
+    "load",
+    "losses",
+    "metrics",
+    "monitoring",
+]
 
 __version__ = "0.1.0"
+
+# where names are that are no parts of the package themselves
+_HOMES = {
+    "AUCForestClassifier": "estimators",
+    "AUCTreeClassifier": "estimators",
+    "LinearAUCClassifier": "estimators",
+    "ModelFormatError": "interop",
+    "load": "estimators",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name or a part when it is first asked for: numba takes longer to import than all the rest."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    if name in _HOMES:
+        value = globals()[name] = getattr(value, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
