@@ -6,37 +6,21 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from aucforest.datasets import load_abalone, load_page_blocks
-from aucforest.inspection import compare_criteria
+from aucforest.inspection import CriterionLandscapeDisplay, compare_criteria
 
 PICTURE = Path(__file__).parent / "images" / "criteria.png"
 COLORS = {"auc": "C0", "gini": "0.45"}
 DEPTHS = (1, 2, 3, 4, 6, 8, None)
 
 
-def scores_of_cuts(x, y):
-    """Return the thresholds between values, both scores, and the shares of rows and of ones on the right."""
-    order = np.argsort(x, kind="stable")
-    x, y = x[order], y[order]
-    last = np.flatnonzero(np.diff(x))
-    p_right = (len(y) - 1 - last) / len(y)
-    beta = 1 - np.cumsum(y)[last] / y.sum()
-    alpha = 1 - np.cumsum(~y)[last] / (~y).sum()
-    q = y.mean()
-    auc = (1 + np.abs(beta - alpha)) / 2
-    gini = 2 * (q * (1 - q) * (beta - alpha)) ** 2 / (p_right * (1 - p_right))
-    return (x[last] + x[last + 1]) / 2, {"auc": auc, "gini": gini}, p_right, beta
-
-
-def draw_cuts(panel, x, y):
-    """Draw both scores, each scaled to its largest value."""
-    thresholds, scores, p_right, beta = scores_of_cuts(x, y)
-    for name, score in scores.items():
-        gain = score - score.min()
-        best = gain.argmax()
-        label = f"{name}: best cut sends {p_right[best]:.0%} of all, {beta[best]:.0%} of the old ones right"
-        panel.plot(thresholds, gain / gain.max(), color=COLORS[name], label=label)
-        panel.axvline(thresholds[best], color=COLORS[name], linestyle="--", linewidth=1)
-    panel.set(xlabel="cut of the shell weight (g / 200)", ylabel="score, as a share of the best", ylim=(0, 1.4))
+def draw_cuts(panel, x, old):
+    """Draw what both criteria think of every cut, in the colours of this picture."""
+    labels = np.where(old, "the old", "the young")
+    display = CriterionLandscapeDisplay.from_data(x, labels, feature_name="the shell weight (g / 200)", ax=panel)
+    for name, color in COLORS.items():
+        display.lines_[name].set_color(color)
+        display.marks_[name].set_color(color)
+    panel.set_ylim(0, 1.4)
     panel.set_title("old abalone: two opinions of the same cuts", fontsize=10)
     panel.legend(loc="upper right", frameon=False, fontsize=8)
 
@@ -47,7 +31,15 @@ def draw_forests(panel, data):
     for k, (title, (X, y)) in enumerate(data.items()):
         rows = [
             compare_criteria(
-                X, y, metrics=["roc_auc"], n_repeats=5, random_state=0, n_jobs=-1, max_depth=depth
+                X,
+                y,
+                metrics=["roc_auc"],
+                n_repeats=5,
+                random_state=0,
+                n_jobs=-1,
+                max_depth=depth,
+                n_estimators=100,
+                verbose=0,
             ).summary()[0]
             for depth in DEPTHS
         ]

@@ -51,6 +51,7 @@ def test_what_is_drawn():
     assert display.figure_ is ax.figure
     line, mark = ax.lines
     assert line is display.lines_["gini"]
+    assert mark is display.marks_["gini"]
     np.testing.assert_array_equal(line.get_xdata(), display.thresholds)
     np.testing.assert_allclose(line.get_ydata(), display.gains["gini"] / display.gains["gini"].max())
     best = display.thresholds[display.best["gini"]]

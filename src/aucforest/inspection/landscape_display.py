@@ -41,8 +41,8 @@ class CriterionLandscapeDisplay:
     ----------
     best : dict of str to int
         The best cut of each criterion: the first of equal ones, as in trees.
-    lines_ : dict of str to matplotlib lines
-        The curves, by criterion.
+    lines_, marks_ : dict of str to matplotlib lines
+        The curves and the marks of their best cuts, by criterion.
     ax_ : matplotlib Axes
         Where `plot` drew.
     figure_ : matplotlib Figure
@@ -132,7 +132,7 @@ class CriterionLandscapeDisplay:
         Returns
         -------
         CriterionLandscapeDisplay
-            Itself, with ``ax_``, ``figure_`` and ``lines_``.
+            Itself, with ``ax_``, ``figure_``, ``lines_`` and ``marks_``.
 
         Raises
         ------
@@ -141,14 +141,14 @@ class CriterionLandscapeDisplay:
         """
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-        self.figure_, self.lines_ = self.ax_.figure, {}
+        self.figure_, self.lines_, self.marks_ = self.ax_.figure, {}, {}
         for name, gain in self.gains.items():
             best = self.best[name]
             top = gain[best] if gain[best] > 0.0 else 1.0
             label = f"{name}: best cut sends {self._shares(best)} right"
             (line,) = self.ax_.plot(self.thresholds, gain / top, label=label)
-            self.ax_.axvline(self.thresholds[best], color=line.get_color(), linestyle="--", linewidth=1.0)
-            self.lines_[name] = line
+            style = {"color": line.get_color(), "linestyle": "--", "linewidth": 1.0}
+            self.lines_[name], self.marks_[name] = line, self.ax_.axvline(self.thresholds[best], **style)
         self.ax_.set(xlabel=f"cut of {self.feature_name}", ylabel="gain, as a share of the best", ylim=(0.0, None))
         self.ax_.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
         return self
