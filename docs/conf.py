@@ -35,7 +35,7 @@ templates_path = ["_templates"]
 default_role = "autolink"
 nitpicky = True
 # other libraries' names are in their own documentation, which is not fetched
-nitpick_ignore_regex = [("py:obj", r"(dask|joblib|matplotlib|numpy|onnx|pandas|polars|scipy|shap|sklearn|treelite)\w*\..*")]
+nitpick_ignore_regex = [("py:obj", r"(dask|joblib|matplotlib|numpy|onnx|pandas|scipy|shap|sklearn|treelite)\w*\..*")]
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
