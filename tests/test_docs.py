@@ -46,3 +46,12 @@ def test_every_public_name_is_in_the_reference(module):
     names = {name for name in home.__all__ if not inspect.ismodule(getattr(home, name))}
     listed = re.findall(r"^   (\w+)$", PAGES["docs/reference/index.md"], flags=re.MULTILINE)
     assert names - set(listed) == set()
+
+
+def test_every_picture_has_a_name():
+    # without one, pictures of a page in Markdown overwrite each other
+    names = [re.findall(r"\.\. plot::\n(?:   :filename-prefix: (.+)\n)?", text) for text in PAGES.values()]
+    names = [name for of_page in names for name in of_page]
+    assert len(names) > 5
+    assert "" not in names
+    assert len(set(names)) == len(names)
