@@ -8,10 +8,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from aucforest.cli.app import app
-from aucforest.cli.compare import _table
+from tests.cli import data
+from tests.cli.data import check_refusal, check_usage
 
 mpl.use("Agg")
 FAST = ("--trees", "3", "--folds", "2", "--repeats", "1")
@@ -19,7 +18,7 @@ FAST = ("--trees", "3", "--folds", "2", "--repeats", "1")
 
 def run(*arguments):
     """Call `aucforest compare` in this process."""
-    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
+    return data.run("compare", *arguments)
 
 
 @pytest.fixture
@@ -87,7 +86,6 @@ def test_parquet_holds_the_same_figures(table, tmp_path):
     frame.to_csv(numeric, index=False)
     figures = []
     for path in (numeric, parquet):
-        assert np.argwhere(_table(path, "grade", None).X.isna().to_numpy()).tolist() == [[0, 0]]
         result = run(path, "--target", "grade", *FAST, "--json", tmp_path / "a.json")
         assert result.exit_code == 0, result.output
         content = json.loads((tmp_path / "a.json").read_text())
@@ -117,67 +115,33 @@ def test_one_label_against_the_others(table, tmp_path):
     assert "numbers.csv, kind" in several.output
 
 
-def refusals(table, tmp_path):
-    """Return arguments and the sentence that they deserve."""
-    numeric = edited(table, "kind", range(60))
-    garbage = tmp_path / "garbage.parquet"
-    garbage.write_bytes(b"not a table")
-    empty = tmp_path / "empty.csv"
-    empty.write_text("")
-    missing = tmp_path / "missing.csv"
-    grade = ("--target", "grade")
-    names = ("one", "unlabelled", "headless", "rowless")
-    one_class, unlabelled, headless, rowless = (tmp_path / f"{name}.csv" for name in names)
-    frame = pd.read_csv(numeric)
-    frame.assign(grade=1).to_csv(one_class, index=False)
-    frame.assign(grade=frame["grade"].where(frame.index > 2)).to_csv(unlabelled, index=False)
-    frame[["grade"]].to_csv(headless, index=False)
-    frame[:0].to_csv(rowless, index=False)
-    dated = tmp_path / "dated.parquet"
-    frame.assign(day=pd.Timestamp("2024-02-29")).to_parquet(dated)
-    lists = tmp_path / "lists.parquet"
-    frame.assign(grade=[[1], [2]] * 30).to_parquet(lists)
-    return [
-        ((missing, *grade), f"there is no file {missing}"),
-        ((empty, *grade), f"cannot read {empty}: No columns to parse from file"),
-        ((garbage, *grade), f"cannot read {garbage}: "),
-        ((tmp_path / "table.xlsx", *grade), "FILE must end in .csv or .parquet, got table.xlsx"),
-        ((table,), "--target must name the column of class labels"),
-        (grade, "--target and --positive need a FILE"),
-        (("--positive", "old"), "--target and --positive need a FILE"),
+def test_refusals_are_one_line_and_exit_with_1(table, tmp_path):
+    cases = [
+        ((tmp_path / "missing.csv", "--target", "grade"), "there is no file"),
         ((table, "--target", "grad"), "table.csv has no column 'grad'; did you mean 'grade'?"),
-        ((dated, *grade), "X: column 'day' is not numeric but datetime64"),
-        ((one_class, *grade), "column 'grade' has one class only: 1"),
-        ((unlabelled, *grade), "column 'grade' has 3 missing labels"),
-        ((headless, *grade), "headless.csv has no rows, or no column besides 'grade'"),
-        ((lists, *grade), "unhashable"),
-        ((rowless, *grade), "rowless.csv has no rows, or no column besides 'grade'"),
         ((table, "--target", "kind", "--positive", "uggly"), "no label 'uggly'; did you mean 'ugly'?"),
-        ((numeric, *grade, "--criteria", "auc,ginny"), "ginny"),
-        ((numeric, *grade, "--folds", "31"), "class 1 has 30 rows, too few for 31 folds"),
-        ((numeric, *grade, "--plot", "a.txt"), "--plot must end in .png, .svg, .pdf, got a.txt"),
-        (
-            (numeric, *grade, "--json", tmp_path / "no" / "a.json"),
-            f"the folder {tmp_path / 'no'} does not exist",
-        ),
-        ((numeric, *grade, "--json", tmp_path), f"{tmp_path} is a folder"),
+        ((table, "--target", "grade", "--criteria", "auc,ginny"), "ginny"),
+        ((table, "--target", "grade", "--folds", "31"), "class 1 has 30 rows, too few for 31 folds"),
+        ((table, "--target", "grade", "--json", tmp_path / "no" / "a.json"), "does not exist"),
+        ((table, "--target", "grade", "--json", tmp_path), "is a folder"),
     ]
+    for arguments, sentence in cases:
+        check_refusal(run(*arguments), sentence)
 
 
-def test_refusals_are_one_line_and_exit_with_2(table, tmp_path):
-    for arguments, sentence in refusals(table, tmp_path):
-        result = run(*arguments)
-        assert result.exit_code == 2, (arguments, result.output)
-        (line,) = result.stderr.splitlines()
-        assert line.startswith("Error: "), line
-        assert sentence in line, (line, sentence)
+def test_wrong_calls_exit_with_2(table):
+    check_usage(run(table), "--target: must name the column of class labels")
+    check_usage(run("--target", "grade"), "--target and --positive need a FILE")
+    check_usage(run("--positive", "old"), "--target and --positive need a FILE")
+    check_usage(run(table, "--target", "grade", "--plot", "a.txt"), "must end in .png, .svg, .pdf, got a.txt")
 
 
-def test_a_column_of_numbers_and_words_is_read_as_a_whole(tmp_path):
-    """Past some hundred thousand rows pandas would read it in parts, each of a type of its own."""
-    path = tmp_path / "long.csv"
-    pd.DataFrame({"a": np.arange(600_000) % 7, "kind": ["0", "1"] * 299_998 + ["other"] * 4}).to_csv(path, index=False)
-    assert np.unique(_table(path, "kind", None).y).tolist() == ["0", "1", "other"]
+def test_figures_on_standard_output(table, tmp_path):
+    """Standard output has the figures alone where it is asked for them."""
+    result = run(table, "--target", "grade", *FAST, "--json", "-")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["data"] == "table.csv, grade"
+    assert "ROC AUC" in result.stderr
 
 
 def test_the_module_runs_as_a_command(tmp_path):

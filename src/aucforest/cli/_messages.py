@@ -1,7 +1,10 @@
 """What the command line says when something is wrong: one sentence on standard error."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
@@ -10,19 +13,27 @@ class OneLineErrors(typer.core.TyperGroup):
     """A group of commands whose refusals are sentences, not tracebacks."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
+        """Run a command: wrong data or files end it with 1; a wrong call ends with 2, which is for typer to say."""
         try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
+            with _warnings_as_lines():
+                return super().invoke(ctx)
+        except BrokenPipeError:  # whoever read the output has seen enough
             raise
         except (ValueError, TypeError, OSError, ImportError) as error:
-            refuse(str(error))
+            typer.echo(f"Error: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(1) from error
 
 
-def refuse(sentence: str) -> NoReturn:
-    """Say in one line what is wrong, and stop."""
-    typer.echo(f"Error: {' '.join(sentence.split())}", err=True)
-    raise typer.Exit(2)
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Say every warning once, in the end."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for sentence in dict.fromkeys(str(warning.message) for warning in caught):
+                typer.echo(f"Warning: {sentence}", err=True)
 
 
 def nearest(word: str, words: Any) -> str:

@@ -1,27 +1,30 @@
 """``aucforest estimate``: performance without labels."""
 
-import json
 import math
-import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from aucforest._files import write_whole
-from aucforest.cli._messages import nearest, refuse
-from aucforest.cli._outputs import check_outputs, picture_bytes
-from aucforest.cli._tables import names_in, read_table
+from aucforest.cli._kinds import find_column
+from aucforest.cli._options import JsonOut, names_in
+from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, write_json, write_picture
+from aucforest.cli._reading import open_table
 from aucforest.monitoring import CBPE, CBPEResult, ChunkEstimate, Chunks
 
 
 def estimate(
-    reference: Annotated[Path, typer.Argument(help="Labelled rows that the model was not trained on; .csv, .parquet.")],
-    new: Annotated[Path, typer.Argument(help="Rows to estimate the performance on; labels are optional.")],
+    reference: Annotated[
+        Path,
+        typer.Argument(metavar="REFERENCE", help="Labelled rows that the model was not trained on; .csv, .parquet."),
+    ],
+    new: Annotated[
+        Path, typer.Argument(metavar="NEW", help="Rows to estimate the performance on; labels are optional.")
+    ],
     score: Annotated[str, typer.Option(help="The column of scores; of more classes one a class.", metavar="A[,B,...]")],
     target: Annotated[str, typer.Option(help="The column of class labels.", metavar="COLUMN")],
     labels: Annotated[
@@ -38,34 +41,40 @@ def estimate(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows without score or reference label.")
     ] = False,
-    json_out: Annotated[Path | None, typer.Option("--json", help="Write all figures here.", metavar="OUT")] = None,
+    json_out: JsonOut = None,
     csv_out: Annotated[Path | None, typer.Option("--csv", help="Write the table here.", metavar="OUT")] = None,
     plot_out: Annotated[
         Path | None, typer.Option("--plot", help="Draw the estimates here (.png, .svg, .pdf).", metavar="OUT")
     ] = None,
 ) -> None:
-    """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts."""
+    """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts.
+
+    Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
+    """
+    check_suffix("--plot", plot_out, PICTURES)
     check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
     if (period is None) != (time is None) or sum(cut is not None for cut in (size, number, period)) > 1:
-        refuse("chunks are cut by --size, by --number, or by --period together with --time")
-    columns = {"score": names_in(score), "target": [target], "prediction": [prediction] if prediction else []}
-    columns |= {"features": names_in(features) if features else [], "time": [time] if time else []}
+        raise typer.BadParameter("chunks are cut by --size, by --number, or by --period together with --time")
+    columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
+    columns |= {"features": names_in(features), "time": names_in(time)}
     classes = None if labels is None else names_in(labels)
     known = _scored(reference, columns, classes)
     asked = _scored(new, columns, classes, target)
     cuts = [_chunks(rows["time"], size, number, period) for rows in (known, asked)]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
-        cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
-        cbpe.fit(known["score"], known["target"], known["prediction"], X=known["features"], chunks=cuts[0])
-        result = cbpe.estimate(
-            asked["score"], asked["prediction"], y_true=asked["target"], X=asked["features"], chunks=cuts[1]
-        )
-    for sentence in dict.fromkeys(str(warning.message) for warning in caught):
-        typer.echo(f"Warning: {sentence}", err=True)
-    _show_estimates(f"{new.name}, judged by {reference.name}", result)
-    _write_estimates(result, json_out, csv_out, plot_out)
+    on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
+    cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
+    cbpe.fit(known["score"], known["target"], known["prediction"], X=known["features"], chunks=cuts[0])
+    result = cbpe.estimate(
+        asked["score"], asked["prediction"], y_true=asked["target"], X=asked["features"], chunks=cuts[1]
+    )
+    console(json_out).print(_as_table(f"{new.name}, judged by {reference.name}", result))
+    if json_out is not None:
+        write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
+    if csv_out is not None:
+        write_whole(csv_out, result.to_frame().to_csv(index=False).encode())
+        typer.echo(f"table: {csv_out}", err=True)
+    if plot_out is not None:
+        write_picture(plot_out, result.plot().figure_)
 
 
 def _scored(file: Path, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
@@ -73,14 +82,14 @@ def _scored(file: Path, columns: dict[str, list[str]], classes: list[str] | None
 
     Classes are texts; of whole numbers without ".0", which a column gets by a gap.
     """
-    frame = read_table(file)
+    with open_table(file) as table:
+        for name in {name for names in columns.values() for name in names} - {optional}:
+            find_column(table, name)
+        frame = table.whole().to_pandas(date_as_object=False)
     rows: dict[str, Any] = {}
     for option, names in columns.items():
         if names == [optional] and (optional not in frame.columns or frame[optional].isna().all()):
             names = []
-        for name in names:
-            if name not in frame.columns:
-                raise ValueError(f"{file.name} has no column {name!r}{nearest(name, frame.columns)}")
         several = option == "features" or len(names) > 1
         if not names:
             rows[option] = None
@@ -101,8 +110,8 @@ def _chunks(times: Any, size: int | None, number: int | None, period: Any) -> Ch
     return Chunks.by_size(size) if size is not None else Chunks.by_number(10 if number is None else number)
 
 
-def _show_estimates(title: str, result: CBPEResult) -> None:
-    """Print a row a chunk and metric; alerts are red."""
+def _as_table(title: str, result: CBPEResult) -> Table:
+    """Return a row a chunk and metric; alerts are red."""
     caption = (
         "No estimate without labels sees a change of what the scores mean; PSI above 0.2 is a big shift of scores."
     )
@@ -111,7 +120,7 @@ def _show_estimates(title: str, result: CBPEResult) -> None:
         table.add_column(heading, justify="left" if heading in ("chunk", "metric") else "right")
     for row in result.estimates:
         table.add_row(*_estimate_cells(row, result.shifts[row.chunk].psi), style="red" if row.alert else None)
-    Console().print(table)
+    return table
 
 
 def _estimate_cells(row: ChunkEstimate, psi: float) -> list[str]:
@@ -131,20 +140,3 @@ def _estimate_cells(row: ChunkEstimate, psi: float) -> list[str]:
         numbers(row.lower_limit, row.upper_limit),
         numbers(psi),
     ]
-
-
-def _write_estimates(result: CBPEResult, json_out: Path | None, csv_out: Path | None, plot_out: Path | None) -> None:
-    """Write the files that are asked for."""
-    if json_out is not None:
-        rows = [
-            {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in record.items()}
-            for record in result.records()
-        ]
-        write_whole(json_out, json.dumps({"metrics": result.metrics, "estimates": rows}, indent=1).encode())
-        typer.echo(f"figures: {json_out}")
-    if csv_out is not None:
-        write_whole(csv_out, result.to_frame().to_csv(index=False).encode())
-        typer.echo(f"table: {csv_out}")
-    if plot_out is not None:
-        write_whole(plot_out, picture_bytes(result.plot().figure_, plot_out.suffix[1:]))
-        typer.echo(f"picture: {plot_out}")

@@ -51,7 +51,8 @@ def run_folds(
     for forest in forests.values():
         forest._validate_params()  # fit would do it too, but after others were compiled
     for forest in tqdm(forests.values(), desc="compile", leave=False, disable=not verbose):
-        _fit(clone(forest).set_params(n_estimators=1), *part(folds[0][0]))
+        # one tree leaves too few rows out of bag for a score or a threshold
+        _fit(clone(forest).set_params(n_estimators=1, oob_score=False, threshold=None), *part(folds[0][0]))
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
     table = np.zeros((len(folds), len(names)), [*fields, *((metric, "f8") for metric in metrics)])

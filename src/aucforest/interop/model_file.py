@@ -137,7 +137,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     _check_size(path)
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
-            checksum, text = _split(file.metadata() or {})
+            _, checksum, text = _split(file.metadata() or {})
             names = list(file.keys())
             for name in names:
                 if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
@@ -150,6 +150,12 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     return StoredModel(arrays, _parse(text))
 
 
+def read_version(path: str | os.PathLike[str]) -> int:
+    """Return the version of the format of a model file, which `read_model` has read."""
+    with safe_open(os.fspath(path), framework="numpy") as file:
+        return _split(file.metadata() or {})[0]
+
+
 def _check_size(path: str | os.PathLike[str]) -> None:
     """Refuse a header that is not there or too large, before it is parsed."""
     with open(path, "rb") as file:
@@ -159,15 +165,15 @@ def _check_size(path: str | os.PathLike[str]) -> None:
         raise ModelFormatError("not a model file: its header is cut off or too large")
 
 
-def _split(header: Mapping[str, str]) -> tuple[str, str]:
-    """Return checksum and metadata; refuse what is not of this format, or newer."""
+def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
+    """Return version, checksum and metadata; refuse what is not of this format, or newer."""
     found = re.fullmatch("([1-9][0-9]{0,8}) ([0-9a-f]{8}) (.*)", header.get(_NAME, ""))
     if found is None:
         raise ModelFormatError("not a model file of aucforest")
     version, checksum, text = found.groups()
     if int(version) > VERSION:
         raise ModelFormatError(f"made by a newer aucforest: format {version}, but this one reads up to {VERSION}")
-    return checksum, text
+    return int(version), checksum, text
 
 
 def _parse(text: str) -> dict[str, Any]:

@@ -1,0 +1,137 @@
+"""Columns as what a model reads: numbers, text or flags, whatever the values of a batch look like."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aucforest.cli._messages import nearest
+from aucforest.cli._reading import MISSING, TableFile
+
+NUMBER, TEXT, FLAG = "a number", "text", "true or false"
+_WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
+
+Place = Callable[[int], str]
+
+
+def kind_of(values: Sequence[Any]) -> str:
+    """Return what the values of a column are: the categories of a feature, or classes."""
+    if all(isinstance(value, str) for value in values):
+        return TEXT
+    return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
+
+
+def as_kind(column: Any, kind: str, name: str, place: Place) -> Any:
+    """Return a column, text or of a type of its own, as one of a kind; `place` says what a row is called."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_null(column.type):
+        return column.cast({NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}[kind])
+    if holds_text(column.type):
+        column = as_text(column)
+        return column if kind == TEXT else _parse(column, kind, name, place)
+    type_, is_number = column.type, pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if kind == NUMBER and (is_number or pa.types.is_boolean(type_) or pa.types.is_decimal(type_)):
+        return column.cast(pa.float64(), safe=False)
+    if kind == FLAG and pa.types.is_boolean(type_):
+        return column
+    raise ValueError(f"column {name!r} holds {type_}, but the model wants {kind}")
+
+
+def holds_text(type_: Any) -> bool:
+    """Say whether a type is one of those of text."""
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+
+
+def as_text(column: Any) -> Any:
+    """Return a column as text, with nothing in place of the words for it."""
+    column = column.cast(pa.string())
+    return pc.if_else(pc.is_in(column, pa.array(MISSING)), pa.scalar(None, pa.string()), column)
+
+
+def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
+    """Return text as numbers or flags."""
+    column = pc.utf8_trim_whitespace(column)
+    try:
+        return _cast(column, kind)
+    except pa.ArrowInvalid as error:
+        low, high = 0, len(column)
+        while high - low > 1:  # the first value that is none is in column[low:high]
+            middle = (low + high) // 2
+            try:
+                _cast(column[low:middle], kind)
+                low = middle
+            except pa.ArrowInvalid:
+                high = middle
+        raise ValueError(f"{place(low)}: column {name!r} holds {column[low].as_py()!r}, not {kind}") from error
+
+
+def _cast(column: Any, kind: str) -> Any:
+    """Return text as numbers or flags; an ArrowInvalid tells that a value is none."""
+    if kind == NUMBER:
+        return column.cast(pa.float64())
+    places = pc.index_in(column, pa.array([*_WORDS[True], *_WORDS[False]]))
+    if places.null_count > column.null_count:
+        raise pa.ArrowInvalid(f"not {kind}")
+    return pc.less(places, len(_WORDS[True]))
+
+
+def to_frame(table: Any) -> pd.DataFrame:
+    """Return an arrow table as a DataFrame, where text and flags are categories and nothing is a number."""
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns)):
+        if pa.types.is_boolean(column.type):
+            table = table.set_column(place, name, column.dictionary_encode())
+        elif pa.types.is_null(column.type):
+            table = table.set_column(place, name, column.cast(pa.float64()))
+    table = table.replace_schema_metadata(None)  # the types of pandas that wrote a Parquet
+    return table.to_pandas(strings_to_categorical=True, date_as_object=False)
+
+
+class ModelColumns:
+    """The columns that a model reads, found in a table by name; in their order where the model knows no names."""
+
+    def __init__(self, model: Any, table: TableFile, others: Sequence[str] = ()) -> None:
+        self._place, self._has_names = table.place, hasattr(model, "feature_names_in_")
+        for name in others:
+            find_column(table, name)
+        if self._has_names:
+            self.names = model.feature_names_in_.tolist()
+            missing = [name for name in self.names if name not in table.columns]
+            if missing:
+                hint = nearest(missing[0], table.columns)
+                listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
+                raise ValueError(f"{table.name} lacks columns that the model was fitted on: {listed}{hint}")
+        else:
+            self.names = [name for name in table.columns if name not in others]
+            if len(self.names) != model.n_features_in_:
+                raise ValueError(
+                    f"{table.name} has {len(self.names)} columns, but the model, which knows no names, was fitted on"
+                    f" {model.n_features_in_}"
+                )
+        categories = getattr(model, "categories_", {})
+        self._kinds = [
+            kind_of(categories[feature].tolist()) if feature in categories else NUMBER
+            for feature in range(len(self.names))
+        ]
+
+    def typed(self, batch: Any, first_row: int) -> Any:
+        """Return the columns of a batch as an arrow table of the model's kinds; its first row has a number."""
+        columns = [
+            as_kind(batch.column(name), kind, name, lambda row: self._place(first_row + row))
+            for name, kind in zip(self.names, self._kinds)
+        ]
+        return pa.table(columns, names=self.names)
+
+    def frame(self, typed: Any) -> pd.DataFrame:
+        """Return what the model takes."""
+        frame = to_frame(typed)
+        return frame if self._has_names else frame.set_axis(range(len(self.names)), axis=1)
+
+
+def find_column(table: TableFile, name: str) -> str:
+    """Return the name of a column after a check that there is one."""
+    if name not in table.columns:
+        raise ValueError(f"{table.name} has no column {name!r}{nearest(name, table.columns)}")
+    return name

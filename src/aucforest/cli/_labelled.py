@@ -1,0 +1,167 @@
+"""Labelled rows: to train on, with the types that the file shows, or to judge a model by, with those of the model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+from numpy.typing import NDArray
+
+from aucforest.cli._kinds import (
+    FLAG,
+    NUMBER,
+    ModelColumns,
+    as_kind,
+    as_text,
+    find_column,
+    holds_text,
+    kind_of,
+    to_frame,
+)
+from aucforest.cli._messages import nearest
+from aucforest.cli._reading import TableFile, open_table
+from aucforest.estimators._base import refuse_dates
+
+
+class Labelled(NamedTuple):
+    """What a table is called, its features, class labels and weights."""
+
+    title: str
+    X: Any
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None = None
+
+
+def read_training(
+    file: Path, target: str, positive: str | None = None, weight: str | None = None, drop: Sequence[str] = ()
+) -> Labelled:
+    """Read a table to train on: all columns but some; with `positive`, that label against all others."""
+    others = [target, *([] if weight is None else [weight]), *drop]
+    with open_table(file) as table:
+        for name in others:
+            find_column(table, name)
+        content = table.whole(as_text=[] if positive is None else [target])
+        if content.num_rows == 0:
+            raise ValueError(f"{table.name} has a header, but no rows")
+        y = _labels(table, content.column(target), target, positive)
+        weights = _weights(table, content, weight)
+    nameless = [name for name in table.columns if name == "" or name.startswith("__index_level_")]
+    if nameless:
+        typer.echo("Warning: a column without a name, such as numbers of rows, is left out", err=True)
+    features = to_frame(content.drop_columns([*others, *nameless]))
+    if features.shape[1] == 0:
+        raise ValueError(f"{table.name} has no column besides {target!r} to learn from")
+    refuse_dates(features)
+    return Labelled(_title(table, target, positive), features, y, weights)
+
+
+def read_for_model(
+    model: Any, file: Path, target: str, positive: str | None = None, weight: str | None = None
+) -> Labelled:
+    """Read labelled rows for a model, whose classes the labels must be."""
+    others = [target, *([] if weight is None else [weight])]
+    with open_table(file) as table:
+        columns = ModelColumns(model, table, others)
+        features: list[Any] = []
+        rest: list[Any] = []
+        n_rows = 0
+        for batch in table.batches(list(dict.fromkeys([*columns.names, *others]))):
+            features.append(columns.typed(batch, n_rows))
+            rest.append(pa.table(batch.select(others)))
+            n_rows += batch.num_rows
+        if n_rows == 0:
+            raise ValueError(f"{table.name} has a header, but no rows")
+        beside = pa.concat_tables(rest)
+        y = _labels_of(model, table, beside.column(target), target, positive)
+        weights = _weights(table, beside, weight)
+    return Labelled(_title(table, target, positive), columns.frame(pa.concat_tables(features)), y, weights)
+
+
+def _weights(table: TableFile, content: Any, weight: str | None) -> NDArray[np.float64] | None:
+    """Return the column of weights as numbers."""
+    if weight is None:
+        return None
+    weights: NDArray[np.float64] = as_kind(content.column(weight), NUMBER, weight, table.place).to_numpy()
+    return weights
+
+
+def _title(table: TableFile, target: str, positive: str | None) -> str:
+    """Return what results are called."""
+    return f"{table.name}, {target}" + ("" if positive is None else f" = {positive}")
+
+
+def _labels(table: TableFile, column: Any, target: str, positive: str | None) -> NDArray[Any]:
+    """Return labels in the type that the file shows, or which of them are the positive one."""
+    if positive is not None:
+        return _against_others(table, column, target, positive)
+    type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(type_):
+        whole = pc.equal(column, pc.round(column))
+        if not pc.all(whole).as_py():
+            value = column[pc.index(whole, False).as_py()]
+            raise ValueError(f"column {target!r} has numbers such as {value}, not labels of classes")
+        column = column.cast(pa.int64())
+    elif not (holds_text(type_) or pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+        raise ValueError(f"column {target!r} holds {type_}, not labels of classes")
+    _check_present(table, column, target)
+    y = np.array(column.to_pylist()) if holds_text(type_) else column.to_numpy()
+    return _several(y, target)
+
+
+def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive: str | None) -> NDArray[Any]:
+    """Return labels as the classes of a model."""
+    classes = model.classes_
+    kind = kind_of(classes.tolist())
+    if positive is not None:
+        if kind != FLAG:
+            raise ValueError(
+                f"--positive is for a model that was fitted with it; this one's classes are {_listed(classes)}"
+            )
+        return _against_others(table, as_text(column), target, positive)
+    labels = as_kind(column, kind, target, table.place)
+    _check_present(table, labels, target)
+    places = pd.Index(classes).get_indexer(labels.to_pandas())
+    if np.any(places < 0):
+        row = int(np.argmax(places < 0))
+        raise ValueError(
+            f"{table.place(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the model"
+            f" are {_listed(classes)}"
+        )
+    return _several(classes[places], target)
+
+
+def _against_others(table: TableFile, column: Any, target: str, positive: str) -> NDArray[Any]:
+    """Return whether labels, which are text, are the positive one."""
+    _check_present(table, column, target)
+    y: NDArray[Any] = pc.equal(column, positive).to_numpy()
+    if not np.any(y):
+        raise ValueError(
+            f"column {target!r} has no label {positive!r}{nearest(positive, pc.unique(column).to_pylist())}"
+        )
+    return _several(y, target)
+
+
+def _check_present(table: TableFile, labels: Any, target: str) -> None:
+    """Refuse missing labels."""
+    missing = pc.is_null(labels, nan_is_null=True)
+    n_missing = pc.sum(missing).as_py()
+    if n_missing:
+        first = table.place(pc.index(missing, True).as_py())
+        raise ValueError(f"column {target!r} has {n_missing} missing labels, the first: {first}")
+
+
+def _several(y: NDArray[Any], target: str) -> NDArray[Any]:
+    """Return labels after a check that they are of two classes or more."""
+    if np.all(y == y[0]):
+        raise ValueError(f"column {target!r} has one class only: {y[0]}")
+    return y
+
+
+def _listed(classes: NDArray[Any]) -> str:
+    """Return the first classes as text."""
+    names = list(map(str, classes.tolist()))
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if names[10:] else "")

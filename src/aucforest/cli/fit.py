@@ -1,0 +1,134 @@
+"""``aucforest fit``: a forest from a labelled table."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+from sklearn.base import clone
+
+from aucforest.cli._figures import QUALITY, Figure, as_table, auc_with_interval, positive_class
+from aucforest.cli._labelled import Labelled, read_training
+from aucforest.cli._options import Criterion, Jobs, JsonOut, Positive, Seed, Target, Weight, names_in
+from aucforest.cli._outputs import check_outputs, console, write_json
+from aucforest.cli._progress import is_watched
+from aucforest.estimators._thresholds import RULES
+from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.inspection._folds import run_folds
+from aucforest.inspection.comparison import resampled_mean
+
+
+def fit(
+    train: Annotated[
+        Path, typer.Argument(metavar="TRAIN", help="A .csv or .parquet table; - is CSV on standard input.")
+    ],
+    target: Target,
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
+    positive: Positive = None,
+    trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
+    criterion: Annotated[Criterion, typer.Option(help="What makes a cut good.")] = "auc",
+    sampling: Annotated[
+        Literal["bootstrap", "stratified", "balanced", "subsample"], typer.Option(help="How trees draw rows.")
+    ] = "bootstrap",
+    threshold: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help=f"How probabilities become labels: {', '.join(RULES)}, or a probability."),
+    ] = None,
+    weight: Weight = None,
+    drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not learned from.")] = None,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    validate: Annotated[
+        int | None, typer.Option(min=2, metavar="N", help="Cross-validate in N stratified folds, too.")
+    ] = None,
+    json_out: JsonOut = None,
+) -> None:
+    """Fit a forest to a labelled table and write it to a model file.
+
+    All other columns are learned from: numbers as numbers, text and flags as categories. Values may be missing.
+
+    Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
+    """
+    check_outputs(out, json_out, inputs=[train])
+    forest = AUCForestClassifier(
+        trees,
+        criterion=criterion,
+        sampling=sampling,
+        threshold=_rule(threshold),
+        oob_score=True,
+        random_state=seed,
+        n_jobs=jobs,
+        verbose=int(is_watched()),
+    )
+    data = read_training(train, target, positive, weight, names_in(drop))
+    figures = {} if validate is None else {f"{validate} folds": _cross_validate(forest, data, validate, seed)}
+    forest.fit(data.X, data.y, sample_weight=data.weight)
+    figures = {"out of bag": [_out_of_bag(forest, data)], **figures}
+    # What is of no use to whoever gets the file: as large as the training data, and how many cores there are here.
+    del forest.oob_decision_function_
+    forest.set_params(n_jobs=None, verbose=0).save(out)
+    counts = dict(zip(map(str, forest.classes_.tolist()), np.unique(data.y, return_counts=True)[1].tolist()))
+    _show(data, forest, counts, figures, console(json_out))
+    typer.echo(f"model: {out}", err=True)
+    if json_out is not None:
+        content = {
+            "data": data.title,
+            "n_samples": len(data.y),
+            "n_features": forest.n_features_in_,
+            "class_counts": counts,
+            "threshold": np.asarray(forest.threshold_).tolist(),
+            "figures": {kind: [figure._asdict() for figure in measured] for kind, measured in figures.items()},
+        }
+        write_json(json_out, content)
+
+
+def _rule(threshold: str | None) -> str | float | None:
+    """Return what `threshold` of the forest takes."""
+    if threshold is None or threshold in RULES:
+        return threshold
+    try:
+        if 0.0 <= float(threshold) <= 1.0:
+            return float(threshold)
+    except ValueError:
+        pass
+    wanted = f"must be {', '.join(RULES)} or a probability, got {threshold!r}"
+    raise typer.BadParameter(wanted, param_hint="--threshold")
+
+
+def _cross_validate(forest: AUCForestClassifier, data: Labelled, n_folds: int, seed: int) -> list[Figure]:
+    """Return means over folds with Nadeau and Bengio's intervals."""
+    folds = run_folds(
+        {"forest": clone(forest).set_params(oob_score=False, verbose=0)},
+        data.X,
+        data.y,
+        cv=n_folds,
+        n_repeats=1,
+        metrics=QUALITY,
+        sample_weight=data.weight,
+        random_state=seed,
+        verbose=int(is_watched()),
+    )
+    return [Figure(metric, *resampled_mean(folds[metric][:, 0], folds, 0.95)[:3]) for metric in QUALITY]
+
+
+def _out_of_bag(forest: AUCForestClassifier, data: Labelled) -> Figure:
+    """Return the ROC AUC of the rows by the trees that did not draw them; of two classes with an interval."""
+    if len(forest.classes_) > 2:
+        return Figure("roc_auc", forest.oob_score_)
+    score = forest.oob_decision_function_[:, 1]
+    seen = np.isfinite(score)
+    weight = None if data.weight is None else data.weight[seen]
+    return auc_with_interval(data.y[seen] == forest.classes_[1], score[seen], weight)
+
+
+def _show(
+    data: Labelled, forest: AUCForestClassifier, counts: dict[str, int], figures: dict[str, list[Figure]], to: Any
+) -> None:
+    """Print what was fitted and how good it is."""
+    rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
+    columns = f"{forest.n_features_in_} columns, {len(forest.categories_)} of them categories"
+    by_number = isinstance(forest.threshold_, float)
+    threshold = f"; {forest.classes_[1]} from {forest.threshold_:.4g} on" if by_number else ""
+    to.print(as_table(data.title, figures))
+    line = f"{positive_class(forest)}{len(data.y):,} rows ({rows}); {columns}{threshold}"
+    to.print(line, markup=False, highlight=False)

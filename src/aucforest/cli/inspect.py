@@ -1,0 +1,121 @@
+"""``aucforest inspect``: what is in a model file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from aucforest.cli._models import read_model
+from aucforest.cli._options import JsonOut, Model
+from aucforest.cli._outputs import check_outputs, console, write_json
+from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.inspection import export_text, forest_summary
+from aucforest.inspection._models import feature_names_of
+from aucforest.interop.model_file import read_version
+
+# Features and categories that are printed; the figures have all.
+MOST_FEATURES = 25
+MOST_CATEGORIES = 6
+
+
+def inspect(
+    model: Model,
+    text: Annotated[int | None, typer.Option(min=0, metavar="N", help="Print the rules of tree N instead.")] = None,
+    json_out: JsonOut = None,
+) -> None:
+    """Tell what is in a model file: parameters, classes, features and their categories, the trees.
+
+    Example: aucforest inspect model.aucforest --text 0
+    """
+    check_outputs(json_out, inputs=[model])
+    forest = read_model(model)
+    if text is not None:
+        typer.echo(_rules(forest, text))
+        return
+    facts, features = _facts(forest, model), _features(forest)
+    to = console(json_out)
+    to.print(_facts_table(facts))
+    to.print(_features_table(features))
+    if json_out is not None:
+        write_json(json_out, facts | {"features": features})
+
+
+def _rules(forest: Any, number: int) -> str:
+    """Return one tree as text."""
+    trees = getattr(forest, "estimators_", [forest])
+    if number >= len(trees):
+        raise ValueError(f"there is no tree {number}: the last of {len(trees)} is {len(trees) - 1}")
+    return export_text(trees[number])
+
+
+def _facts(forest: Any, file: Path) -> dict[str, Any]:
+    """Return what is said of the model as a whole."""
+    facts = {
+        "model": type(forest).__name__,
+        "parameters": {name: value for name, value in forest.get_params(deep=False).items() if name != "n_jobs"},
+        "classes": forest.classes_.tolist(),
+        "format_version": read_version(file),
+        "file_bytes": file.stat().st_size,
+    }
+    for name in ("threshold", "shrinkage", "oob_score"):
+        if hasattr(forest, f"{name}_"):
+            facts[f"fitted_{name}"] = np.asarray(getattr(forest, f"{name}_")).tolist()
+    if isinstance(forest, TreeBasedClassifier):
+        summary = forest_summary(forest)
+        facts["trees"] = {
+            "number": summary.n_trees,
+            "mean_nodes": float(summary.n_nodes.mean()),
+            "mean_leaves": float(summary.n_leaves.mean()),
+            "mean_depth": float(summary.max_depth.mean()),
+            "most_depth": int(summary.max_depth.max()),
+        }
+    return facts
+
+
+def _features(forest: Any) -> list[dict[str, Any]]:
+    """Return name, kind, categories and importance of every feature."""
+    categories = getattr(forest, "categories_", {})
+    importances = getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan)).tolist()
+    features = []
+    for feature, name in enumerate(feature_names_of(forest, forest.n_features_in_)):
+        known = categories[feature].tolist() if feature in categories else None
+        kind = "number" if known is None else "categories"
+        features.append({"name": name, "kind": kind, "categories": known, "importance": importances[feature]})
+    return features
+
+
+def _facts_table(facts: dict[str, Any]) -> Table:
+    """Return a row for each fact."""
+    table = Table(box=box.SIMPLE_HEAD, show_header=False)
+    for name, value in facts.items():
+        if name == "file_bytes":
+            name, value = "file", f"{value / 2**20:,.2f} MiB"
+        elif isinstance(value, dict):
+            value = ", ".join(
+                f"{key}={part:.4g}" if isinstance(part, float) else f"{key}={part}" for key, part in value.items()
+            )
+        elif isinstance(value, float):
+            value = f"{value:.4g}"
+        table.add_row(name.replace("_", " "), escape(str(value)))
+    return table
+
+
+def _features_table(features: list[dict[str, Any]]) -> Table:
+    """Return a row for each of the most important features."""
+    ordered = sorted(features, key=lambda feature: -feature["importance"])
+    left_out = len(features) - MOST_FEATURES
+    caption = f"and {left_out} less important ones, which --json tells" if left_out > 0 else None
+    table = Table(title=f"{len(features)} features", caption=caption, box=box.SIMPLE_HEAD)
+    for heading in ("feature", "kind", "importance"):
+        table.add_column(heading, justify="right" if heading == "importance" else "left")
+    for feature in ordered[:MOST_FEATURES]:
+        kind, known = feature["kind"], feature["categories"]
+        if known is not None:
+            more = f", ... {len(known)} in all" if len(known) > MOST_CATEGORIES else ""
+            kind = f"categories {', '.join(map(str, known[:MOST_CATEGORIES]))}{more}"
+        table.add_row(escape(feature["name"]), escape(kind), f"{feature['importance']:.3f}")
+    return table

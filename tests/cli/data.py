@@ -1,0 +1,46 @@
+"""A table with every kind of column, and how commands are called in this process."""
+
+import numpy as np
+import pandas as pd
+from typer.testing import CliRunner
+
+from aucforest.cli.app import app
+
+
+def run(*arguments, **options):
+    """Call `aucforest` in this process."""
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "160"}, **options)
+
+
+def check_refusal(result, sentence):
+    """One line on standard error that has the sentence, and the exit code of what is wrong with data or files."""
+    assert result.exit_code == 1, result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: "), line
+    assert sentence in line, (line, sentence)
+
+
+def check_usage(result, sentence):
+    """The sentence on standard error, and the exit code of a wrong call."""
+    assert result.exit_code == 2, result.output
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert sentence in said, (said, sentence)
+
+
+def mixed(n=200, seed=0):
+    """Return rows with numbers, text and flags, all with gaps, and an id that looks like a number."""
+    random = np.random.default_rng(seed)
+    width, colour = random.normal(size=n), random.choice(["red", "green, dark", 'blu"e', "1"], size=n)
+    label = np.where(width + (colour == "red") + random.normal(size=n) > 1, "yes", "no")
+    frame = pd.DataFrame({
+        "id": [f"{row:05d}" for row in range(n)],
+        "width": width,
+        "colour": colour,
+        "count": random.integers(0, 9, size=n),
+        "flag": random.random(n) < 0.4,
+        "label": label,
+        "weight": random.random(n).round(2) + 0.5,
+    }).astype({"flag": "boolean", "count": "Int64"})  # fmt: skip
+    for name in ("width", "colour", "count", "flag"):
+        frame.loc[random.random(n) < 0.1, name] = None
+    return frame

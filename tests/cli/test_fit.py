@@ -1,0 +1,208 @@
+"""`aucforest fit`: the model it writes, the figures it prints, what it refuses."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import aucforest
+from aucforest.metrics import auc_confidence_interval, roc_auc_score
+from tests.cli.data import check_refusal, check_usage, mixed, run
+
+
+def frame_of(rows):
+    """Return the features as the estimators take them."""
+    features = rows.drop(columns=["id", "weight", "label"])
+    return features.astype({"colour": "category", "width": float, "count": float})
+
+
+def forest(rows, **params):
+    """Fit the same forest in Python."""
+    forest = aucforest.AUCForestClassifier(20, oob_score=True, random_state=0, **params)
+    return forest.fit(frame_of(rows), rows["label"].to_numpy(str))
+
+
+def test_the_model_is_that_of_python(files):
+    loaded, expected = aucforest.load(files.model_aucforest), forest(mixed(300, 0), threshold="gmean")
+    X = frame_of(mixed(250, 1))
+    assert np.array_equal(loaded.predict_proba(X), expected.predict_proba(X))
+    assert loaded.threshold_ == expected.threshold_
+    assert loaded.feature_names_in_.tolist() == ["width", "colour", "count", "flag"]
+    assert set(loaded.categories_) == {1, 3}
+    assert loaded.n_jobs is None
+    assert not hasattr(loaded, "oob_decision_function_")
+
+
+def test_the_figures_are_out_of_bag(files):
+    rows = mixed(300, 0)
+    is_positive = rows["label"].to_numpy() == "yes"
+    score = forest(rows).oob_decision_function_[:, 1]
+    known = np.isfinite(score)
+    auc, low, high = auc_confidence_interval(is_positive[known], score[known])
+    for text in (
+        "train.csv, label",
+        f"{auc:.4f}",
+        f"{low:.4f} to {high:.4f}",
+        "300 rows",
+        "4 columns, 2 of them",
+        "yes from",
+    ):
+        assert text in files.fitted.stdout, text
+    assert f"model: {files.model_aucforest}" in files.fitted.stderr
+
+
+def test_cross_validation(files, tmp_path):
+    arguments = ["--drop", "id,weight", "--trees", 10, "--validate", 3, "--json", "-"]
+    result = run("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert content["class_counts"] == {"no": 216, "yes": 84}
+    figures = content["figures"]["3 folds"]
+    assert [figure["metric"] for figure in figures] == ["roc_auc", "average_precision", "g_mean", "brier", "log_loss"]
+    assert figures[0]["low"] < figures[0]["value"] < figures[0]["high"]
+    comparison = aucforest.inspection.compare_criteria(
+        frame_of(mixed(300, 0)), mixed(300, 0)["label"].to_numpy(str), criteria=["auc"], cv=3, random_state=0,
+        n_estimators=10, metrics=["roc_auc"], verbose=0,
+    )  # fmt: skip
+    assert figures[0]["value"] == pytest.approx(comparison.summary()[0].mean)
+    assert figures[0]["high"] == pytest.approx(comparison.summary()[0].high)
+
+
+def test_weights_criterion_and_sampling(files, tmp_path):
+    arguments = ["--weight", "weight", "--criterion", "gini", "--sampling", "balanced", "--seed", 3, "--trees", 20]
+    path = tmp_path / "m"
+    result = run("fit", files.train_csv, "--target", "label", "--out", path, "--drop", "id", *arguments)
+    assert result.exit_code == 0, result.output
+    rows = mixed(300, 0)
+    expected = aucforest.AUCForestClassifier(20, criterion="gini", sampling="balanced", random_state=3)
+    expected.fit(frame_of(rows), rows["label"].to_numpy(str), sample_weight=rows["weight"])
+    X = frame_of(rows)
+    assert np.array_equal(aucforest.load(path).predict_proba(X), expected.predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_one_label_against_the_others(tmp_path, kind):
+    rows = mixed(120, 2).assign(label=np.tile([1, 2, 3], 40))
+    path = tmp_path / f"rows.{kind}"
+    rows.to_csv(path, index=False) if kind == "csv" else rows.to_parquet(path)
+    arguments = ["--positive", "2", "--drop", "id", "--trees", 5]
+    result = run("fit", path, "--target", "label", "--out", tmp_path / "m", *arguments)
+    assert result.exit_code == 0, result.output
+    assert "False 80, True 40" in result.stdout
+    model = aucforest.load(tmp_path / "m")
+    assert model.classes_.tolist() == [False, True]
+
+
+def test_more_classes_and_labels_of_numbers(tmp_path):
+    rows = mixed(120, 2).assign(label=np.tile([1.0, 2.0, 3.0], 40))
+    path = tmp_path / "rows.csv"
+    rows.to_csv(path, index=False)
+    result = run(
+        "fit", path, "--target", "label", "--out", tmp_path / "m", "--drop", "id", "--trees", 30, "--json", "-"
+    )
+    assert result.exit_code == 0, result.output
+    model = aucforest.load(tmp_path / "m")
+    assert model.classes_.tolist() == [1, 2, 3]
+    assert json.loads(result.stdout)["figures"]["out of bag"][0]["value"] == model.oob_score_
+
+
+def test_an_index_of_pandas_is_no_column(files, tmp_path):
+    rows = mixed(300, 0).drop(columns=["id", "weight"])
+    rows.set_axis(range(7, 307)).astype({"colour": "category"}).to_parquet(tmp_path / "rows.parquet", index=True)
+    arguments = ["--target", "label", "--out", tmp_path / "m", "--threshold", "gmean", "--trees", 20]
+    result = run("fit", tmp_path / "rows.parquet", *arguments)
+    assert result.exit_code == 0, result.output
+    assert "Warning: a column without a name" in result.stderr
+    assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
+
+
+def test_standard_input_and_a_column_without_a_name(files, tmp_path):
+    text = mixed(300, 0).drop(columns=["id", "weight"]).to_csv()
+    result = run(
+        "fit", "-", "--target", "label", "--out", tmp_path / "m", "--threshold", "gmean", "--trees", 20, input=text
+    )
+    assert result.exit_code == 0, result.output
+    assert "standard input, label" in result.stdout
+    assert "Warning: a column without a name" in result.stderr
+    assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
+
+
+def refusals(folder):
+    """Return arguments and the sentence that they deserve."""
+    rows = mixed(40, 0)
+    written = iter(range(100))
+
+    def path(content, suffix="csv"):
+        file = folder / f"{next(written)}.{suffix}"
+        if isinstance(content, pd.DataFrame):
+            content.to_csv(file, index=False) if suffix == "csv" else content.to_parquet(file)
+        else:
+            file.write_bytes(content)
+        return file
+
+    table = path(rows)
+    text = table.read_text()
+    no_id = ("--drop", "id")
+    return [
+        ((folder / "none.csv",), "there is no file"),
+        ((folder,), "is a folder, not a table"),
+        ((path(b""),), "it is empty"),
+        ((path(b"\nlabel\n"),), "has no header"),
+        ((path(rows[:0]),), "has a header, but no rows"),
+        ((path(rows[:0], "parquet"),), "has a header, but no rows"),
+        ((path(text.replace("width", "count").encode()),), "has two columns 'count'"),
+        ((path(f"{text}1,2\n{text}".encode()),), "line 42: the header names 7 columns, but the row has 2"),
+        ((path(f'{text}\n\n"1\n2",2\n'.encode()),), "line 44: the header names 7 columns, but the row has 2"),
+        ((path(f'{text}"1,2\n{text}'.encode()),), "line 42: the header names 7 columns, but the row has 5"),
+        ((path(text.replace("red", "grün").encode("latin-1")),), "column 'colour' is not text in UTF-8"),
+        ((path(text.replace("width", "größe").encode("latin-1")),), "the header is not text in UTF-8"),
+        ((path(b"PAR1", "parquet"),), "cannot read"),
+        ((path(b"PK", "xlsx"),), "a table must end in .csv or .parquet, got"),
+        ((table, "--target", "lable"), "has no column 'lable'; did you mean 'label'?"),
+        ((table, "--drop", "i"), "has no column 'i'"),
+        ((table, "--drop", "id,width,colour,count,flag,weight"), "has no column besides 'label' to learn from"),
+        ((table, "--weight", "colour"), "column 'colour' holds '"),
+        ((table, "--positive", "yess"), "has no label 'yess'; did you mean 'yes'?"),
+        ((path(rows.assign(label="yes")),), "column 'label' has one class only: yes"),
+        ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first: "),
+        ((table, "--target", "width"), "column 'width' has numbers such as"),
+        ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not labels of classes"),
+        ((path(rows.assign(day=pd.Timestamp("2024-02-29")), "parquet"),), "column 'day' is not numeric but datetime64"),
+        ((path(rows.assign(day="2024-02-29")),), "column 'day' is not numeric but datetime64"),
+        ((table, *no_id, "--validate", "31"), "too few for 31 folds"),
+        ((table, "--out", folder / "no" / "m"), f"the folder {folder / 'no'} does not exist"),
+        ((table, "--out", folder), "is a folder, not a file to write"),
+        ((table, "--out", table), "would be overwritten"),
+    ]  # fmt: skip
+
+
+def test_refusals_are_one_line_and_exit_with_1(tmp_path):
+    for arguments, sentence in refusals(tmp_path):
+        defaults = {"--target": "label", "--out": tmp_path / "m"}
+        for name, value in defaults.items():
+            if name not in arguments:
+                arguments = (*arguments, name, value)
+        check_refusal(run("fit", *arguments), sentence)
+        assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--target", "label"], "Missing option '--out'"),
+        (["--target", "label", "--out", "m", "--criterion", "ginny"], "'ginny' is not one of 'auc', 'gini'"),
+        (["--target", "label", "--out", "m", "--threshold", "ginny"], "a probability, got 'ginny'"),
+        (["--target", "label", "--out", "m", "--threshold", "1.5"], "a probability, got '1.5'"),
+        (["--target", "label", "--out", "m", "--trees", "0"], "'--trees'"),
+    ],
+)
+def test_wrong_calls_exit_with_2(files, arguments, sentence):
+    check_usage(run("fit", files.train_csv, *arguments), sentence)
+
+
+def test_the_positive_class_is_the_one_that_is_ranked(files):
+    rows = pd.read_csv(files.test_csv)
+    model = aucforest.load(files.model_aucforest)
+    assert roc_auc_score(rows["label"] == "yes", model.predict_proba(frame_of(mixed(250, 1)))[:, 1]) > 0.6
+    assert "positive: yes" in files.fitted.stdout

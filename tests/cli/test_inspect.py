@@ -1,0 +1,76 @@
+"""`aucforest inspect`: what is in a model file, in words, as figures and as rules."""
+
+import json
+
+import numpy as np
+import pytest
+
+import aucforest
+from aucforest.inspection import export_text, forest_summary
+from tests.cli.data import check_refusal, run
+
+
+def test_the_facts(files):
+    result = run("inspect", files.model_aucforest)
+    assert result.exit_code == 0, result.output
+    model = aucforest.load(files.model_aucforest)
+    for text in (
+        "AUCForestClassifier",
+        "number=20",
+        'categories 1, blu"e, green, dark, red',
+        "format version",
+        f"{model.threshold_:.4g}",
+    ):
+        assert text in result.stdout, text
+
+
+def test_the_figures(files):
+    result = run("inspect", files.model_aucforest, "--json", "-")
+    content = json.loads(result.stdout)
+    model = aucforest.load(files.model_aucforest)
+    summary = forest_summary(model)
+    assert content["trees"]["number"] == 20
+    assert content["trees"]["mean_nodes"] == pytest.approx(summary.n_nodes.mean())
+    assert content["trees"]["most_depth"] == summary.max_depth.max()
+    assert content["parameters"]["threshold"] == "gmean"
+    assert content["fitted_threshold"] == model.threshold_
+    assert content["fitted_shrinkage"] == model.shrinkage_
+    assert content["classes"] == ["no", "yes"]
+    assert content["format_version"] >= 1
+    assert content["file_bytes"] == files.model_aucforest.stat().st_size
+    assert [feature["name"] for feature in content["features"]] == ["width", "colour", "count", "flag"]
+    assert [feature["categories"] for feature in content["features"]][1:] == [
+        ["1", 'blu"e', "green, dark", "red"],
+        None,
+        [False, True],
+    ]
+    assert [feature["importance"] for feature in content["features"]] == pytest.approx(
+        model.feature_importances_.tolist()
+    )
+
+
+def test_a_tree_as_text(files):
+    result = run("inspect", files.model_aucforest, "--text", 3)
+    assert result.stdout == export_text(aucforest.load(files.model_aucforest).estimators_[3]) + "\n"
+    check_refusal(run("inspect", files.model_aucforest, "--text", 20), "there is no tree 20: the last of 20 is 19")
+
+
+def test_other_models_and_many_features(tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 30))
+    y = X[:, 4] > 0
+    aucforest.LinearAUCClassifier().fit(X, y).save(tmp_path / "linear")
+    result = run("inspect", tmp_path / "linear")
+    assert result.exit_code == 0, result.output
+    assert "LinearAUCClassifier" in result.stdout
+    check_refusal(run("inspect", tmp_path / "linear", "--text", 0), "LinearAUCClassifier")
+    aucforest.AUCTreeClassifier(max_depth=1).fit(X, y).save(tmp_path / "tree")
+    result = run("inspect", tmp_path / "tree")
+    assert "and 5 less important ones" in result.stdout
+    assert "feature_4 " in result.stdout
+    assert run("inspect", tmp_path / "tree", "--text", 0).stdout.startswith("|--- feature_4 <= ")
+
+
+def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
+    check_refusal(run("inspect", tmp_path / "none"), "there is no file")
+    check_refusal(run("inspect", files.test_csv), "not a model file")
+    check_refusal(run("inspect", files.model_aucforest, "--json", files.model_aucforest), "would be overwritten")

@@ -1,0 +1,213 @@
+"""`aucforest predict`: the same as all at once, in any order of columns, from and to any file, whole or not at all."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import aucforest
+from aucforest.cli import _reading
+from tests.cli.data import check_refusal, check_usage, mixed, run
+
+
+def frame_of(rows):
+    """Return the features as the estimators take them."""
+    flag = rows["flag"].astype(object).where(rows["flag"].notna(), None).astype("category")
+    features = rows[["width", "colour", "count", "flag"]].assign(flag=flag)
+    return features.astype({"colour": "category", "width": float, "count": float})
+
+
+@pytest.fixture
+def expected(files):
+    """Probabilities and labels of the test rows, all at once."""
+    model, X = aucforest.load(files.model_aucforest), frame_of(mixed(250, 1))
+    return model.predict_proba(X), model.predict(X)
+
+
+def check_same(predicted, expected):
+    """All columns of a table of predictions."""
+    proba, labels = expected
+    assert list(predicted.columns[-3:]) == ["prediction", "probability_no", "probability_yes"]
+    assert np.array_equal(predicted[["probability_no", "probability_yes"]].to_numpy(), proba)
+    assert predicted["prediction"].tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+@pytest.mark.parametrize("source", ["test_csv", "test_parquet"])
+def test_batches_give_what_all_at_once_gives(files, expected, monkeypatch, source, rows):
+    """One row at a time has batches of nothing but missing values."""
+    monkeypatch.setattr(_reading, "_MOST_ROWS", rows)
+    result = run("predict", files.model_aucforest, getattr(files, source))
+    assert result.exit_code == 0, result.output
+    check_same(pd.read_csv(io.StringIO(result.stdout)), expected)
+    assert "250 rows: standard output" in result.stderr
+
+
+def test_blocks_of_a_csv_give_what_all_at_once_gives(files, expected, monkeypatch):
+    monkeypatch.setattr(_reading, "_BLOCK", 1000)
+    result = run("predict", files.model_aucforest, files.test_csv)
+    check_same(pd.read_csv(io.StringIO(result.stdout)), expected)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_in_another_order_beside_others(files, expected, tmp_path, kind):
+    rows = mixed(250, 1).iloc[:, ::-1].assign(more=pd.Timestamp("2024-02-29"))
+    path = tmp_path / f"rows.{kind}"
+    rows.to_csv(path, index=False) if kind == "csv" else rows.to_parquet(path)
+    result = run("predict", files.model_aucforest, path, "--out", tmp_path / "p.parquet")
+    assert result.exit_code == 0, result.output
+    check_same(pd.read_parquet(tmp_path / "p.parquet"), expected)
+
+
+def test_columns_of_nothing(files, tmp_path):
+    """A file whose columns are empty has no types for them; the model has."""
+    empty = mixed(5, 1).assign(width=None, colour=None, count=None, flag=None)
+    X = frame_of(mixed(5, 1)).assign(width=np.nan, colour=pd.Categorical([None] * 5), count=np.nan, flag=pd.NA)
+    proba = aucforest.load(files.model_aucforest).predict_proba(X.astype({"flag": "boolean"}))
+    for kind, write in (("csv", pd.DataFrame.to_csv), ("parquet", pd.DataFrame.to_parquet)):
+        write(empty, tmp_path / f"empty.{kind}", index=False)
+        result = run("predict", files.model_aucforest, tmp_path / f"empty.{kind}", "--proba")
+        assert np.array_equal(pd.read_csv(io.StringIO(result.stdout)).to_numpy(), proba)
+
+
+def test_kept_columns_are_copied_as_they_are(files):
+    result = run("predict", files.model_aucforest, files.test_csv, "--labels", "--keep", "id,colour,width,label")
+    assert result.stdout.splitlines()[0] == "id,colour,width,label,prediction"
+    kept = pd.read_csv(io.StringIO(result.stdout), dtype=str).drop(columns="prediction")
+    original = pd.read_csv(files.test_csv, dtype=str)[["id", "colour", "width", "label"]]
+    pd.testing.assert_frame_equal(kept, original)
+    plain = run("predict", files.model_aucforest, files.test_csv, "--labels", "--keep", "id")
+    assert plain.stdout.splitlines()[1].startswith("00000,")
+
+
+def test_kept_columns_of_parquet_keep_their_types(files, tmp_path):
+    rows = mixed(250, 1).assign(day=pd.Timestamp("2024-02-29"), colour=lambda rows: rows["colour"].astype("category"))
+    rows.to_parquet(tmp_path / "rows.parquet")
+    out = tmp_path / "p.parquet"
+    result = run(
+        "predict", files.model_aucforest, tmp_path / "rows.parquet", "--keep", "day,count,colour", "--out", out
+    )
+    assert result.exit_code == 0, result.output
+    predicted = pd.read_parquet(out)
+    assert predicted["day"].tolist() == rows["day"].tolist()
+    assert predicted["count"].astype("Int64").equals(rows["count"])
+    assert predicted["colour"].fillna("").tolist() == rows["colour"].astype(object).fillna("").tolist()
+
+
+def test_through_pipes(files, expected):
+    """A real command, with bytes in and out."""
+    command = [sys.executable, "-m", "aucforest", "predict", str(files.model_aucforest), "-"]
+    finished = subprocess.run(command, input=files.test_csv.read_bytes(), capture_output=True)
+    assert finished.returncode == 0, finished.stderr
+    check_same(pd.read_csv(io.BytesIO(finished.stdout)), expected)
+
+
+def test_a_reader_that_has_seen_enough(files, tmp_path):
+    """No traceback when the output is closed, as by head."""
+    long = tmp_path / "long.csv"
+    pd.concat([mixed(250, 1)] * 200).to_csv(long, index=False)
+    command = [sys.executable, "-m", "aucforest", "predict", str(files.model_aucforest), str(long)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+    assert process.returncode == 1
+
+
+def test_an_interrupted_command_leaves_no_file(files, tmp_path):
+    out = tmp_path / "p.csv"
+    command = [sys.executable, "-m", "aucforest", "predict", str(files.model_aucforest), "-", "--out", str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(files.test_csv.read_bytes())
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not os.listdir(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(os.listdir(tmp_path)) == 1  # the file beside, which has another name
+        process.send_signal(signal.SIGINT)
+        process.stdin.close()  # as the whole pipeline is interrupted at a terminal
+        process.wait(60)
+    assert process.returncode == 130
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failure_leaves_the_old_file(files, tmp_path):
+    bad, out = tmp_path / "bad.csv", tmp_path / "p.csv"
+    bad.write_text(files.test_csv.read_text() + "1,2,3\n")
+    out.write_text("old")
+    check_refusal(run("predict", files.model_aucforest, bad, "--out", out), "bad.csv, line 252: the header names 7")
+    assert out.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["bad.csv", "p.csv"]
+
+
+def test_no_rows_are_no_mistake(files, tmp_path):
+    (tmp_path / "none.csv").write_text("width,colour,count,flag\n")
+    for kind in ("csv", "parquet"):
+        out = tmp_path / f"out.{kind}"
+        result = run("predict", files.model_aucforest, tmp_path / "none.csv", "--out", out)
+        assert result.exit_code == 0, result.output
+        predicted = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
+        assert list(predicted.columns) == ["prediction", "probability_no", "probability_yes"]
+
+
+def test_other_models(tmp_path):
+    """A single tree and a linear model; classes that are numbers; features without names go by their order."""
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+    y = np.where(rows["a"] > 0, 2, 1)
+    rows.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    for model in (aucforest.AUCTreeClassifier(max_depth=2), aucforest.LinearAUCClassifier()):
+        model.fit(rows.to_numpy(), y).save(tmp_path / "m")
+        result = run("predict", tmp_path / "m", tmp_path / "rows.csv", "--keep", "y")
+        assert result.exit_code == 0, result.output
+        predicted = pd.read_csv(io.StringIO(result.stdout))
+        assert list(predicted.columns) == ["y", "prediction", "probability_1", "probability_2"]
+        assert predicted["prediction"].tolist() == model.predict(rows.to_numpy()).tolist()
+        assert np.array_equal(predicted["probability_2"], model.predict_proba(rows.to_numpy())[:, 1])
+        check_refusal(run("predict", tmp_path / "m", tmp_path / "rows.csv"), "has 4 columns, but the model")
+
+
+def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
+    rows = mixed(30, 1)
+    text = rows.to_csv(index=False)
+    paths = {
+        "lacking.csv": rows.drop(columns=["width", "flag"]).rename(columns={"colour": "color"}).to_csv(index=False),
+        "words.csv": text.replace("\n00007,", "\n00007,wide"),
+        "flags.csv": text.replace("True", "perhaps"),
+        "latin.csv": text.replace("red", "grün").encode("latin-1"),
+    }  # fmt: skip
+    for name, content in paths.items():
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    rows.assign(width=pd.Timestamp("2024-02-29")).to_parquet(tmp_path / "dates.parquet")
+    rows.assign(colour=1).to_parquet(tmp_path / "numbers.parquet")
+    model, out = files.model_aucforest, tmp_path / "out.csv"
+    first_flag = 2 + int(np.argmax(rows["flag"].fillna(False)))
+    cases = [
+        (
+            (model, tmp_path / "lacking.csv"),
+            "lacking.csv lacks columns that the model was fitted on: 'width', 'colour', ",
+        ),
+        ((model, tmp_path / "words.csv"), "words.csv, line 9: column 'width' holds 'wide"),
+        ((model, tmp_path / "flags.csv"), f"line {first_flag}: column 'flag' holds 'perhaps', not true or false"),
+        ((model, tmp_path / "latin.csv"), "column 'colour' is not text in UTF-8"),
+        ((model, tmp_path / "dates.parquet"), "column 'width' holds timestamp[us], but the model wants a number"),
+        ((model, tmp_path / "numbers.parquet"), "column 'colour' holds int64, but the model wants text"),
+        ((model, files.test_csv, "--keep", "idd"), "has no column 'idd'; did you mean 'id'?"),
+        ((model, files.test_csv, "--keep", "id,id"), "the output would have two columns 'id'"),
+        ((model, files.test_csv, "--out", files.test_csv), "would be overwritten"),
+        ((model, files.test_csv, "--out", tmp_path / "no" / "p.csv"), "does not exist"),
+        ((tmp_path / "none", files.test_csv), "there is no file"),
+        ((tmp_path, files.test_csv), "is a folder, not a model file"),
+        ((files.test_csv, files.test_csv), "not a model file"),
+    ]
+    for arguments, sentence in cases:
+        check_refusal(run("predict", *(arguments if "--out" in arguments else (*arguments, "--out", out))), sentence)
+    assert not out.exists()
+    check_usage(
+        run("predict", model, files.test_csv, "--out", tmp_path / "p.txt"), "must end in .csv, .parquet, got p.txt"
+    )

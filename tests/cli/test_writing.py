@@ -1,0 +1,46 @@
+"""Tables written batch by batch are those that are read again."""
+
+import pyarrow as pa
+import pytest
+
+from aucforest.cli._reading import open_table
+from aucforest.cli._writing import table_writer
+
+SCHEMA = pa.schema({"name, with a comma": pa.string(), "value": pa.float64()})
+BATCHES = [["plain", "x"], ['quo"te', "a,b"], ["two\nlines", ""], ["plain", "z"]]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_is_written_is_read_again(tmp_path, kind):
+    path = tmp_path / f"table.{kind}"
+    with table_writer(path, SCHEMA) as write:
+        for names in BATCHES:
+            write(pa.table([names, [1 / 3, 1e300]], schema=SCHEMA))
+        assert not path.exists()
+    assert list(tmp_path.iterdir()) == [path]
+    with open_table(path) as table:
+        assert table.columns == SCHEMA.names
+        rows = [row for batch in table.batches(table.columns) for row in batch.to_pylist()]
+    assert [row["name, with a comma"] for row in rows] == [name for names in BATCHES for name in names]
+    assert [float(row["value"]) for row in rows] == [1 / 3, 1e300] * 4
+
+
+def test_what_needs_no_quotes_has_none(tmp_path):
+    path = tmp_path / "table.csv"
+    with table_writer(path, pa.schema({"a": pa.string()})) as write:
+        write(pa.table({"a": ["x", "007"]}))
+    assert path.read_text() == "a\nx\n007\n"
+
+
+def interrupted(path):
+    """Write a row, and stop."""
+    with table_writer(path, SCHEMA) as write:
+        write(pa.table([["x"], [1.0]], schema=SCHEMA))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_error_leaves_nothing(tmp_path, kind):
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(tmp_path / f"table.{kind}")
+    assert list(tmp_path.iterdir()) == []
