@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,6 +24,7 @@ from aucforest.estimators._growing import (
 )
 from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._prior_correction import PriorCorrection
+from aucforest.interop.folded_trees import FoldedTrees
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.histogram import MAX_CLASSES
@@ -111,7 +113,6 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
 
-    trees_: list[Tree]
     classes_: NDArray[Any]
     n_features_in_: int
     categories_: Categories
@@ -126,10 +127,20 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
+    @cached_property
+    def trees_(self) -> list[Tree]:
+        """The grown trees. A fit sets them; those of a file are made at the first access."""
+        if "_folded_trees" not in self.__dict__:
+            raise AttributeError(f"this {type(self).__name__} has no trees_ before it is fitted")
+        folded: FoldedTrees = self._folded_trees
+        return folded.unfold()
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what prediction makes anew."""
         state = dict(super().__getstate__())
         state.pop("_packed", None)
+        if "trees_" in state:
+            state.pop("_folded_trees", None)
         return state
 
     @contextmanager
@@ -149,6 +160,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
             delattr(self, name)
         self.__dict__.pop("_packed", None)
+        self.__dict__.pop("_folded_trees", None)
 
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None

@@ -70,8 +70,8 @@ def _restore(stored: StoredModel) -> Any:
 def _parameters(estimator: Any, stored: StoredModel) -> dict[str, Any]:
     """Return the parameters of an estimator; None for those that could not be stored."""
     parameters = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
-    left_out = stored.take("left_out", list)
-    unknown = [name for name in (*parameters, *left_out) if name not in estimator().get_params()]
+    left_out, names = stored.take("left_out", list), estimator().get_params()
+    unknown = [name for name in (*parameters, *left_out) if name not in names]
     if unknown:
         raise ModelFormatError(f"{estimator.__name__} has no parameter {unknown[0]!r}")
     validate_parameter_constraints(estimator._parameter_constraints, parameters, estimator.__name__)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aucforest.estimators._columns import cut_by_sets
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.estimators._sampling import Drawn
-from aucforest.interop.folded_trees import fold, unfold
+from aucforest.interop.folded_trees import FoldedTrees, fold
 from aucforest.interop.model_file import Arrays, ModelFormatError, StoredModel
 from aucforest.interop.plain_values import labels_from_plain, labels_to_plain
 from aucforest.tree.histogram import MAX_CLASSES
@@ -81,7 +81,14 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
         feature, labels = item[0], labels_from_plain(item[1])
         _require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
         model.categories_[feature] = labels
-    model.trees_ = unfold(stored, n_features, len(model.classes_), cut_by_sets(model.categories_))
+    set_features = cut_by_sets(model.categories_)
+    model._folded_trees = FoldedTrees.check(stored, n_features, len(model.classes_), set_features)
+
+
+def _restore_tree(model: Any, stored: StoredModel) -> None:
+    _restore_trees(model, stored)
+    n_trees = len(model._folded_trees)
+    _require(n_trees == 1, f"{n_trees} trees are no {type(model).__name__}")
 
 
 _NUMBERS = ("class_prior_", "shrinkage_", "threshold_std_", "oob_score_", "oob_decision_function_")
@@ -170,6 +177,7 @@ def _restore_linear(model: Any, stored: StoredModel) -> None:
 
 
 DATA = Part(_store_data, _restore_data)
+TREE = Part(_store_trees, _restore_tree)
 TREES = Part(_store_trees, _restore_trees)
 FOREST = Part(_store_forest, _restore_forest)
 LINEAR = Part(_store_linear, _restore_linear)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._exports import Exports
 from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
-from aucforest.estimators._model_parts import TREES
+from aucforest.estimators._model_parts import TREE
 from aucforest.interop.sklearn import as_decision_tree
 from aucforest.tree.structure import Tree
 
@@ -124,7 +124,7 @@ class AUCTreeClassifier(Exports):
     4
     """
 
-    _parts = (TREES,)
+    _parts = (TREE,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],

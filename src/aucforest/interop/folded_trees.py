@@ -4,18 +4,19 @@
 pairs are disjoint: so a tree has an odd number of nodes, and a left child is told by the number of its pair. Where all
 weights are whole numbers, class frequencies and weights follow from the class totals of the leaves.
 
-`unfold` takes arrays that anybody may have written: it raises ModelFormatError or returns trees that `Tree.validate`
-passes, and allocates no more than these arrays justify.
+`FoldedTrees.check` takes arrays that anybody may have written: it raises ModelFormatError, or the trees that they make
+pass `Tree.validate`. What is then allocated is in proportion to the arrays.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, bare_kernel
+from aucforest._compile import bare_kernel
 from aucforest.interop.model_file import Arrays, ModelFormatError, StoredModel
 from aucforest.tree.structure import LEAF, SET_WORDS, Tree
 
@@ -26,20 +27,6 @@ _MOST_NODES = 2**31 - 1
 _MOST_TOTAL = 2**32
 # Products of weights and class frequencies do not overflow.
 _MOST_WEIGHT = 1e300
-
-_CHECKS = (
-    "a feature is out of range",
-    "the number of cuts does not fit the number of nodes",
-    "a child does not come after its parent, or is out of range",
-    "a node other than the root does not have exactly one parent",
-    "a threshold is NaN",
-    "a cut without a gain",
-    "a leaf without rows",
-    "a weight or a class frequency is negative, not finite, or sums up to nothing",
-    "the class frequencies of a node do not sum to 1",
-    "the class weights of two children do not add up to their parent's",
-)
-_FEATURE, _N_CUTS, _CHILD, _PARENT, _THRESHOLD, _GAIN, _ROWS, _WEIGHT, _SUM, _TOTALS = range(1, len(_CHECKS) + 1)
 
 
 def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
@@ -87,10 +74,9 @@ def fold(trees: Sequence[Tree]) -> Arrays:
         "tree.threshold": joined("threshold")[~is_leaf],
         "tree.gain": joined("gain")[~is_leaf],
         "tree.n_samples": _narrow(joined("n_samples")[is_leaf], "BHI"),
+        "tree.set_nodes": _narrow(joined("set_nodes") + np.repeat(starts, [len(tree.sets) for tree in trees]), "BHIq"),
+        "tree.sets": joined("sets"),
     }
-    if any(len(tree.sets) for tree in trees):
-        set_nodes = np.concatenate([tree.set_nodes + start for tree, start in zip(trees, starts)])
-        arrays |= {"tree.set_nodes": _narrow(set_nodes, "BHIq"), "tree.sets": joined("sets")}
     left = (left_child + np.repeat(starts, n_nodes))[~is_leaf]
     return arrays | _fold_totals(joined("weight"), joined("value"), is_leaf, left)
 
@@ -109,150 +95,125 @@ def _fold_totals(
     return {"tree.total": _narrow(total[is_leaf], "BHI")} if says_all else {"tree.weight": weight, "tree.value": value}
 
 
-@bare_device
-def _unfold_tree(n_features, feature, pair, cut_threshold, cut_gain, leaf_rows, threshold, left_child, gain, n_samples):  # type: ignore[no-untyped-def]
-    """Fill the arrays of one tree, n_samples being 0 before; return 0, or the number of what is wrong."""
-    n_nodes, cut, leaf = len(feature), 0, 0
-    for node in range(n_nodes):
-        # a left child was marked by its parent
-        if node % 2 == 1 and n_samples[node] != -1:
-            return _PARENT
-        if feature[node] == LEAF:
-            if leaf == len(leaf_rows):
-                return _N_CUTS
-            threshold[node], left_child[node], gain[node] = 0.0, LEAF, 0.0
-            n_samples[node] = leaf_rows[leaf]
-            if leaf_rows[leaf] < 1:
-                return _ROWS
-            leaf += 1
-            continue
-        if cut == len(pair):
-            return _N_CUTS
-        if feature[node] < 0 or feature[node] >= n_features:
-            return _FEATURE
-        left = 2 * pair[cut] + 1
-        if left <= node or left + 1 >= n_nodes:
-            return _CHILD
-        if n_samples[left] == -1:
-            return _PARENT
-        n_samples[left] = -1
-        threshold[node], left_child[node], gain[node] = cut_threshold[cut], left, cut_gain[cut]
-        if np.isnan(threshold[node]):
-            return _THRESHOLD
-        if not 0.0 < gain[node] < np.inf:
-            return _GAIN
-        cut += 1
-    for node in range(n_nodes - 1, -1, -1):
-        left = left_child[node]
-        if left != LEAF:
-            n_samples[node] = n_samples[left] + n_samples[left + 1]
-    return 0
-
-
-@bare_device
-def _sum_totals(left_child, leaf_total, weight, value):  # type: ignore[no-untyped-def]
-    """Fill weights and class frequencies from the class totals of leaves; return 0, or the number of what is wrong."""
-    n_classes, leaf = value.shape[1], len(leaf_total) - 1
-    for node in range(len(left_child) - 1, -1, -1):
-        left, whole = left_child[node], 0.0
-        for k in range(n_classes):
-            total = leaf_total[leaf, k] if left == LEAF else value[left, k] + value[left + 1, k]
-            value[node, k] = total
-            whole += total
-        if not whole > 0.0:
-            return _WEIGHT
-        weight[node] = whole
-        if left == LEAF:
-            leaf -= 1
-    for node in range(len(left_child)):
-        for k in range(n_classes):
-            value[node, k] /= weight[node]
-    return 0
-
-
-@bare_device
-def _check_totals(left_child, weight, value):  # type: ignore[no-untyped-def]
-    """Return 0 if weights and class frequencies of one tree agree, else the number of what is wrong."""
-    for node in range(len(left_child)):
-        left, whole = left_child[node], 0.0
-        if not 0.0 < weight[node] < _MOST_WEIGHT:
-            return _WEIGHT
-        for k in range(value.shape[1]):
-            if not 0.0 <= value[node, k] < np.inf:
-                return _WEIGHT
-            whole += value[node, k]
-        if not abs(whole - 1.0) <= 1e-9:
-            return _SUM
-        for k in range(value.shape[1] if left != LEAF else 0):
-            parts = value[left, k] * weight[left] + value[left + 1, k] * weight[left + 1]
-            if not abs(value[node, k] * weight[node] - parts) <= 1e-9 * (weight[0] + parts):
-                return _TOTALS
-    return 0
-
-
 @bare_kernel
-def _unfold_all(  # type: ignore[no-untyped-def]
-    n_nodes, n_features, feature, pair, cut_threshold, cut_gain, leaf_rows, leaf_total,
-    threshold, left_child, gain, n_samples, weight, value,
+def _unfold(  # type: ignore[no-untyped-def]
+    n_nodes, feature, pair, cut_threshold, cut_gain, leaf_rows, leaf_total,
+    threshold, left_child, gain, n_samples, total,
 ):  # fmt: skip
-    """Fill the arrays of all trees; return 0, or the number of the first thing that is wrong."""
+    """Spread cuts and leaves over the nodes of all trees, and sum up rows and class totals, where there are any."""
     start, cut, leaf = 0, 0, 0
+    n_classes = leaf_total.shape[1] if len(leaf_total) > 0 else 0
     for tree in range(len(n_nodes)):
-        end, next_cut, next_leaf = start + n_nodes[tree], cut + n_nodes[tree] // 2, leaf + n_nodes[tree] // 2 + 1
-        left = left_child[start:end]
-        wrong = _unfold_tree(
-            n_features, feature[start:end], pair[cut:next_cut], cut_threshold[cut:next_cut], cut_gain[cut:next_cut],
-            leaf_rows[leaf:next_leaf], threshold[start:end], left, gain[start:end], n_samples[start:end],
-        )  # fmt: skip
-        if wrong == 0 and len(leaf_total) > 0:
-            wrong = _sum_totals(left, leaf_total[leaf:next_leaf], weight[start:end], value[start:end])
-        elif wrong == 0:
-            wrong = _check_totals(left, weight[start:end], value[start:end])
-        if wrong != 0:
-            return wrong
-        start, cut, leaf = end, next_cut, next_leaf
-    return 0
+        end = start + n_nodes[tree]
+        for node in range(start, end):
+            if feature[node] == LEAF:
+                threshold[node], left_child[node], gain[node] = 0.0, LEAF, 0.0
+                n_samples[node] = leaf_rows[leaf]
+                for k in range(n_classes):
+                    total[node, k] = leaf_total[leaf, k]
+                leaf += 1
+            else:
+                threshold[node], left_child[node], gain[node] = cut_threshold[cut], 2 * pair[cut] + 1, cut_gain[cut]
+                cut += 1
+        for node in range(end - 1, start - 1, -1):
+            if feature[node] != LEAF:
+                left = start + left_child[node]
+                n_samples[node] = n_samples[left] + n_samples[left + 1]
+                for k in range(n_classes):
+                    total[node, k] = total[left, k] + total[left + 1, k]
+        start = end
 
 
-def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
-    """Make the trees anew.
+@dataclass(frozen=True, eq=False)
+class FoldedTrees:
+    """Valid trees, as `fold` writes them.
 
-    Parameters
+    Attributes
     ----------
-    model : StoredModel
-        With the arrays of `fold`, which are taken out of it.
-    n_features, n_classes : int
-        What the trees read and predict.
-    set_features : ndarray of int64
-        The features that are cut by sets, and no others are.
-
-    Returns
-    -------
-    list of Tree
-        Valid ones; they share memory.
-
-    Raises
-    ------
-    ModelFormatError
-        For arrays that are missing, of other types or shapes, or do not make valid trees.
+    n_features : int
+        What the trees read.
+    arrays : dict of str to ndarray
+        Without the "tree." of their names.
     """
+
+    n_features: int
+    arrays: Arrays
+
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        return len(self.arrays["n_nodes"])
+
+    @classmethod
+    def check(
+        cls, model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]
+    ) -> "FoldedTrees":
+        """Check everything about the trees of a file.
+
+        Parameters
+        ----------
+        model : StoredModel
+            With the arrays of `fold`, which are taken out of it.
+        n_features, n_classes : int
+            What the trees read and predict.
+        set_features : ndarray of int64
+            The features that are cut by sets; no others are.
+
+        Raises
+        ------
+        ModelFormatError
+            For arrays that are missing, of other types or shapes, or do not make valid trees.
+        """
+        arrays = _take(model, n_classes)
+        left = _check_cuts(arrays, n_features)
+        for holds, sentence in _invariants(arrays):
+            if not holds:
+                raise ModelFormatError(f"tree: {sentence}")
+        if "total" not in arrays:
+            _check_weights(arrays, left)
+        _check_sets(arrays, set_features)
+        return cls(n_features, arrays)
+
+    def unfold(self) -> list[Tree]:
+        """Make the trees anew; they share memory."""
+        arrays, n_all = self.arrays, len(self.arrays["feature"])
+        n_nodes, feature = arrays["n_nodes"], arrays["feature"].astype(np.int32)
+        total = arrays.get("total", np.empty((0, 0))).astype(np.float64)
+        nodes: Arrays = {
+            "threshold": np.empty(n_all),
+            "left_child": np.empty(n_all, dtype=np.int32),
+            "gain": np.empty(n_all),
+            "n_samples": np.empty(n_all, dtype=np.int64),
+            "value": arrays["value"] if "value" in arrays else np.empty((n_all, total.shape[1])),
+        }
+        cuts = arrays["pair"].astype(np.int64), arrays["threshold"], arrays["gain"]
+        leaves = arrays["n_samples"].astype(np.int64), total
+        _unfold(n_nodes, feature, *cuts, *leaves, *nodes.values())
+        if "total" in arrays:
+            nodes["weight"] = reduce(np.add, nodes["value"].T)
+            nodes["value"] /= nodes["weight"][:, None]
+        else:
+            nodes["weight"] = arrays["weight"]
+        missing_left = np.unpackbits(arrays["missing_left"], count=n_all).view(np.bool_)
+        nodes |= {"feature": feature, "missing_left": missing_left}
+        ends, trees = np.cumsum(n_nodes).tolist(), []
+        for start, end, sets, shrinkage in zip([0, *ends], ends, self._sets_by_tree(), arrays["shrinkage"].tolist()):
+            own = {name: array[start:end] for name, array in nodes.items()}
+            trees.append(Tree(**own, **sets, n_features=self.n_features, shrinkage=shrinkage))
+        return trees
+
+    def _sets_by_tree(self) -> Iterator[Arrays]:
+        """Yield what `Tree` takes of the sets."""
+        starts = np.concatenate(([0], np.cumsum(self.arrays["n_nodes"])))
+        set_nodes, sets = self.arrays["set_nodes"].astype(np.int64), self.arrays["sets"]
+        bounds = np.searchsorted(set_nodes, starts)
+        for start, first, last in zip(starts.tolist(), bounds.tolist(), bounds[1:].tolist()):
+            yield {"set_nodes": set_nodes[first:last] - start, "sets": sets[first:last]}
+
+
+def _take(model: StoredModel, n_classes: int) -> Arrays:
+    """Take out the arrays, of types and shapes that fit each other."""
     n_nodes = model.take_array("tree.n_nodes", "q", (-1,))
-    nodes = _unfold_nodes(model, n_nodes, n_features, n_classes)
-    shrinkage = model.take_array("tree.shrinkage", "d", n_nodes.shape)
-    if not np.all((shrinkage >= 0.0) & (shrinkage < np.inf)):
-        raise ModelFormatError("tree: shrinkage is negative or not finite")
-    sets = _unfold_sets(model, nodes, n_nodes, set_features)
-    ends = np.cumsum(n_nodes).tolist()
-    trees = []
-    for start, end, own_sets, amount in zip([0, *ends], ends, sets, shrinkage.tolist()):
-        own_nodes = {name: array[start:end] for name, array in nodes.items()}
-        trees.append(Tree(**own_nodes, **own_sets, n_features=n_features, shrinkage=amount))
-    return trees
-
-
-def _unfold_nodes(model: StoredModel, n_nodes: NDArray[np.int64], n_features: int, n_classes: int) -> Arrays:
-    """Return the arrays of the nodes of all trees, checked."""
-    feature = model.take_array("tree.feature", "bhi", (-1,)).astype(np.int32)
+    feature = model.take_array("tree.feature", "bhi", (-1,))
     n_trees, n_all = len(n_nodes), len(feature)
     if not (1 <= n_trees <= MOST_TREES and n_nodes.min() >= 1 and n_nodes.max() <= min(n_all, _MOST_NODES)):
         raise ModelFormatError("the numbers of trees and nodes are out of range")
@@ -260,52 +221,83 @@ def _unfold_nodes(model: StoredModel, n_nodes: NDArray[np.int64], n_features: in
         raise ModelFormatError("the numbers of nodes are even, or do not sum to their number in all")
     n_cuts = (n_all - n_trees) // 2
     n_leaves = n_cuts + n_trees
-    pair = model.take_array("tree.pair", "BHI", (n_cuts,)).astype(np.int64)
-    threshold, gain = (model.take_array(name, "d", (n_cuts,)) for name in ("tree.threshold", "tree.gain"))
-    leaf_rows = model.take_array("tree.n_samples", "BHI", (n_leaves,)).astype(np.int64)
-    missing_left = model.take_array("tree.missing_left", "B", ((n_all + 7) // 8,))
-    if "tree.total" in model:
-        leaf_total = model.take_array("tree.total", "BHI", (n_leaves, n_classes)).astype(np.float64)
-        weight, value = np.empty(n_all), np.empty((n_all, n_classes))
-    else:
-        leaf_total, weight = np.empty((0, n_classes)), model.take_array("tree.weight", "d", (n_all,))
-        value = model.take_array("tree.value", "d", (n_all, n_classes))
-    nodes: Arrays = {
-        "threshold": np.empty(n_all),
-        "left_child": np.empty(n_all, dtype=np.int32),
-        "gain": np.empty(n_all),
-        "n_samples": np.zeros(n_all, dtype=np.int64),
-        "weight": weight,
-        "value": value,
+    wanted: dict[str, tuple[str, tuple[int, ...]]] = {
+        "shrinkage": ("d", (n_trees,)),
+        "missing_left": ("B", ((n_all + 7) // 8,)),
+        "pair": ("BHI", (n_cuts,)),
+        "threshold": ("d", (n_cuts,)),
+        "gain": ("d", (n_cuts,)),
+        "n_samples": ("BHI", (n_leaves,)),
+        "set_nodes": ("BHIq", (-1,)),
+        "sets": ("Q", (-1, SET_WORDS)),
     }
-    wrong = _unfold_all(n_nodes, n_features, feature, pair, threshold, gain, leaf_rows, leaf_total, *nodes.values())
-    if wrong != 0:
-        raise ModelFormatError(f"tree: {_CHECKS[wrong - 1]}")
-    return nodes | {"feature": feature, "missing_left": np.unpackbits(missing_left, count=n_all).view(np.bool_)}
+    if "tree.total" in model:
+        wanted["total"] = ("BHI", (n_leaves, n_classes))
+    else:
+        wanted |= {"weight": ("d", (n_all,)), "value": ("d", (n_all, n_classes))}
+    taken = {name: model.take_array(f"tree.{name}", *what) for name, what in wanted.items()}
+    return {"n_nodes": n_nodes, "feature": feature, **taken}
 
 
-def _unfold_sets(
-    model: StoredModel, nodes: Arrays, n_nodes: NDArray[np.int64], set_features: NDArray[np.int64]
-) -> Iterator[Arrays]:
-    """Check the sets and share them out to the trees."""
-    feature, threshold, missing_left = nodes["feature"], nodes["threshold"], nodes["missing_left"]
-    if "tree.sets" not in model:
-        if len(set_features) > 0 and np.any(np.isin(feature, set_features)):
-            raise ModelFormatError("tree: a categorical feature is cut by a threshold")
-        return repeat({}, len(n_nodes))
-    sets = model.take_array("tree.sets", "Q", (-1, SET_WORDS))
-    set_nodes = model.take_array("tree.set_nodes", "BHIq", (len(sets),)).astype(np.int64)
-    if np.any(np.diff(set_nodes) <= 0) or np.any((set_nodes < 0) | (set_nodes >= len(feature))):
-        raise ModelFormatError("tree: the nodes with a set are not in rising order, or out of range")
-    if not np.array_equal(np.flatnonzero(np.isin(feature, set_features)), set_nodes):
-        raise ModelFormatError("tree: not just the categorical features are cut by sets")
-    if np.any(threshold[set_nodes] != 0.0):
+def _check_cuts(arrays: Arrays, n_features: int) -> NDArray[np.int64]:
+    """Check that cuts make trees; return the left children, counted over all trees."""
+    n_nodes, feature, pair = arrays["n_nodes"], arrays["feature"], arrays["pair"]
+    is_cut, starts, n_cuts = feature != LEAF, np.cumsum(n_nodes) - n_nodes, n_nodes // 2
+    if feature.min() < LEAF or feature.max() >= n_features:
+        raise ModelFormatError("tree: a feature is out of range")
+    if not np.array_equal(np.add.reduceat(is_cut, starts, dtype=np.int64), n_cuts):
+        raise ModelFormatError("tree: the number of cuts does not fit the number of nodes")
+    if np.any(pair >= np.repeat(n_cuts, n_cuts)):
+        raise ModelFormatError("tree: a child is out of range")
+    left = 2 * pair.astype(np.int64) + np.repeat(starts + 1, n_cuts)
+    if np.any(left <= np.flatnonzero(is_cut)):
+        raise ModelFormatError("tree: a child does not come after its parent")
+    has_parent = np.zeros(len(pair), dtype=np.bool_)
+    has_parent[pair + np.repeat(np.cumsum(n_cuts) - n_cuts, n_cuts)] = True
+    if not np.all(has_parent):
+        raise ModelFormatError("tree: a node other than the root does not have exactly one parent")
+    return left
+
+
+def _invariants(arrays: Arrays) -> Iterator[tuple[Any, str]]:
+    """Yield what must hold of numbers, and what to say otherwise."""
+    gain, shrinkage = arrays["gain"], arrays["shrinkage"]
+    yield not np.any(np.isnan(arrays["threshold"])), "a threshold is NaN"
+    yield np.all((gain > 0.0) & (gain < np.inf)), "a cut without a gain"
+    yield np.all(arrays["n_samples"]), "a leaf without rows"
+    yield np.all((shrinkage >= 0.0) & (shrinkage < np.inf)), "shrinkage is negative or not finite"
+    if "total" in arrays:
+        # column by column: reductions along a short axis are slow
+        yield np.all(reduce(np.bitwise_or, arrays["total"].T)), "a leaf without weight"
+
+
+def _check_weights(arrays: Arrays, left: NDArray[np.int64]) -> None:
+    """Check weights and class frequencies that are stored as they are."""
+    weight, value, n_nodes = arrays["weight"], arrays["value"], arrays["n_nodes"]
+    if not (np.all((weight > 0.0) & (weight < _MOST_WEIGHT)) and np.all((value >= 0.0) & (value <= 2.0))):
+        raise ModelFormatError("tree: a weight or a class frequency is out of range")
+    if not np.all(np.abs(value.sum(axis=1) - 1.0) <= 1e-9):
+        raise ModelFormatError("tree: the class frequencies of a node do not sum to 1")
+    total, roots = value * weight[:, None], weight[np.cumsum(n_nodes) - n_nodes]
+    parts = total[left] + total[left + 1]
+    differences = np.abs(total[arrays["feature"] != LEAF] - parts)
+    if not np.all(differences <= 1e-9 * (parts + np.repeat(roots, n_nodes // 2)[:, None])):
+        raise ModelFormatError("tree: the class weights of two children do not add up to their parent's")
+
+
+def _check_sets(arrays: Arrays, set_features: NDArray[np.int64]) -> None:
+    """Check the cuts of categorical features."""
+    feature, set_nodes, sets = arrays["feature"], arrays["set_nodes"], arrays["sets"]
+    if len(set_nodes) != len(sets):
+        raise ModelFormatError(f"tree: there are {len(set_nodes)} nodes with a set, but {len(sets)} sets")
+    by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else np.empty(0, dtype=np.int64)
+    if not np.array_equal(by_set, set_nodes):
+        raise ModelFormatError("tree: it is not the categorical features that are cut by sets")
+    if len(sets) == 0:
+        return
+    cuts = np.cumsum(feature != LEAF)[by_set] - 1
+    if np.any(arrays["threshold"][cuts] != 0.0):
         raise ModelFormatError("tree: a node with a set has a threshold")
-    if not np.array_equal((sets[:, -1] >> np.uint64(63)).astype(np.bool_), missing_left[set_nodes]):
+    missing_left = np.unpackbits(arrays["missing_left"], count=len(feature))[by_set]
+    if not np.array_equal(sets[:, -1] >> np.uint64(63), missing_left):
         raise ModelFormatError("tree: a set and missing_left disagree on missing values")
-    starts = np.concatenate(([0], np.cumsum(n_nodes)))
-    bounds = np.searchsorted(set_nodes, starts)
-    return (
-        {"set_nodes": set_nodes[first:last] - start, "sets": sets[first:last]}
-        for start, first, last in zip(starts.tolist(), bounds.tolist(), bounds[1:].tolist())
-    )

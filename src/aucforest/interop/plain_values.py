@@ -78,6 +78,8 @@ def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
     ------
     TypeError
         For labels other than numbers, bools and text.
+    ValueError
+        For text that takes too much memory.
     """
     kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
     if kind not in _NUMBERS | {"text", "object"}:
@@ -87,7 +89,15 @@ def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
         value = next(value for value in values if not isinstance(value, str | bool | int | float))
         raise TypeError(f"the label {value!r} is neither a number nor text")
     length = labels.dtype.itemsize // 4 if kind == "text" else 0
+    if kind == "text":
+        _check_room(len(values), length)
     return {"kind": kind, "length": length, "values": to_plain(values)}
+
+
+def _check_room(n_labels: int, length: Any) -> None:
+    """Refuse arrays of text that take more memory than a file should cause."""
+    if type(length) is not int or not 1 <= length <= _MOST_TEXT // (4 * max(n_labels, 1)):
+        raise ModelFormatError(f"{n_labels} labels of {length} characters are too long for a model file")
 
 
 def labels_from_plain(stored: Any) -> NDArray[Any]:
@@ -109,9 +119,8 @@ def labels_from_plain(stored: Any) -> NDArray[Any]:
         labels[:] = values
         return labels
     if kind == "text":
-        if type(length) is not int or not 1 <= length <= _MOST_TEXT // (4 * max(len(values), 1)):
-            raise ModelFormatError(f"{len(values)} labels of {length} characters are too long")
-    elif kind not in _NUMBERS:
+        _check_room(len(values), length)
+    elif not (isinstance(kind, str) and kind in _NUMBERS):
         raise ModelFormatError(f"labels are of the unknown type {kind!r}")
     try:
         with np.errstate(all="ignore"):
