@@ -61,7 +61,7 @@ def test_bins_hold_like_parts_of_both_classes():
 def test_curves_of_drawn_rows_are_those_of_scikit_learn(weight):
     rows = rows_of(weight)
     drawn = np.random.default_rng(1).integers(0, 300, 300)
-    found, precision = _Curves(rows).draw(drawn)
+    found, precision = _Curves(rows).draw(rows.weights * np.bincount(drawn, minlength=300))
     known = (rows.labels[drawn], rows.scores[drawn, 1])
     assert found == pytest.approx(average_precision_score(*known, sample_weight=rows.weights[drawn]))
     expected, recall, _ = precision_recall_curve(*known, sample_weight=rows.weights[drawn])
@@ -74,7 +74,7 @@ def test_merging_scores_hardly_changes_a_curve():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40_000, 1)), rng.random(40_000) < 0.01
     x[y] += 1.5
-    found, _ = _Curves(score_rows(LogisticRegression().fit(x, y), x, y, None)).draw(np.arange(y.size))
+    found, _ = _Curves(score_rows(LogisticRegression().fit(x, y), x, y, None)).draw(np.ones(y.size))
     assert found == pytest.approx(average_precision_score(y, x[:, 0]), abs=2e-3)
 
 

@@ -108,15 +108,17 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     scores = {name: np.empty(n_bootstrap) for name in names}
     precision = None if curves is None else np.empty((n_bootstrap, RECALLS.size))
     for i in range(n_bootstrap):
-        drawn = np.concatenate([members[generator.integers(0, members.size, members.size)] for members in by_class])
-        weights = rows.weights[drawn]
+        times = np.zeros(rows.labels.size)
+        for members in by_class:
+            times[members] = np.bincount(generator.integers(0, members.size, members.size), minlength=members.size)
+        weights = rows.weights * times
         for name, values in losses.items():
-            scores[name][i] = np.average(values[drawn], weights=weights)
-        scores["G-mean"][i] = g_mean(rows.confusion(drawn))
+            scores[name][i] = values @ weights / weights.sum()
+        scores["G-mean"][i] = g_mean(rows.confusion(weights))
         if curves is None or precision is None:
-            scores["ROC AUC"][i] = _hand_till(rows.labels[drawn], rows.scores[drawn], weights)
+            scores["ROC AUC"][i] = _hand_till(rows.labels, rows.scores, weights)
         else:
-            scores["average precision"][i], precision[i] = curves.draw(drawn)
+            scores["average precision"][i], precision[i] = curves.draw(weights)
     return Resamples(scores, precision)
 
 
@@ -134,14 +136,12 @@ class _Curves:
         ends = cumulated.thresholds[thin(cumulated, _MOST_GROUPS)[1:]]
         self._group = np.searchsorted(-ends, -rows.scores[:, 1])
         self._n_groups = ends.size
-        self._weights = rows.weights
-        self._positive_weights = np.where(rows.labels == 1, rows.weights, 0.0)
+        self._positive = (rows.labels == 1).astype(np.float64)
 
-    def draw(self, drawn: NDArray[np.int64]) -> tuple[float, FloatArray]:
-        """Return average precision, and precision at `RECALLS`."""
-        group = self._group[drawn]
-        tps = np.cumsum(np.bincount(group, self._positive_weights[drawn], minlength=self._n_groups))
-        called = np.cumsum(np.bincount(group, self._weights[drawn], minlength=self._n_groups))
+    def draw(self, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return average precision, and precision at `RECALLS`, of rows by their weights."""
+        tps = np.cumsum(np.bincount(self._group, self._positive * weights, minlength=self._n_groups))
+        called = np.cumsum(np.bincount(self._group, weights, minlength=self._n_groups))
         precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
         steps = np.diff(tps, prepend=0.0)
         recall = tps / tps[-1]

@@ -65,12 +65,16 @@ class ScoredRows:
         """The numbers of the classes that have rows."""
         return np.flatnonzero(self.totals > 0.0).tolist()
 
-    def confusion(self, drawn: NDArray[np.int64] | slice = slice(None)) -> FloatArray:
-        """Return the weight of some rows by true and by predicted class, shape (n_classes, n_classes)."""
+    @cached_property
+    def _cells(self) -> NDArray[np.int64]:
+        """The cell of every row in the confusion matrix."""
+        return self.labels * len(self.classes) + self.predicted
+
+    def confusion(self, weights: FloatArray | None = None) -> FloatArray:
+        """Return weight, their own by default, by true and by predicted class, shape (n_classes, n_classes)."""
         n_classes = len(self.classes)
-        cells = self.labels[drawn] * n_classes + self.predicted[drawn]
-        weights = np.bincount(cells, self.weights[drawn], minlength=n_classes**2)
-        return weights.astype(np.float64).reshape(n_classes, n_classes)
+        cells = np.bincount(self._cells, self.weights if weights is None else weights, minlength=n_classes**2)
+        return cells.astype(np.float64).reshape(n_classes, n_classes)
 
 
 def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> ScoredRows:
