@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -89,6 +90,14 @@ def test_too_many_nodes_of_all_trees_are_refused(monkeypatch):
         as_random_forest(trees, np.arange(2), N_CODES)
 
 
+def test_another_layout_of_nodes_is_refused(monkeypatch):
+    trees, _ = drawn(0)
+    more = np.dtype([*sklearn.tree._tree.NODE_DTYPE.descr, ("split_kind", "u1")])
+    monkeypatch.setattr(sklearn.tree._tree, "NODE_DTYPE", more)
+    with pytest.raises(NotImplementedError, match=f"^scikit-learn {sklearn.__version__} lays out the nodes"):
+        as_decision_tree(trees[:1], np.arange(2), N_CODES)
+
+
 def test_corrected_probabilities():
     trees, X = drawn(1)
     forest = as_random_forest(trees, np.array(["no", "yes"]), N_CODES)
@@ -105,7 +114,7 @@ def test_a_corrected_classifier_is_one_of_scikit_learn():
     check_is_fitted(corrected)
     again = pickle.loads(pickle.dumps(corrected))
     np.testing.assert_array_equal(again.predict_proba(X), corrected.predict_proba(X))
-    assert corrected.fit(X, None) is corrected
+    assert corrected.fit(X, None) is clone(corrected) is corrected
     assert corrected.n_features_in_ == 5
     assert not hasattr(corrected, "feature_names_in_")
     assert not isinstance(corrected, RandomForestClassifier)

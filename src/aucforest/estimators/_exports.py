@@ -58,6 +58,8 @@ class Exports(TreeBasedClassifier):
         ------
         ValueError
             If sets of categories take more than 2**24 nodes. `to_onnx` does not copy nodes.
+        NotImplementedError
+            With a version of scikit-learn whose trees have other nodes than those of versions 1.6 to 1.9.
 
         Notes
         -----

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import __version__ as sklearn_version
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 
@@ -58,6 +59,9 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+    def __sklearn_clone__(self) -> "PriorCorrectedClassifier":
+        return self
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -85,22 +89,36 @@ def _max_depth(nodes: ThresholdNodes) -> int:
     return depth
 
 
-def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) -> None:
-    """Make a decision tree of scikit-learn a fitted one."""
+def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
+    """Return the nodes as scikit-learn lays them out."""
     from sklearn.tree._tree import NODE_DTYPE
-    from sklearn.tree._tree import Tree as NodeArrays
 
     is_leaf = nodes.left < 0
-    filled = np.zeros(len(is_leaf), dtype=NODE_DTYPE)
-    filled["left_child"] = np.where(is_leaf, _NO_CHILD, nodes.left)
-    filled["right_child"] = np.where(is_leaf, _NO_CHILD, nodes.right)
-    filled["feature"] = np.where(is_leaf, _NO_FEATURE, nodes.feature)
-    filled["threshold"] = np.where(is_leaf, _NO_THRESHOLD, nodes.threshold)
-    filled["missing_go_to_left"] = nodes.missing_left & ~is_leaf
-    filled["impurity"] = 1.0 - np.square(tree.value).sum(axis=1)[nodes.origin]
     copies = nodes.weight / tree.weight[nodes.origin]
-    filled["n_node_samples"] = np.maximum(np.rint(tree.n_samples[nodes.origin] * copies), 1)
-    filled["weighted_n_node_samples"] = nodes.weight
+    fields = {
+        "left_child": np.where(is_leaf, _NO_CHILD, nodes.left),
+        "right_child": np.where(is_leaf, _NO_CHILD, nodes.right),
+        "feature": np.where(is_leaf, _NO_FEATURE, nodes.feature),
+        "threshold": np.where(is_leaf, _NO_THRESHOLD, nodes.threshold),
+        "missing_go_to_left": nodes.missing_left & ~is_leaf,
+        "impurity": 1.0 - np.square(tree.value).sum(axis=1)[nodes.origin],
+        "n_node_samples": np.maximum(np.rint(tree.n_samples[nodes.origin] * copies), 1),
+        "weighted_n_node_samples": nodes.weight,
+    }
+    # The layout is scikit-learn's own business; a field left at 0 could mean anything.
+    if set(NODE_DTYPE.names) != set(fields):
+        raise NotImplementedError(f"scikit-learn {sklearn_version} lays out the nodes of trees in a way unknown here")
+    filled = np.empty(len(is_leaf), dtype=NODE_DTYPE)
+    for name, values in fields.items():
+        filled[name] = values
+    return filled
+
+
+def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) -> None:
+    """Make a decision tree of scikit-learn a fitted one."""
+    from sklearn.tree._tree import Tree as NodeArrays
+
+    filled = _node_array(tree, nodes)
     values = tree.prediction[nodes.origin][:, None, :]
     model.tree_ = NodeArrays(tree.n_features, np.array([tree.n_classes], dtype=np.intp), 1)
     model.tree_.__setstate__(
