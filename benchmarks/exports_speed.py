@@ -3,8 +3,8 @@
     python benchmarks/exports_speed.py [SET ...]
 
 runs some of binary, missing, classes, categories: 100 trees on 20,000 rows of 30 features, probabilities of 100,000
-rows of float32 values, all on as many threads; with categories the forest reads the frame and the others codes. Sizes
-are those of files; scikit-learn's is a pickle.
+rows of float32 values, all on as many threads. The forest and scikit-learn read a frame; with categories the forest's
+holds these, the others read codes. Sizes are those of files; scikit-learn's is a pickle.
 """
 
 import pickle
@@ -64,7 +64,6 @@ def run(name: str, folder: Path) -> None:
     frame, y, params = SETS[name]()
     forest = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=0, **params).fit(frame[:N_TRAIN], y[:N_TRAIN])
     X, path = forest.encode(frame), folder / "forest.onnx"
-    as_trained = X if not forest.categories_ else frame
     made = interleaved(
         {
             "to_sklearn": forest.to_sklearn,
@@ -80,7 +79,7 @@ def run(name: str, folder: Path) -> None:
     session = onnxruntime.InferenceSession(path, options)
     compiled = treelite.sklearn.import_model(exported)
     ways = {
-        "aucforest": lambda: forest.predict_proba(as_trained),
+        "aucforest": lambda: forest.predict_proba(frame),
         "onnxruntime": lambda: session.run(["probabilities"], {"X": X})[0],
         "scikit-learn": lambda: exported.predict_proba(table),
         "treelite": lambda: treelite.gtil.predict(compiled, X, nthread=N_JOBS).reshape(N_ROWS, -1),
