@@ -16,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.tree import export_text, plot_tree
 
+from aucforest.interop.sklearn import PriorCorrectedClassifier
 from tests.estimators.data import make_table, small_forest, small_tree
 
 
@@ -37,8 +38,8 @@ def make_frame(n_rows=400, n_codes=9, *, n_classes=2, missing=0.1):
 
 
 def balanced(n_classes=2, **params):
-    X, y = make_table(400, n_classes=n_classes)
-    return small_forest(20, sampling="balanced", **params).fit(X, y), X
+    X, y = make_table(400, n_classes=n_classes + 1)
+    return small_forest(20, sampling="balanced", **params).fit(X, np.maximum(y - 1, 0)), X
 
 
 def fitted(model, X, y):
@@ -102,7 +103,7 @@ def as_table(model, rows):
 
 def plain(exported):
     """Return the classifier that holds the trees."""
-    return exported.estimator if hasattr(exported, "correction") else exported
+    return exported.estimator if isinstance(exported, PriorCorrectedClassifier) else exported
 
 
 # Kernels that no other model here needs take long to compile.
@@ -167,6 +168,15 @@ def test_shap_values_add_up(name):
     explainer = shap.TreeExplainer(exported)
     total = explainer.shap_values(rows[-5:]).sum(axis=1) + explainer.expected_value
     np.testing.assert_allclose(total, exported.predict_proba(as_table(model, rows[-5:])), rtol=0, atol=1e-9)
+
+
+def test_what_reads_trees_refuses_corrected_probabilities():
+    exported = model_and_rows("balanced")[0].to_sklearn()
+    assert isinstance(exported, PriorCorrectedClassifier)
+    with pytest.raises(Exception, match="not yet supported by TreeExplainer"):
+        shap.TreeExplainer(exported)
+    with pytest.raises(treelite.TreeliteError, match="Not supported model type"):
+        treelite.sklearn.import_model(exported)
 
 
 def test_single_trees_can_be_read_and_drawn():
