@@ -16,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.tree import export_text, plot_tree
 
+import aucforest
 from aucforest.interop.sklearn import PriorCorrectedClassifier
 from tests.estimators.data import make_table, small_forest, small_tree
 
@@ -199,6 +200,18 @@ def test_values_are_rounded_as_scikit_learn_does():
     X = make_table()[0] + 1e-12
     assert model.encode(X).dtype == np.float32
     np.testing.assert_array_equal(model.to_sklearn().predict_proba(X), model.predict_proba(model.encode(X)))
+
+
+@pytest.mark.parametrize("name", ["categories", "balanced and tuned"])
+def test_loaded_models_are_exported_too(name, tmp_path):
+    model, _, rows = model_and_rows(name)
+    model.save(tmp_path / "model.safetensors")
+    loaded = aucforest.load(tmp_path / "model.safetensors")
+    expected = model.to_sklearn().predict_proba(as_table(model, rows))
+    np.testing.assert_array_equal(loaded.to_sklearn().predict_proba(as_table(model, rows)), expected)
+    model.to_onnx(tmp_path / "model.onnx")
+    loaded.to_onnx(tmp_path / "loaded.onnx")
+    assert (tmp_path / "loaded.onnx").read_bytes() == (tmp_path / "model.onnx").read_bytes()
 
 
 def test_codes_are_places_among_categories():

@@ -201,7 +201,10 @@ def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> Threshold
         cut = np.flatnonzero(of_tree.left >= 0)
         n_nodes += len(front.node)
         if n_nodes + 2 * len(cut) > most_nodes:
-            raise ValueError(f"trees with thresholds in place of sets of categories have more than {most_nodes} nodes")
+            raise ValueError(
+                "trees with thresholds in place of sets of categories are too large: one has more than the"
+                f" {most_nodes} nodes left for it"
+            )
         left, right = np.full(len(front.node), -1), np.full(len(front.node), -1)
         left[cut] = n_nodes + np.arange(len(cut))
         right[cut] = left[cut] + len(cut)
