@@ -8,12 +8,13 @@ python_works = $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev
 base_python := $(shell for name in $(PYTHON) python3; do $(call python_works,$$name) && echo $$name && break; done)
 
 bin := .venv/bin
+blocks := src/aucforest/datasets/data/page_blocks.csv
 # numba stamps only the file of a cached kernel, so every state of the sources gets a cache of its own: see conftest.py
 print_cache := import conftest, os; print(os.environ["NUMBA_CACHE_DIR"])
 export NUMBA_CACHE_DIR ?= $(if $(base_python),$(shell $(base_python) -B -c '$(print_cache)'))
 
 help:
-	@echo "make demo    compare split criteria on the bundled data; results in out/"
+	@echo "make demo    compare split criteria on the bundled data, report on a forest; results in out/"
 	@echo "make test    lint, types, tests, doctests and notebooks"
 	@echo "make slow    the tests marked slow"
 	@echo "make lint    ruff and mypy alone; make format repairs what can be repaired"
@@ -24,6 +25,11 @@ help:
 demo: .venv/.cli
 	mkdir -p out
 	$(bin)/aucforest compare --criteria auc,gini,hellinger,entropy --json out/criteria.json --plot out/criteria.png
+	awk 'NR == 1 || NR % 3' $(blocks) > out/train.csv
+	awk 'NR == 1 || NR % 3 == 0' $(blocks) > out/test.csv
+	$(bin)/aucforest fit out/train.csv --target class --positive 5 --threshold gmean --out out/graphics.aucforest
+	$(bin)/aucforest report out/graphics.aucforest out/test.csv --target class --positive 5 --train out/train.csv \
+		--title "Graphics among the blocks of pages" --out out/report.html
 
 test: lint
 	$(bin)/pytest --doctest-modules src tests
