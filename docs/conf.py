@@ -1,7 +1,6 @@
 """Sphinx: pages in Markdown, the reference from docstrings, formulas as MathML. Nothing is fetched, at no time."""
 
 import ast
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -15,9 +14,6 @@ sys.path.insert(0, str(ROOT))
 import conftest  # noqa: E402, F401, I001  sets NUMBA_CACHE_DIR, so this comes before numba
 
 import aucforest  # noqa: E402
-
-# the pictures of pages are drawn by these processes' own matplotlib
-os.environ["MPLBACKEND"] = "agg"
 
 project, author, release = "aucforest", "The aucforest developers", aucforest.__version__
 copyright = author
@@ -39,7 +35,7 @@ nitpick_ignore_regex = [("py:obj", r"(dask|joblib|matplotlib|numpy|onnx|pandas|s
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
-# the notebooks hold what they showed when the tests ran them
+# the notebooks hold what they printed; the tests run them
 nb_execution_mode = "off"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -70,7 +66,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "install": [], "tutorial": [], "benchmarks": [], "changes": []}
+html_sidebars = {"index": [], "install": [], "tutorial": [], "benchmarks": [], "changes": [], "contributing": []}
 
 
 def formula(translator, node):
