@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -254,6 +256,37 @@ def test_frames_are_described_and_their_columns_permuted(library):
     assert printed(numbers[2]) == len(set(X[300:, 1]))
     assert printed(numbers[3].split()[0]) == pytest.approx(np.median(X[300:, 1]), rel=5e-3)
     assert "<script>alert" not in html
+
+
+def test_a_frame_of_numbered_columns_is_described():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, index=np.arange(500) % 7)
+    page = Page(report(LogisticRegression().fit(frame[:300], Y[TRAIN]), frame[300:], Y[TEST], **QUICK).html)
+    plain = Page(report(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], **QUICK).html)
+    found, expected = figures(page, FALLS), figures(plain, FALLS)
+    assert [found[str(j)] for j in range(5)] == [expected[f"feature_{j}"] for j in range(5)]
+
+
+def test_a_sparse_table_has_no_columns_to_describe():
+    page = Page(report(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), csr_array(X[TEST]), Y[TEST], **QUICK).html)
+    assert "What the model looks at" not in page.headings
+    assert list(figures(page, SCORES)) == ["ROC AUC", "average precision", "Brier score", "log loss", "G-mean"]
+
+
+def test_a_model_without_skill_has_what_no_skill_has():
+    model = DummyClassifier().fit(X[TRAIN], Y[TRAIN])
+    found = figures(Page(report(model, X[TEST], Y[TEST], **QUICK).html), SCORES)
+    for name in ("ROC AUC", "average precision", "G-mean"):
+        assert found[name][0] == found[name][2]
+
+
+@pytest.mark.parametrize("n_positive", [1, 20])
+def test_a_perfect_model_has_no_interval(n_positive):
+    x = np.arange(200.0)[:, None]
+    y = x[:, 0] >= 200 - n_positive
+    html = report(small_forest(20, shrinkage=0).fit(x, y), x, y, **QUICK).html
+    assert figures(Page(html), SCORES)["ROC AUC"][:2] == ["1", "–"]
+    assert "ROC AUC 1; chance is 0.5" in html
 
 
 def test_missing_values_are_counted():

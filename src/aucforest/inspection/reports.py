@@ -151,7 +151,7 @@ def report(
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
-        title = title or "Comparison of split criteria"
+        title = "Comparison of split criteria" if title is None else title
         with drawing():
             parts = comparison_sections(model_or_comparison)
         return Report(title, render(title, comparison_facts(model_or_comparison), parts))

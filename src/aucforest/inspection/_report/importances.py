@@ -60,7 +60,7 @@ def _permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:
     """Return a table with one column in another order."""
     if hasattr(X, "columns"):
         frame = nw.from_native(X, eager_only=True)
-        return frame.with_columns(frame[frame.columns[feature]][order]).to_native()
+        return frame.with_columns(frame[:, feature][order]).to_native()
     table = np.array(X)
     table[:, feature] = table[order, feature]
     return table

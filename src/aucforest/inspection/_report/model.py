@@ -45,8 +45,9 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     scores = summarize(rows, resamples, LEVEL)
     auc = scores[0]
     sources = "Intervals are" if len(rows.classes) > 2 else "The interval of the ROC AUC is DeLong's, the others are"
+    sure = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
     lead = (
-        f"ROC AUC {number(auc.value)}, with 95 % confidence {interval(auc.low, auc.high)}; chance is 0.5. {sources} "
+        f"ROC AUC {number(auc.value)}{sure}; chance is 0.5. {sources} "
         f"percentiles of {resamples.n_draws} draws of the rows, of each class as many as there are."
     )
     if rows.sample_weight is not None:
@@ -199,7 +200,8 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
 def model_section(model: Any, training: TrainingRows | None) -> Section:
     """Return how the model was made; of a forest also what its trees are, and whether there are enough of them."""
     lead, drawn, tables = "What the model is.", [], []
-    changed = {name: repr(value) for name, value in sorted(_changed_params(model).items())}
+    of_the_machine = {"n_jobs", "verbose"}
+    changed = {k: repr(value) for k, value in sorted(_changed_params(model).items()) if k not in of_the_machine}
     if changed:
         body = [[name, shortened(value, _MOST_LETTERS)] for name, value in changed.items()]
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
