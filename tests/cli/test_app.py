@@ -1,0 +1,51 @@
+"""The command as a whole: help, and examples that run."""
+
+import re
+
+import numpy as np
+import pytest
+
+from aucforest.cli.app import app
+from tests.cli.data import mixed, run
+
+COMMANDS = {command.callback.__name__: command.callback for command in app.registered_commands}
+
+
+def example(command):
+    """Return the arguments of the example in the help of a command."""
+    (line,) = re.findall(r"Example: aucforest (.+)", COMMANDS[command].__doc__)
+    return line.split()
+
+
+def test_the_commands_are_those_of_the_documentation():
+    assert list(COMMANDS) == ["fit", "predict", "evaluate", "report", "compare", "estimate", "inspect"]
+    result = run("--help")
+    assert result.exit_code == 0
+    assert all(command in result.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert f"Example: aucforest {' '.join(example(command))}" in said
+
+
+def test_the_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, n in (("train", 100), ("test", 90), ("reference", 2000), ("new", 2000)):
+        rows = mixed(n, n)
+        rows.assign(probability_yes=np.clip(rows["width"].fillna(0.0), 0.01, 0.99)).to_csv(f"{name}.csv", index=False)
+    for command in COMMANDS:
+        result = run(*example(command))
+        assert result.exit_code == 0, (command, result.output)
+    written = {path.name for path in tmp_path.iterdir() if path.suffix != ".csv"}
+    assert written == {"model.aucforest", "figures.json", "report.html", "comparison.png"}
+    assert (tmp_path / "predictions.csv").read_text().startswith("id,prediction,probability_no,probability_yes\n")
+
+
+def test_wrong_calls_exit_with_2():
+    assert run("fitt").exit_code == 2
+    assert run("predict").exit_code == 2
+    assert run().exit_code == 2
