@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,6 +74,18 @@ def test_whole_numbers_take_few_bytes():
     assert arrays["tree.threshold"].shape == arrays["tree.pair"].shape == (200,)
 
 
+@pytest.mark.parametrize("weight", [4.0, 4.0 + 1e-12])
+@pytest.mark.parametrize("change", [0.0, 1e-12])
+def test_almost_whole_numbers_are_kept_as_they_are(weight, change):
+    leaf = make_tree(0, 0)
+    value = np.array([[1.0, 3.0]]) / weight + [change, -change]
+    tree = replace(leaf, weight=np.array([weight]), value=value)
+    tree.validate()
+    arrays = fold([tree])
+    assert ("tree.total" in arrays) == (weight == 4.0 and change == 0.0)
+    assert_same_trees([tree], unfolded(arrays))
+
+
 @pytest.mark.parametrize("dtypes", [("<i1", 100), ("<i2", 1000), ("<i4", 40_000)])
 def test_features_have_the_room_they_need(dtypes):
     tree = make_tree(0, 3, dtypes[1])
@@ -104,7 +118,7 @@ def put(name, place, value):
     return change
 
 
-def replace(name, change):
+def changed(name, change):
     def replaced(arrays):
         arrays[f"tree.{name}"] = change(arrays[f"tree.{name}"])
 
@@ -145,17 +159,17 @@ HOSTILE = {
     "negative shrinkage": (put("shrinkage", 1, -1.0), "shrinkage is negative or not finite"),
     "missing array": (lambda arrays: arrays.pop("tree.gain"), "tree.gain is missing"),
     "unknown array": (lambda arrays: arrays.update(own=np.ones(1)), "own is unknown"),
-    "wrong type": (replace("threshold", lambda array: array.astype(np.float32)), "tree.threshold must be float64"),
-    "signed pairs": (replace("pair", lambda array: array.astype(np.int8)), "tree.pair must be uint8"),
-    "short thresholds": (replace("threshold", lambda array: array[1:]), r"tree.threshold must be .* shape \(11,\)"),
-    "short gains": (replace("gain", lambda array: array[1:]), "tree.gain must be"),
-    "short pairs": (replace("pair", lambda array: array[1:]), "tree.pair must be"),
-    "short rows": (replace("n_samples", lambda array: array[1:]), "tree.n_samples must be"),
-    "short totals": (replace("total", lambda array: array[1:]), "tree.total must be"),
-    "totals of three": (replace("total", lambda array: array[:, [0, 1, 1]]), "tree.total must be"),
-    "short bits": (replace("missing_left", lambda array: array[1:]), "tree.missing_left must be"),
-    "short shrinkage": (replace("shrinkage", lambda array: array[1:]), "tree.shrinkage must be"),
-    "matrix of features": (replace("feature", lambda array: array[None]), "tree.feature must be"),
+    "wrong type": (changed("threshold", lambda array: array.astype(np.float32)), "tree.threshold must be float64"),
+    "signed pairs": (changed("pair", lambda array: array.astype(np.int8)), "tree.pair must be uint8"),
+    "short thresholds": (changed("threshold", lambda array: array[1:]), r"tree.threshold must be .* shape \(11,\)"),
+    "short gains": (changed("gain", lambda array: array[1:]), "tree.gain must be"),
+    "short pairs": (changed("pair", lambda array: array[1:]), "tree.pair must be"),
+    "short rows": (changed("n_samples", lambda array: array[1:]), "tree.n_samples must be"),
+    "short totals": (changed("total", lambda array: array[1:]), "tree.total must be"),
+    "totals of three": (changed("total", lambda array: array[:, [0, 1, 1]]), "tree.total must be"),
+    "short bits": (changed("missing_left", lambda array: array[1:]), "tree.missing_left must be"),
+    "short shrinkage": (changed("shrinkage", lambda array: array[1:]), "tree.shrinkage must be"),
+    "matrix of features": (changed("feature", lambda array: array[None]), "tree.feature must be"),
 }  # fmt: skip
 
 
@@ -173,13 +187,13 @@ WEIGHTS = {
     "NaN weight": (put("weight", 3, np.nan), "a weight or a class frequency"),
     "no weight": (put("weight", 3, 0.0), "a weight or a class frequency"),
     "infinite weight": (put("weight", 0, np.inf), "a weight or a class frequency"),
-    "weights that overflow": (replace("weight", lambda array: array * 1e304), "a weight or a class frequency"),
+    "weights that overflow": (changed("weight", lambda array: array * 1e304), "a weight or a class frequency"),
     "NaN frequency": (put("value", (3, 0), np.nan), "a weight or a class frequency"),
     "negative frequency": (put("value", 3, (-0.5, 1.5)), "a weight or a class frequency"),
     "frequencies that sum to 2": (put("value", 3, (1.0, 1.0)), "do not sum to 1"),
     "heavier parent": (put("weight", 0, 1e9), "do not add up to their parent's"),
-    "short weights": (replace("weight", lambda array: array[1:]), "tree.weight must be"),
-    "short values": (replace("value", lambda array: array[1:]), "tree.value must be"),
+    "short weights": (changed("weight", lambda array: array[1:]), "tree.weight must be"),
+    "short values": (changed("value", lambda array: array[1:]), "tree.value must be"),
 }  # fmt: skip
 
 
@@ -198,13 +212,13 @@ def flip_missing(arrays):
 
 
 SETS = {
-    "falling nodes": (replace("set_nodes", lambda array: array[::-1].copy()), "it is not the categorical features"),
+    "falling nodes": (changed("set_nodes", lambda array: array[::-1].copy()), "it is not the categorical features"),
     "node out of range": (put("set_nodes", -1, 200), "it is not the categorical features"),
     "another node": (put("set_nodes", 0, 0), "it is not the categorical features"),
-    "threshold": (replace("threshold", lambda array: np.ones_like(array)), "a node with a set has a threshold"),
+    "threshold": (changed("threshold", lambda array: np.ones_like(array)), "a node with a set has a threshold"),
     "missing values": (flip_missing, "disagree on missing values"),
-    "short sets": (replace("sets", lambda array: array[1:]), "nodes with a set, but"),
-    "narrow sets": (replace("sets", lambda array: array[:, 1:].copy()), "tree.sets must be"),
+    "short sets": (changed("sets", lambda array: array[1:]), "nodes with a set, but"),
+    "narrow sets": (changed("sets", lambda array: array[:, 1:].copy()), "tree.sets must be"),
     "no sets": (lambda arrays: arrays.pop("tree.sets"), "tree.sets is missing"),
 }  # fmt: skip
 

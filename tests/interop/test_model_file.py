@@ -99,6 +99,7 @@ def describe(dtype="F64", shape=(1,), offsets=(0, 8)):
 SECRET = {"__metadata__": {"aucforest": "1 00000000 {}"}}
 HOSTILE_HEADERS = {
     "nothing": (b"", b""),
+    "a header without an end": (b"{", b""),
     "no JSON": (b"\x80\x02}q\x00.", b""),
     "a list": (b"[]", b""),
     "no metadata": ({"a": describe()}, bytes(8)),
@@ -133,7 +134,7 @@ def test_hostile_headers_are_refused(name, tmp_path):
         read_model(tmp_path / "model")
 
 
-@pytest.mark.parametrize("length", [0, 1, 2**24 + 1, 2**31, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("length", [2**24 + 1, 2**31, 2**63, 2**64 - 1])
 def test_lengths_of_headers_that_cannot_be_are_refused(length, tmp_path):
     with open(tmp_path / "model", "wb") as file:
         file.write(length.to_bytes(8, "little"))
@@ -165,6 +166,15 @@ def test_any_bytes_are_refused(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(content)
     with pytest.raises(ModelFormatError):
+        read_model(path)
+
+
+def test_metadata_of_too_many_parts_are_refused(path, monkeypatch):
+    with pytest.raises(ValueError, match="more than 262144 lists and dicts"):
+        write_model(path, {}, {"lists": [[]] * 2**18})
+    write_model(path, {}, {"lists": [[]] * 1000})
+    monkeypatch.setattr("aucforest.interop.model_file._MOST_BRACKETS", 1000)
+    with pytest.raises(ModelFormatError, match="more than 1000 lists and dicts"):
         read_model(path)
 
 
