@@ -211,3 +211,34 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
     check_usage(
         run("predict", model, files.test_csv, "--out", tmp_path / "p.txt"), "must end in .csv, .parquet, got p.txt"
     )
+
+
+PEAK = """
+import re, sys
+from pathlib import Path
+from aucforest.cli.app import app
+app(["predict", *sys.argv[1:]], standalone_mode=False)
+# ru_maxrss would begin with what the process had that started this one
+print(int(re.search("VmHWM: *([0-9]+)", Path("/proc/self/status").read_text().expandtabs())[1]) / 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_memory_does_not_grow_with_the_file(files, tmp_path, kind):
+    """A table of 300 MB as CSV takes no more than one of 3 MB and some buffers."""
+    rows = mixed(2000, 3).assign(**{f"more{i}": np.random.default_rng(i).normal(size=2000) for i in range(5)})
+    peaks = []
+    for times in (10, 1000):
+        path = tmp_path / f"rows.{kind}"
+        if kind == "csv":
+            header, text = rows.to_csv(index=False).split("\n", 1)
+            with path.open("w") as file:
+                file.write(f"{header}\n")
+                file.writelines([text] * times)
+        else:
+            pd.concat([rows] * times).to_parquet(path, row_group_size=100_000)
+        command = [sys.executable, "-c", PEAK, files.model_aucforest, path, "--out", tmp_path / f"out.{kind}"]
+        peaks.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    assert peaks[1] - peaks[0] < 100, peaks

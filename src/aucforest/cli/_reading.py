@@ -21,11 +21,11 @@ MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
-# Bytes of a CSV that are parsed at a time; no value may be longer.
-_BLOCK = 2**23
+# Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.
+_BLOCK = 2**20
 # Cells of a batch, and its most rows.
-_CELLS = 2**22
-_MOST_ROWS = 2**16
+_CELLS = 2**20
+_MOST_ROWS = 2**14
 
 
 class TableFile(Protocol):
