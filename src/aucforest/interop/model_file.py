@@ -166,11 +166,11 @@ def _check_brackets(text: str) -> None:
 
 
 def _check_size(path: str | os.PathLike[str]) -> None:
-    """Refuse a header that is not there or too large, before it is parsed."""
+    """Refuse a header that is too large, before it is parsed."""
     with open(path, "rb") as file:
         length = file.read(8)
-    if len(length) < 8 or int.from_bytes(length, "little") > _MOST_HEADER:
-        raise ModelFormatError("not a model file: its header is cut off or too large")
+    if int.from_bytes(length, "little") > _MOST_HEADER:
+        raise ModelFormatError("not a model file: its header is too large")
 
 
 def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
