@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucforest.inspection import compare_criteria, oob_permutation_importance, report
+from aucforest.inspection._report.data import column_table
 from aucforest.metrics import auc_confidence_interval, hand_till_score
 from tests.estimators.data import make_table, small_forest
 
@@ -263,6 +264,13 @@ def test_a_frame_of_numbered_columns_is_described():
     plain = Page(report(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], **QUICK).html)
     found, expected = figures(page, FALLS), figures(plain, FALLS)
     assert [found[str(j)] for j in range(5)] == [expected[f"feature_{j}"] for j in range(5)]
+
+
+def test_flags_with_gaps_are_described():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"flag": pd.array([True, None, False] * 50 + [True] * 50, dtype="boolean")})
+    (cells,) = column_table(X).rows
+    assert cells == ["flag", "category", "25.0 %", "2", "True (66.7 %), False (33.3 %)"]
 
 
 def test_a_sparse_table_has_no_columns_to_describe():

@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.metrics._validation import is_missing
 from aucforest.tree.structure import MISSING_CODE
 
 # The last code is for all categories that do not keep their own.
@@ -152,14 +153,6 @@ def check_numeric(X: Any) -> None:
             _read_numbers(table, feature)
 
 
-def _is_missing(value: Any) -> bool:
-    """Say whether a value is None, NaN or a kin of it."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # NA of pandas is neither equal nor different
-        return True
-
-
 def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[Any] | None, Categories]:
     """Return X as numbers with codes in its categorical columns, and their categories in the rows kept (None for all).
 
@@ -183,7 +176,7 @@ def _learn(column: Column, kept: NDArray[np.int64] | None, name: str) -> NDArray
     else:
         places = column.places[rows]
         per_value = np.bincount(places[places >= 0], minlength=len(column.values)).tolist()
-        found = {value: n for value, n in zip(column.values, per_value) if n > 0 and not _is_missing(value)}
+        found = {value: n for value, n in zip(column.values, per_value) if n > 0 and not is_missing(value)}
         try:
             known = sorted(found)
         except TypeError as error:
@@ -243,7 +236,7 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
 
 def _check_kind(values: list[Any], category: Any, name: str) -> None:
     """Refuse text in place of numbers and numbers in place of text, which would all be unseen."""
-    value = next((value for value in values if not _is_missing(value)), None)
+    value = next((value for value in values if not is_missing(value)), None)
     if value is not None and isinstance(value, str) != isinstance(category, str):
         raise ValueError(f"X: {name} has values such as {value!r}, but in fit such as {category!r}")
 

@@ -189,7 +189,7 @@ def _code_any(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """Return sorted classes and codes of labels that hash and have an order."""
     listed = values.tolist()
     distinct = dict.fromkeys(listed)
-    if any(_is_missing(label) for label in distinct):
+    if any(is_missing(label) for label in distinct):
         raise ValueError("y_true has a missing value (NaN, None)")
     try:
         classes = sorted(distinct)
@@ -199,11 +199,11 @@ def _code_any(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     return np.array(classes, dtype=values.dtype), np.fromiter(map(code.__getitem__, listed), np.uint32, len(listed))
 
 
-def _is_missing(label: Any) -> bool:
-    """Return whether a label is None, NaN, NaT or pandas.NA."""
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, NaT or pandas.NA."""
     try:
-        return label is None or bool(label != label)
-    except TypeError:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither equal nor different
         return True
 
 

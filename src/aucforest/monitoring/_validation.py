@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._validation import check_scores, require_finite
+from aucforest.metrics._validation import check_scores, is_missing, require_finite
 from aucforest.monitoring._ranked import FloatArray, RankedColumn
 
 SUM_TOLERANCE = 1e-3  # probabilities are often stored with few decimals
@@ -68,11 +68,5 @@ def rank_columns(scores: FloatArray) -> list[RankedColumn]:
 def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which labels are missing: NaN, NaT, None, or what cannot say that it equals itself."""
     if values.dtype.kind == "O":
-        return np.array([_is_missing(value) for value in values.tolist()], dtype=bool)
+        return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
     return np.asarray(values != values)
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether one label is missing."""
-    itself = value == value  # of pandas' NA this is NA again
-    return value is None or not isinstance(itself, bool | np.bool_) or not itself

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from aucforest.inspection._report.importances import column_names
 from aucforest.inspection._report.page import Table, number, percent, shortened
+from aucforest.metrics._validation import is_missing
 
 _MOST_COLUMNS = 200
 _MOST_VALUES = 3
@@ -57,7 +58,7 @@ def _describe(values: NDArray[Any]) -> list[str]:
         low, middle, high = np.quantile(known, [0.05, 0.5, 0.95])
         usual = f"{number(middle)} (90 % from {number(low)} to {number(high)})"
         return ["number", missing, f"{np.unique(known).size:,}", usual]
-    listed = [str(value) for value in values.tolist() if value is not None and value == value]
+    listed = [str(value) for value in values.tolist() if not is_missing(value)]
     counts = Counter(listed)
     missing = percent(1.0 - len(listed) / max(len(values), 1))
     usual = ", ".join(
