@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import device, kernel
+from aucforest._compile import bare_device, bare_kernel, device
 from aucforest.metrics._validation import raise_not_finite
 
 ONE = np.uint64(1)
@@ -35,7 +35,7 @@ def ordered_key(word):  # type: ignore[no-untyped-def]
     return (word ^ WORD) if word & SIGN else (word | SIGN)
 
 
-@device
+@bare_device
 def _count_digits(packed, counts):  # type: ignore[no-untyped-def]
     """Count the three digits of every key into `counts` (3, 2048)."""
     for value in packed:
@@ -45,10 +45,12 @@ def _count_digits(packed, counts):  # type: ignore[no-untyped-def]
         counts[2, key >> (DIGIT + DIGIT)] += np.uint32(1)
 
 
-@device
+@bare_device
 def _radix_sort(packed, spare, counts):  # type: ignore[no-untyped-def]
     """Sort `packed` in place by its upper 32 bits: stable, least significant of three digits first."""
-    counts[:] = np.uint32(0)
+    for digit in range(3):
+        for value in range(counts.shape[1]):
+            counts[digit, value] = np.uint32(0)
     _count_digits(packed, counts)
     source, target = packed, spare
     shift = HALF
@@ -69,10 +71,12 @@ def _radix_sort(packed, spare, counts):  # type: ignore[no-untyped-def]
             moves += 1
         shift += DIGIT
     if moves & 1:
-        packed[:] = spare
+        # A loop: assigning slices takes seconds to compile.
+        for i in range(packed.size):
+            packed[i] = spare[i]
 
 
-@device
+@bare_device
 def _insertion_sort(packed, start, end):  # type: ignore[no-untyped-def]
     """Sort the slice from start to end in place."""
     for i in range(start + 1, end):
@@ -84,7 +88,7 @@ def _insertion_sort(packed, start, end):  # type: ignore[no-untyped-def]
         packed[j] = value
 
 
-@device
+@bare_device
 def _pack_high_words(words, packed):  # type: ignore[no-untyped-def]
     """Fill `packed` with (key of the high word, row); return whether every score is finite."""
     last = words.shape[1] - 1
@@ -99,7 +103,7 @@ def _pack_high_words(words, packed):  # type: ignore[no-untyped-def]
     return finite
 
 
-@device
+@bare_device
 def _pack_low_words(words, packed, lows):  # type: ignore[no-untyped-def]
     """Fill `lows` with (key of the low word, row) in the order of `packed`: one pass, so loads overlap."""
     for i in range(packed.size):
@@ -109,7 +113,7 @@ def _pack_low_words(words, packed, lows):  # type: ignore[no-untyped-def]
         lows[i] = ((low if packed[i] >> HALF >= SIGN else low ^ WORD) << HALF) | row
 
 
-@device
+@bare_device
 def _number_groups(source, start, end, rank, ranked):  # type: ignore[no-untyped-def]
     """Write (rank, row) of a sorted slice, ranks counted from `rank`; return the next rank."""
     key = source[start] >> HALF
@@ -122,7 +126,7 @@ def _number_groups(source, start, end, rank, ranked):  # type: ignore[no-untyped
     return rank + ONE
 
 
-@device
+@bare_device
 def _finish_runs(packed, lows, counts):  # type: ignore[no-untyped-def]
     """Turn keys of high words into ranks: runs of one key are sorted by `lows` first."""
     rank = np.uint64(0)
@@ -144,12 +148,11 @@ def _finish_runs(packed, lows, counts):  # type: ignore[no-untyped-def]
         start = end
 
 
-@kernel
-def _rank_rows(words, packed, spare):  # type: ignore[no-untyped-def]
+@bare_kernel
+def _rank_rows(words, packed, spare, counts):  # type: ignore[no-untyped-def]
     """Fill `packed` with (rank, row) in ascending order of score; return whether every score is finite."""
     if not _pack_high_words(words, packed):
         return False
-    counts = np.empty((3, 2048), np.uint32)
     _radix_sort(packed, spare, counts)
     if words.shape[1] == 1:
         _number_groups(packed, 0, packed.size, np.uint64(0), packed)
@@ -164,6 +167,6 @@ def rank_rows(y_score: NDArray[np.floating[Any]]) -> NDArray[np.uint64]:
     # numpy's buffers, not numba's: numpy asks for huge pages
     packed = np.empty(y_score.size, np.uint64)
     words = y_score.view(np.uint32).reshape(y_score.size, -1)
-    if not _rank_rows(words, packed, np.empty_like(packed)):
+    if not _rank_rows(words, packed, np.empty_like(packed), np.empty((3, 2048), np.uint32)):
         raise_not_finite(y_score, "y_score")
     return packed
