@@ -14,9 +14,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from aucforest.estimators import _growing
 from aucforest.estimators._growing import (
+    FixedPoint,
     GrowthParams,
-    _fixed_point,
     _tree_weights,
+    are_whole,
     class_weight_factors,
     grow_trees,
     make_training_set,
@@ -79,19 +80,24 @@ def test_kernels_see_one_type(value):
     assert (type(params.min_gain), type(params.max_depth)) == (float, int)
 
 
+def fixed_point(weights, n_draws):
+    scale = FixedPoint.of(weights.max(), are_whole(weights), n_draws)
+    return scale.apply(weights), scale.unit
+
+
 positive = st.floats(1e-200, 1e200)
 numbers = st.integers(1, 2**32)
 
 
 @given(arrays(np.float64, st.integers(1, 20), elements=positive), numbers, st.integers(-60, 60))
 def test_fixed_point_weights(weights, n_draws, exponent):
-    fixed, unit = _fixed_point(weights, n_draws)
+    fixed, unit = fixed_point(weights, n_draws)
     assert fixed.dtype == np.int64
     assert fixed.min() > 0
     # However the draws fall, the sum fits: no row is drawn more than n_draws times in all.
     assert int(fixed.max()) * n_draws <= 2**61
     np.testing.assert_allclose(fixed * unit, weights, rtol=0, atol=weights.max() * n_draws * 2.0**-58)
-    scaled, scaled_unit = _fixed_point(np.ldexp(weights, exponent), n_draws)
+    scaled, scaled_unit = fixed_point(np.ldexp(weights, exponent), n_draws)
     np.testing.assert_array_equal(scaled * scaled_unit, np.ldexp(fixed * unit, exponent))
 
 
@@ -99,21 +105,21 @@ def test_fixed_point_weights(weights, n_draws, exponent):
 def test_a_power_of_two_changes_no_bit(exponent):
     # Logarithms of 1 / 49 and 49 add up to something beside 0 that depends on the power.
     weights = np.array([1 / 49, 1 / 50])
-    scaled, unit = _fixed_point(np.ldexp(weights, exponent), 49 * 4)
-    expected, expected_unit = _fixed_point(weights, 49 * 4)
+    scaled, unit = fixed_point(np.ldexp(weights, exponent), 49 * 4)
+    expected, expected_unit = fixed_point(weights, 49 * 4)
     np.testing.assert_array_equal(scaled, expected)
     assert unit == np.ldexp(expected_unit, exponent)
 
 
 @given(arrays(np.float64, st.integers(1, 20), elements=st.integers(1, 1000)), st.integers(1, 2**20))
 def test_integer_weights_stay(weights, n_draws):
-    fixed, unit = _fixed_point(weights, n_draws)
+    fixed, unit = fixed_point(weights, n_draws)
     assert unit == 1.0
     np.testing.assert_array_equal(fixed, weights)
 
 
 def test_large_integer_weights_do_not_overflow():
-    fixed, unit = _fixed_point(np.array([1.0, 2.0**31]), 2)
+    fixed, unit = fixed_point(np.array([1.0, 2.0**31]), 2)
     assert unit != 1.0
     np.testing.assert_array_equal(fixed * unit, [1.0, 2.0**31])
 

@@ -1,5 +1,7 @@
 """Draws of rows: by blocks, by strata, with replacement and without."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +21,15 @@ def in_calls(draws: RowDraws, key: int, per_call: int) -> np.ndarray:
         draws.counts_of_blocks(key, by_block[block : block + per_call], block)
         for block in range(0, len(by_block), per_call)
     ]
+    return np.concatenate(parts)
+
+
+def in_parts(draws: RowDraws, key: int, bounds: list[int]) -> np.ndarray:
+    """Draw with the members of some blocks at a time."""
+    parts = []
+    for start, stop in pairwise(bounds):
+        part = draws.of_part(start * BLOCK_ROWS, (stop - start) * BLOCK_ROWS)
+        parts.append(part.counts_of_blocks(key, part.by_block(key)[start:stop], start))
     return np.concatenate(parts)
 
 
@@ -119,6 +130,8 @@ def test_strata_draw_their_own_numbers(key, n_rows, sizes, seed):
     counts = draws.counts(key)
     assert np.array_equal(np.bincount(strata, counts, minlength=len(sizes)), sizes)
     assert np.array_equal(counts, in_calls(draws, key, 1))
+    n_blocks = len(draws.starts)
+    assert np.array_equal(counts, in_parts(draws, key, [0, n_blocks // 2, n_blocks // 2, n_blocks]))
     assert np.array_equal(counts, by_hand(draws, strata, key))
     n_rows_of = np.bincount(strata, minlength=len(sizes))
     np.testing.assert_array_equal(draws.rates[present], sizes[present] / n_rows_of[present])

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -187,17 +187,41 @@ def _check_range(weights: NDArray[np.float64]) -> None:
         )
 
 
-def _fixed_point(weights: NDArray[np.float64], n_draws: int) -> tuple[NDArray[np.int64], float]:
-    """Return weights as integers, and what one unit is worth: sums of integers do not depend on the order of rows.
+class FixedPoint(NamedTuple):
+    """Weights as integers: their sums do not depend on the order of rows.
 
-    Integer weights keep to themselves, then AUC scores are exact; others get all the bits that cannot overflow.
+    exponent : int or None
+        A unit is 2 ** -exponent; None where weights are integers that keep to themselves.
     """
-    largest = float(weights.max())
-    if np.all(weights == np.rint(weights)) and largest * n_draws < _EXACT_WEIGHT:
-        return weights.astype(np.int64), 1.0
-    # Exponents instead of logarithms: weights scaled by a power of two become the same integers.
-    bits = _WEIGHT_BITS - int(np.frexp(largest)[1]) - n_draws.bit_length()
-    return np.maximum(np.rint(np.ldexp(weights, bits)), 1.0).astype(np.int64), float(np.ldexp(1.0, -bits))
+
+    exponent: int | None
+
+    @classmethod
+    def of(cls, largest: float, are_whole: bool, n_draws: int) -> "FixedPoint":
+        """Choose the unit of weights of which so many are summed.
+
+        Integer weights keep to themselves, then AUC scores are exact; others get all the bits that cannot overflow.
+        """
+        if are_whole and largest * n_draws < _EXACT_WEIGHT:
+            return cls(None)
+        # Exponents instead of logarithms: weights scaled by a power of two become the same integers.
+        return cls(_WEIGHT_BITS - int(np.frexp(largest)[1]) - n_draws.bit_length())
+
+    @property
+    def unit(self) -> float:
+        """What one is worth."""
+        return 1.0 if self.exponent is None else float(np.ldexp(1.0, -self.exponent))
+
+    def apply(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return weights in units."""
+        if self.exponent is None:
+            return weights.astype(np.int64)
+        return np.maximum(np.rint(np.ldexp(weights, self.exponent)), 1.0).astype(np.int64)
+
+
+def are_whole(weights: NDArray[np.float64]) -> bool:
+    """Say whether weights are integers."""
+    return bool(np.all(weights == np.rint(weights)))
 
 
 def _tree_weights(
@@ -213,8 +237,9 @@ def _tree_weights(
         factors = np.zeros(training.n_classes)
         factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
         weights = weights * np.where(factors[training.labels] > 0, factors[training.labels], 1.0)
-    fixed, unit = _fixed_point(weights, len(counts) if params.draws is None else params.draws.n_draws)
-    return fixed * counts, unit
+    n_draws = len(counts) if params.draws is None else params.draws.n_draws
+    fixed = FixedPoint.of(float(weights.max()), are_whole(weights), n_draws)
+    return fixed.apply(weights) * counts, fixed.unit
 
 
 def _grow_one(

@@ -4,7 +4,7 @@ Rows are drawn block by block, in each block by counters: so a row's count is a 
 row's global position, and a block can be drawn anew at any time without the others.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,14 @@ def _member(members, i):  # type: ignore[no-untyped-def]
 
 @bare_kernel
 def _draw_blocks(key, draws, members, starts, replace, first_block, counts):  # type: ignore[no-untyped-def]
-    """Draw draws[i, s] rows of stratum s from block first_block + i; counts starts at the first row of that block.
+    """Draw draws[i, s] rows of stratum s from block first_block + i; members and counts start with that block.
 
     Without replacement by Floyd's algorithm (Bentley, Floyd 1987): a row that is drawn again stands for the last one.
     """
     counts[:] = 0
     for i in range(len(draws)):
         block = counts[i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS]
-        rows = members[(first_block + i) * BLOCK_ROWS : (first_block + i) * BLOCK_ROWS + len(block)]
+        rows = members[i * BLOCK_ROWS : i * BLOCK_ROWS + len(block)]
         block_key = derive_key(key, first_block + i)
         n_drawn = 0
         for s in range(draws.shape[1]):
@@ -59,9 +59,11 @@ class RowDraws:
     replace : bool
         Whether a row may be drawn again.
     members : ndarray of shape (n_rows,), uint16, or empty for a single stratum
-        The rows of every block, by their positions in it, stratum after stratum.
+        The rows of every block, by their positions in it, stratum after stratum; of a part, those of its blocks.
     starts : ndarray of shape (n_blocks, n_strata + 1), int64
         Where the strata begin among the members of a block.
+    first_block : int
+        The block that the members begin with.
     """
 
     n_rows: int
@@ -69,6 +71,7 @@ class RowDraws:
     replace: bool
     members: NDArray[np.uint16]
     starts: NDArray[np.int64]
+    first_block: int = 0
 
     @classmethod
     def of_all(cls, n_rows: int, n_draws: int, *, replace: bool = True) -> "RowDraws":
@@ -120,5 +123,10 @@ class RowDraws:
         """Return the counts of some blocks, given what a tree draws from each of them."""
         first_row = first_block * BLOCK_ROWS
         counts = np.empty(min(len(draws) * BLOCK_ROWS, self.n_rows - first_row), dtype=np.uint16)
-        _draw_blocks(np.uint64(key), draws, self.members, self.starts, self.replace, first_block, counts)
+        members = self.members[(first_block - self.first_block) * BLOCK_ROWS :]
+        _draw_blocks(np.uint64(key), draws, members, self.starts, self.replace, first_block, counts)
         return counts
+
+    def of_part(self, first_row: int, n_rows: int) -> "RowDraws":
+        """Return the same draws with the members of some rows alone, which begin with a block."""
+        return replace(self, members=self.members[first_row : first_row + n_rows], first_block=first_row // BLOCK_ROWS)

@@ -1,0 +1,1 @@
+"""Data beyond one machine's memory, and beyond one machine."""

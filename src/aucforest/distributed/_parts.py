@@ -1,0 +1,86 @@
+"""Rows in parts: what a task is given of the training data."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._growing import FixedPoint, GrowthParams, TrainingSet
+from aucforest.tree.binning import BinnedMatrix, CutValues
+from aucforest.tree.sampling import RowDraws
+
+
+class CodedPart(NamedTuple):
+    """Rows that follow each other; all parts but the last are of whole blocks (`sampling.BLOCK_ROWS`).
+
+    first_row : int
+        The number of the first one among all rows that trees draw from.
+    codes : ndarray of shape (n_features, n_rows), unsigned
+    labels : ndarray of shape (n_rows,), uint16
+    weights : ndarray of shape (n_rows,), float64, or None when every row counts 1
+    draws : RowDraws or None
+        Those of all rows, with the members of these; None where each tree sees all rows.
+    """
+
+    first_row: int
+    codes: NDArray[np.unsignedinteger]
+    labels: NDArray[np.uint16]
+    weights: NDArray[np.float64] | None
+    draws: RowDraws | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+
+class Growth(NamedTuple):
+    """What the trees of a fit share beside the rows: small.
+
+    params : GrowthParams
+        Without draws: parts have them.
+    n_bins : ndarray of shape (n_features,), int64
+    values : CutValues
+    n_classes : int
+    by_set : ndarray of shape (n_features,), bool, or None when all features are cut by thresholds
+    fixed : FixedPoint or None
+        The units of weights in trees; None where draws are the weights, or where they differ from tree to tree.
+    """
+
+    params: GrowthParams
+    n_bins: NDArray[np.int64]
+    values: CutValues
+    n_classes: int
+    by_set: NDArray[np.bool_] | None
+    fixed: FixedPoint | None
+
+
+def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[int]) -> list[CodedPart]:
+    """Return views of the rows between bounds, which are multiples of `sampling.BLOCK_ROWS` but for the last."""
+    parts = []
+    for start, stop in pairwise(bounds):
+        rows = slice(start, stop)
+        parts.append(
+            CodedPart(
+                start,
+                training.binned.codes[:, rows],
+                training.labels[rows],
+                None if training.weights is None else training.weights[rows],
+                None if draws is None else draws.of_part(start, stop - start),
+            )
+        )
+    return parts
+
+
+def join_parts(growth: Growth, *parts: CodedPart) -> TrainingSet:
+    """Return the rows of all parts, in order, as one process grows from them."""
+    weights = [part.weights for part in parts if part.weights is not None]
+    codes = np.concatenate([part.codes for part in parts], axis=1)
+    return TrainingSet(
+        BinnedMatrix(codes, growth.n_bins, growth.values),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate(weights) if weights else None,
+        growth.n_classes,
+        growth.by_set,
+    )
