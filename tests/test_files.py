@@ -1,10 +1,15 @@
-"""Files are either whole or not there."""
+"""Files are either whole or not there, and locks are one's own."""
 
+import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from aucforest._files import write_whole
+from aucforest import _files
+from aucforest._files import file_beside, half_written, lock, write_whole
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path):
@@ -32,3 +37,51 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
 def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_whole(tmp_path / "nowhere" / "result.json", b"new")
+
+
+def test_what_a_kill_leaves_is_told(tmp_path):
+    with file_beside(tmp_path / "result.json") as beside:
+        beside.touch()
+        assert half_written(beside) == "result.json"
+    assert half_written(beside.with_name(f"{beside.name}0")) is None
+    assert half_written(tmp_path / "result.json") is None
+
+
+@pytest.mark.skipif(_files.fcntl is None, reason="there are no locks")
+def test_a_lock_is_free_again_when_it_is_closed(tmp_path):
+    with lock(tmp_path / "lock"), pytest.raises(BlockingIOError, match=f"in use by process {os.getpid()} on "):
+        lock(tmp_path / "lock")
+    lock(tmp_path / "lock").close()
+    assert (tmp_path / "lock").read_text().startswith(f"process {os.getpid()} on ")
+
+
+@pytest.mark.skipif(_files.fcntl is None, reason="there are no locks")
+def test_a_lock_goes_with_its_process(tmp_path):
+    program = "import sys; from aucforest._files import lock; file = lock(sys.argv[1]); print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path / "lock"], **pipes) as process:
+        process.stdout.readline()
+        with pytest.raises(BlockingIOError, match=f"in use by process {process.pid} on "):
+            lock(tmp_path / "lock")
+        process.kill()
+        process.wait()
+        lock(tmp_path / "lock").close()
+
+
+def test_where_there_are_no_locks_everybody_goes_on(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    if _files.fcntl is not None:
+        with monkeypatch.context() as patched:
+            patched.setattr(_files.fcntl, "flock", fail)
+            with lock(tmp_path / "lock"), lock(tmp_path / "lock"):
+                pass
+    monkeypatch.setattr(_files, "fcntl", None)
+    with lock(tmp_path / "lock"), lock(tmp_path / "lock"):
+        pass
+
+
+def test_a_lock_needs_a_folder(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        lock(tmp_path / "nowhere" / "lock")

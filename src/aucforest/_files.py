@@ -1,10 +1,18 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there, and folders that one process has at a time."""
 
 import os
+import platform
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -67,3 +75,79 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """
     with file_beside(path) as beside:
         beside.write_bytes(content)
+
+
+def half_written(path: Path) -> str | None:
+    """Return the name of the file that a killed process was writing when it left this one; None for any other.
+
+    Parameters
+    ----------
+    path : Path
+
+    Examples
+    --------
+    >>> half_written(Path(".a.txt.0123456789abcdef0123456789abcdef"))
+    'a.txt'
+    >>> half_written(Path("a.txt"))
+    """
+    found = re.fullmatch(r"\.(.+)\.[0-9a-f]{32}", path.name)
+    return found and found[1]
+
+
+def lock(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Take the lock of a file until it is closed, or the process ends in whatever way.
+
+    Parameters
+    ----------
+    path : path-like
+        It is made where it is missing, says who has the lock, and stays.
+
+    Returns
+    -------
+    file
+        To be closed. Processes that are forked meanwhile, and live on without starting a program, keep the lock.
+
+    Raises
+    ------
+    BlockingIOError
+        When somebody has the lock: another process, or the same one.
+    OSError
+        When the folder does not exist or cannot be written.
+
+    Notes
+    -----
+    Where the operating or the file system knows no locks, there is none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, lock(f"{folder}/lock"):
+    ...     try:
+    ...         lock(f"{folder}/lock")
+    ...     except BlockingIOError as error:
+    ...         print(error.strerror)
+    in use by process ...
+    """
+    file = open(path, "ab+", buffering=0)  # noqa: SIM115
+    try:
+        _lock(file, path)
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}".encode())
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _lock(file: IO[bytes], path: str | os.PathLike[str]) -> None:
+    """Take the lock of an open file, where there are locks."""
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.seek(0)
+        who = file.read().decode(errors="replace") or "another process"
+        raise BlockingIOError(error.errno, f"in use by {who}", os.fspath(path)) from None
+    except OSError:
+        pass  # a file system without locks

@@ -9,7 +9,7 @@ from aucforest.interop.folded_trees import MOST_TREES, FoldedTrees, fold
 from aucforest.interop.model_file import ModelFormatError, StoredModel
 from tests.reference.folded_trees import unfold_tree
 
-from .trees import make_tree
+from .trees import assert_same_trees, make_tree
 
 N_FEATURES, BY_SET = 3, np.array([1])
 
@@ -23,20 +23,6 @@ def unfolded(arrays, n_classes=2, by_set=()):
     folded = FoldedTrees.check(stored, N_FEATURES, n_classes, np.array(by_set, dtype=np.int64))
     stored.check_taken()
     return folded.unfold()
-
-
-def assert_same_trees(trees, others):
-    assert len(trees) == len(others)
-    for tree, other in zip(trees, others):
-        for name, one in vars(tree).items():
-            value = getattr(other, name)
-            assert type(one) is type(value)
-            if isinstance(one, np.ndarray):
-                assert one.dtype == value.dtype
-                assert one.shape == value.shape
-                assert one.tobytes() == value.tobytes()
-            else:
-                assert one == value
 
 
 trees_of_any_shape = st.tuples(

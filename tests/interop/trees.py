@@ -45,3 +45,18 @@ def make_tree(seed, n_cuts, n_features=3, n_classes=2, *, whole=True, by_set=())
     tree = Tree(**nodes, n_features=n_features, set_nodes=set_nodes, sets=sets, shrinkage=float(rng.integers(0, 3)))
     tree.validate()
     return tree
+
+
+def assert_same_trees(trees, others):
+    """Compare everything that trees are, to the last bit."""
+    assert len(trees) == len(others)
+    for tree, other in zip(trees, others):
+        for name, one in vars(tree).items():
+            value = getattr(other, name)
+            assert type(one) is type(value)
+            if isinstance(one, np.ndarray):
+                assert one.dtype == value.dtype
+                assert one.shape == value.shape
+                assert one.tobytes() == value.tobytes()
+            else:
+                assert one == value
