@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import aucforest
+from aucforest._arrow import sources
 from aucforest.cli import _reading
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
@@ -42,7 +43,7 @@ def check_same(predicted, expected):
 @pytest.mark.parametrize("source", ["test_csv", "test_parquet"])
 def test_batches_give_what_all_at_once_gives(files, expected, monkeypatch, source, rows):
     """One row at a time has batches of nothing but missing values."""
-    monkeypatch.setattr(_reading, "_MOST_ROWS", rows)
+    monkeypatch.setattr(sources, "_MOST_ROWS", rows)
     result = run("predict", files.model_aucforest, getattr(files, source))
     assert result.exit_code == 0, result.output
     check_same(pd.read_csv(io.StringIO(result.stdout)), expected)

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from aucforest._arrow import sources
 from aucforest.cli import _reading
 from aucforest.cli._reading import MISSING, open_table
 
@@ -45,7 +46,7 @@ def test_the_words_for_nothing_are_those_of_pandas(written):
 
 
 def test_batches_are_text_as_it_is(written, monkeypatch):
-    monkeypatch.setattr(_reading, "_MOST_ROWS", 2)
+    monkeypatch.setattr(sources, "_MOST_ROWS", 2)
     with open_table(written('\ufeffa,b\r\n01,NA\r\n,"x,""y"""\r\n3, z\r\n')) as table:
         assert table.columns == ["a", "b"]
         batches = list(table.batches(["b", "a"]))
@@ -83,6 +84,6 @@ def test_a_pipe_is_a_csv(tmp_path):
 def test_batches_of_wide_tables_have_few_rows(tmp_path):
     pd.DataFrame(0.0, index=range(50), columns=[f"c{i}" for i in range(100)]).to_parquet(tmp_path / "t.parquet")
     with pytest.MonkeyPatch.context() as patch, open_table(tmp_path / "t.parquet") as table:
-        patch.setattr(_reading, "_CELLS", 1000)
+        patch.setattr(sources, "_CELLS", 1000)
         assert [batch.num_rows for batch in table.batches(table.columns)] == [10] * 5
         assert table.done() == 1.0

@@ -11,18 +11,9 @@ import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
-from aucforest.cli._kinds import (
-    FLAG,
-    NUMBER,
-    ModelColumns,
-    as_kind,
-    as_text,
-    find_column,
-    holds_text,
-    kind_of,
-    to_frame,
-)
-from aucforest.cli._messages import nearest
+from aucforest._arrow.kinds import FLAG, ModelColumns, as_kind, as_text, find_column, kind_of
+from aucforest._arrow.labels import LabelReader, read_weights
+from aucforest.cli._frames import model_frame, to_frame
 from aucforest.cli._reading import TableFile, open_table
 from aucforest.estimators._base import refuse_dates
 
@@ -78,15 +69,12 @@ def read_for_model(
         beside = pa.concat_tables(rest)
         y = _labels_of(model, table, beside.column(target), target, positive)
         weights = _weights(table, beside, weight)
-    return Labelled(_title(table, target, positive), columns.frame(pa.concat_tables(features)), y, weights)
+    return Labelled(_title(table, target, positive), model_frame(columns, pa.concat_tables(features)), y, weights)
 
 
 def _weights(table: TableFile, content: Any, weight: str | None) -> NDArray[np.float64] | None:
     """Return the column of weights as numbers."""
-    if weight is None:
-        return None
-    weights: NDArray[np.float64] = as_kind(content.column(weight), NUMBER, weight, table.place).to_numpy()
-    return weights
+    return None if weight is None else read_weights(table, content.column(weight), weight)
 
 
 def _title(table: TableFile, target: str, positive: str | None) -> str:
@@ -96,20 +84,10 @@ def _title(table: TableFile, target: str, positive: str | None) -> str:
 
 def _labels(table: TableFile, column: Any, target: str, positive: str | None) -> NDArray[Any]:
     """Return labels in the type that the file shows, or which of them are the positive one."""
-    if positive is not None:
-        return _against_others(table, column, target, positive)
-    type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_floating(type_):
-        whole = pc.equal(column, pc.round(column))
-        if not pc.all(whole).as_py():
-            value = column[pc.index(whole, False).as_py()]
-            raise ValueError(f"column {target!r} has numbers such as {value}, not labels of classes")
-        column = column.cast(pa.int64())
-    elif not (holds_text(type_) or pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-        raise ValueError(f"column {target!r} holds {type_}, not labels of classes")
-    _check_present(table, column, target)
-    y = np.array(column.to_pylist()) if holds_text(type_) else column.to_numpy()
-    return _several(y, target)
+    reader = LabelReader(table, target, positive)
+    reader.add(column)
+    classes, labels = reader.finish()
+    return classes[labels]
 
 
 def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive: str | None) -> NDArray[Any]:
@@ -121,7 +99,7 @@ def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive:
             raise ValueError(
                 f"--positive is for a model that was fitted with it; this one's classes are {_listed(classes)}"
             )
-        return _against_others(table, as_text(column), target, positive)
+        return _labels(table, as_text(column), target, positive)
     labels = as_kind(column, kind, target, table.place)
     _check_present(table, labels, target)
     places = pd.Index(classes).get_indexer(labels.to_pandas())
@@ -132,17 +110,6 @@ def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive:
             f" are {_listed(classes)}"
         )
     return _several(classes[places], target)
-
-
-def _against_others(table: TableFile, column: Any, target: str, positive: str) -> NDArray[Any]:
-    """Return whether labels, which are text, are the positive one."""
-    _check_present(table, column, target)
-    y: NDArray[Any] = pc.equal(column, positive).to_numpy()
-    if not np.any(y):
-        raise ValueError(
-            f"column {target!r} has no label {positive!r}{nearest(positive, pc.unique(column).to_pylist())}"
-        )
-    return _several(y, target)
 
 
 def _check_present(table: TableFile, labels: Any, target: str) -> None:

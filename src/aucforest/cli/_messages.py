@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any
 
 import typer
@@ -34,9 +33,3 @@ def _warnings_as_lines() -> Iterator[None]:
         finally:
             for sentence in dict.fromkeys(str(warning.message) for warning in caught):
                 typer.echo(f"Warning: {sentence}", err=True)
-
-
-def nearest(word: str, words: Any) -> str:
-    """Return a hint at the words most like a misspelt one."""
-    near = get_close_matches(word, [str(other) for other in words])
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

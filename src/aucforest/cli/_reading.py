@@ -14,18 +14,13 @@ from typing import Any, BinaryIO, NoReturn, Protocol
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
+
+from aucforest._arrow.kinds import MISSING
+from aucforest._arrow.sources import ParquetFiles, check_names, rows_of_batch
 
 STANDARD = Path("-")
-MISSING = (
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
-    "NULL", "NaN", "None", "n/a", "nan", "null",
-)  # fmt: skip
 # Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.
 _BLOCK = 2**20
-# Cells of a batch, and its most rows.
-_CELLS = 2**20
-_MOST_ROWS = 2**14
 
 
 class TableFile(Protocol):
@@ -60,12 +55,7 @@ def open_table(file: Path) -> Iterator[TableFile]:
     elif file.is_dir():
         raise ValueError(f"{file} is a folder, not a table")
     elif file.suffix.lower() == ".parquet":
-        try:
-            table = ParquetTable(file)
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"cannot read {file}: {error}") from error
-        with table.content:
-            yield table
+        yield ParquetFiles([file], file.name)
     elif file.suffix.lower() == ".csv" or not file.is_file():
         with file.open("rb") as handle:
             yield CsvTable(handle, file.name, file)
@@ -85,12 +75,12 @@ class CsvTable:
             raise ValueError(f"cannot read {name}: the header is not text in UTF-8") from None
         if not self.columns:
             raise ValueError(f"cannot read {name}: it is empty" if not handle.read(1) else f"{name} has no header")
-        _check_names(name, self.columns)
+        check_names(name, self.columns)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield record batches of some columns, all text."""
         convert = {"include_columns": columns, "column_types": dict.fromkeys(columns, pa.string())}
-        rows = _rows_of_batch(len(columns))
+        rows = rows_of_batch(len(columns))
         try:
             for block in pyarrow.csv.open_csv(**self._options(convert)):
                 for start in range(0, block.num_rows, rows):
@@ -159,44 +149,6 @@ class CsvTable:
         raise ValueError(f"{place}: {sentence[found.end() :]}") from error
 
 
-class ParquetTable:
-    """A Parquet file."""
-
-    def __init__(self, file: Path) -> None:
-        self.name = file.name
-        # Parts of a column are read when they are needed, so that memory does not grow with row groups.
-        self.content = pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
-        self.columns = self.content.schema_arrow.names
-        _check_names(self.name, self.columns)
-        self._rows_read = 0
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield record batches of some columns, in the types of the file."""
-        for batch in self.content.iter_batches(_rows_of_batch(len(columns)), columns=columns, use_threads=False):
-            self._rows_read += batch.num_rows
-            yield batch
-
-    def schema(self, columns: Sequence[str]) -> Any:
-        """Return names and types of columns of batches."""
-        return pa.schema([self.content.schema_arrow.field(name) for name in columns])
-
-    def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an arrow table of all columns; some columns as text."""
-        table = self.content.read()
-        for name in as_text:
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, table.column(name).cast(pa.string()))
-        return table
-
-    def place(self, row: int) -> str:
-        """Return the number of a row, counted from 1."""
-        return f"{self.name}, row {row + 1}"
-
-    def done(self) -> float | None:
-        """Return the share of the rows that are read."""
-        return self._rows_read / max(self.content.metadata.num_rows, 1)
-
-
 def _first_lines(text: Iterable[str]) -> Iterator[int]:
     """Yield where the rows of a CSV begin; a blank line is none."""
     reader = csv.reader(text)
@@ -205,18 +157,6 @@ def _first_lines(text: Iterable[str]) -> Iterator[int]:
         if values:
             yield line
         line = reader.line_num + 1
-
-
-def _rows_of_batch(n_columns: int) -> int:
-    """Return how many rows are handled at a time."""
-    return max(1, min(_MOST_ROWS, _CELLS // max(n_columns, 1)))
-
-
-def _check_names(name: str, columns: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
-    for place, column in enumerate(columns):
-        if column in columns[:place]:
-            raise ValueError(f"{name} has two columns {column!r}")
 
 
 def _is_text(value: bytes | None) -> bool:

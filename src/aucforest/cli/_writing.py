@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from aucforest._arrow.kinds import holds_text
 from aucforest._files import file_beside
-from aucforest.cli._kinds import holds_text
 from aucforest.cli._reading import STANDARD
 
 Write = Callable[[Any], None]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from aucforest.cli._kinds import ModelColumns
+from aucforest._arrow.kinds import ModelColumns
 from aucforest.cli._models import labels_of, read_model
 from aucforest.cli._options import Data, Jobs, Model, names_in
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix
@@ -45,7 +45,7 @@ def predict(
         n_rows = 0
         with table_writer(out, schema) as write, progress("predicting") as show:
             for batch in batches:
-                X = columns.frame(columns.typed(batch, n_rows))
+                X = columns.features(columns.typed(batch, n_rows))
                 found = _predictions(forest, X, proba)
                 values = [found[name] if name in found else batch.column(name) for name in schema.names]
                 write(pa.table([pa.array(v).cast(f.type) for v, f in zip(values, schema)], schema=schema))

@@ -1,19 +1,32 @@
 """Columns as what a model reads: numbers, text or flags, whatever the values of a batch look like."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Protocol
 
-import pandas as pd
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from aucforest.cli._messages import nearest
-from aucforest.cli._reading import MISSING, TableFile
+from numpy.typing import NDArray
 
 NUMBER, TEXT, FLAG = "a number", "text", "true or false"
+MISSING = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
+    "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
 _WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
 
 Place = Callable[[int], str]
+
+
+class Columns(Protocol):
+    """What columns are looked for in."""
+
+    name: str
+    columns: list[str]
+
+    def place(self, row: int) -> str:
+        """Return what a row of values, counted from 0, is called in a message."""
 
 
 def kind_of(values: Sequence[Any]) -> str:
@@ -78,25 +91,14 @@ def _cast(column: Any, kind: str) -> Any:
     return pc.less(places, len(_WORDS[True]))
 
 
-def to_frame(table: Any) -> pd.DataFrame:
-    """Return an arrow table as a DataFrame, where text and flags are categories and nothing is a number."""
-    for place, (name, column) in enumerate(zip(table.column_names, table.columns)):
-        if pa.types.is_boolean(column.type):
-            table = table.set_column(place, name, column.dictionary_encode())
-        elif pa.types.is_null(column.type):
-            table = table.set_column(place, name, column.cast(pa.float64()))
-    table = table.replace_schema_metadata(None)  # the types of pandas that wrote a Parquet
-    return table.to_pandas(strings_to_categorical=True, date_as_object=False)
-
-
 class ModelColumns:
     """The columns that a model reads, found in a table by name; in their order where the model knows no names."""
 
-    def __init__(self, model: Any, table: TableFile, others: Sequence[str] = ()) -> None:
-        self._place, self._has_names = table.place, hasattr(model, "feature_names_in_")
+    def __init__(self, model: Any, table: Columns, others: Sequence[str] = ()) -> None:
+        self._place, self.has_names = table.place, hasattr(model, "feature_names_in_")
         for name in others:
             find_column(table, name)
-        if self._has_names:
+        if self.has_names:
             self.names = model.feature_names_in_.tolist()
             missing = [name for name in self.names if name not in table.columns]
             if missing:
@@ -124,14 +126,27 @@ class ModelColumns:
         ]
         return pa.table(columns, names=self.names)
 
-    def frame(self, typed: Any) -> pd.DataFrame:
-        """Return what the model takes."""
-        frame = to_frame(typed)
-        return frame if self._has_names else frame.set_axis(range(len(self.names)), axis=1)
+    def features(self, typed: Any) -> Any:
+        """Return what the model takes: a table, or a matrix where it knows no names."""
+        if self.has_names:
+            return typed
+        if all(kind == NUMBER for kind in self._kinds):
+            # column by column in memory, as frames are
+            return np.stack([column.to_numpy() for column in typed.columns]).T
+        matrix: NDArray[Any] = np.empty((typed.num_rows, typed.num_columns), dtype=object)
+        for feature, column in enumerate(typed.columns):
+            matrix[:, feature] = column.to_pylist()
+        return matrix
 
 
-def find_column(table: TableFile, name: str) -> str:
+def find_column(table: Columns, name: str) -> str:
     """Return the name of a column after a check that there is one."""
     if name not in table.columns:
         raise ValueError(f"{table.name} has no column {name!r}{nearest(name, table.columns)}")
     return name
+
+
+def nearest(word: str, words: Any) -> str:
+    """Return a hint at the words most like a misspelt one."""
+    near = get_close_matches(word, [str(other) for other in words])
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

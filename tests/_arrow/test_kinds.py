@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.cli._kinds import FLAG, NUMBER, TEXT, as_kind, kind_of, to_frame
+from aucforest._arrow.kinds import FLAG, NUMBER, TEXT, as_kind, kind_of
+from aucforest.cli._frames import to_frame
 from aucforest.cli._reading import open_table
 
 

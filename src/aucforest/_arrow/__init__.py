@@ -1,0 +1,1 @@
+"""Tables of arrow: where they come from, what their columns are, and labels in them. Imports pyarrow."""

@@ -1,0 +1,110 @@
+"""Class labels and weights in columns of arrow, which may come batch by batch."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from aucforest._arrow.kinds import NUMBER, Columns, as_kind, holds_text, nearest
+
+_MOST_CLASSES = 2**16
+
+
+class LabelReader:
+    """Labels in the type that the table shows, as numbers of classes; or which of them are the positive one.
+
+    Parameters
+    ----------
+    table : Columns
+    target : str
+        The column of labels.
+    positive : label or None
+        Of two classes, False and True, the rows of True; labels are compared as text.
+    """
+
+    def __init__(self, table: Columns, target: str, positive: Any = None) -> None:
+        self._table, self._target = table, target
+        self._positive = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
+        self._numbers: dict[Any, int] = {}
+        self._parts: list[NDArray[np.uint16]] = []
+        self._n_rows = self._n_missing = 0
+        self._first_missing = -1
+        self._dtype: Any = None
+
+    def add(self, column: Any) -> None:
+        """Read the labels of the rows that follow."""
+        column = self._typed(column)
+        missing = pc.is_null(column, nan_is_null=True)
+        n_missing = pc.sum(missing).as_py() or 0
+        if n_missing and self._n_missing == 0:
+            self._first_missing = self._n_rows + pc.index(missing, True).as_py()
+        self._n_missing += n_missing
+        self._n_rows += len(column)
+        if self._n_missing == 0:
+            values = pc.unique(column)
+            numbers = [self._numbers.setdefault(value, len(self._numbers)) for value in values.to_pylist()]
+            if len(self._numbers) > _MOST_CLASSES:
+                raise ValueError(f"column {self._target!r} has more than {_MOST_CLASSES:,} different labels")
+            self._parts.append(np.array(numbers, dtype=np.uint16)[pc.index_in(column, values).to_numpy()])
+
+    def _typed(self, column: Any) -> Any:
+        """Return a column as text, integers or flags."""
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if self._positive is not None:
+            return column.cast(pa.string())
+        type_ = column.type
+        if pa.types.is_floating(type_):
+            whole = pc.equal(column, pc.round(column))
+            if pc.all(whole).as_py() is False:
+                value = column[pc.index(whole, False).as_py()]
+                raise ValueError(f"column {self._target!r} has numbers such as {value}, not labels of classes")
+            column = column.cast(pa.int64())
+        elif holds_text(type_):
+            self._dtype = str
+            return column.cast(pa.string())
+        elif not (pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+            raise ValueError(f"column {self._target!r} holds {type_}, not labels of classes")
+        self._dtype = np.dtype(column.type.to_pandas_dtype())
+        return column
+
+    def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+        """Return the sorted classes, two at least, and the number of each row's class."""
+        if self._n_missing:
+            place = self._table.place(self._first_missing)
+            raise ValueError(f"column {self._target!r} has {self._n_missing} missing labels, the first: {place}")
+        found = sorted(self._numbers)
+        if self._positive is None:
+            classes, rank = np.array(found, dtype=self._dtype), list(range(len(found)))
+        elif self._positive in self._numbers:
+            classes, rank = np.array([False, True]), [int(value == self._positive) for value in found]
+        else:
+            hint = nearest(self._positive, found)
+            raise ValueError(f"column {self._target!r} has no label {self._positive!r}{hint}")
+        if len(found) == 1:
+            raise ValueError(f"column {self._target!r} has one class only: {classes[rank[0]]}")
+        of_number = np.empty(len(found), dtype=np.uint16)
+        for value, code in zip(found, rank):
+            of_number[self._numbers[value]] = code
+        labels = np.empty(self._n_rows, dtype=np.uint16)
+        start = 0
+        for part in self._parts:
+            labels[start : start + len(part)] = of_number[part]
+            start += len(part)
+        return classes, labels
+
+
+def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
+    """Return a column of weights as numbers; its first row has a number."""
+
+    def place(row: int) -> str:
+        return table.place(first_row + row)
+
+    weights: NDArray[np.float64] = as_kind(column, NUMBER, name, place).to_numpy(zero_copy_only=False)
+    bad = ~((weights >= 0.0) & np.isfinite(weights))
+    if np.any(bad):
+        row = int(np.argmax(bad))
+        raise ValueError(f"{place(row)}: column {name!r} has the weight {weights[row]}, not a finite one of at least 0")
+    return weights
