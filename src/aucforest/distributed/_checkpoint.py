@@ -4,32 +4,25 @@ A folder holds ``manifest.json``, which says what is fitted, and model files of 
 and renamed. A tree is a function of what is fitted and its number, so nothing is lost but time when a file is.
 """
 
-import json
 import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._files import half_written, lock, write_whole
+from aucforest.distributed._claims import Claim
 from aucforest.interop.folded_trees import FoldedTrees, fold
 from aucforest.interop.model_file import ModelFormatError, read_model, write_model
-from aucforest.interop.plain_values import from_plain, to_plain
 from aucforest.tree.structure import Tree
 
-_MANIFEST, _LOCK = "manifest.json", "lock"
 _TREES = re.compile(r"trees-\d+-\d+\.safetensors")
-_FORMAT = 1
-# Characters of a value in a message.
-_MOST_SHOWN = 80
 
 
-class Checkpoint:
+class Checkpoint(Claim):
     """The finished trees of a fit, in a folder that one process has at a time; a context manager.
 
     Parameters
@@ -81,37 +74,9 @@ class Checkpoint:
         n_classes: int,
         by_set: NDArray[np.bool_] | None,
     ) -> None:
-        self.folder = Path(folder)
+        super().__init__(folder, manifest, _TREES)
         set_features = np.flatnonzero([] if by_set is None else by_set)
         self._shape = n_features, n_classes, set_features
-        plain = {name: _to_plain(name, value) for name, value in manifest.items()}
-        # the order of names says nothing
-        self._fit = sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"the checkpoint {self.folder} is a file, not a folder")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        # once before anything is put into a folder of others, and once when nobody else begins it
-        _is_begun(self.folder, plain)
-        self._lock = lock(self.folder / _LOCK)
-        try:
-            if not _is_begun(self.folder, plain):
-                write_whole(self.folder / _MANIFEST, _manifest_text(plain))
-            for path in self.folder.iterdir():
-                if _is_ours(half_written(path)):
-                    path.unlink()
-        except BaseException:
-            self._lock.close()
-            raise
-
-    def __enter__(self) -> "Checkpoint":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let others use the folder."""
-        self._lock.close()
 
     def trees(self) -> dict[int, Tree]:
         """Read the trees that are there, by number: to the last bit those that were saved.
@@ -139,7 +104,7 @@ class Checkpoint:
     def _read(self, path: Path) -> Iterator[tuple[int, Tree]]:
         """Return numbers and trees of a file, after everything in it is checked."""
         stored = read_model(path)
-        if stored.take("fit", str) != self._fit:
+        if stored.take("fit", str) != self.fit:
             raise ModelFormatError("its trees are of another fit")
         folded = FoldedTrees.check(stored, *self._shape)
         numbers = stored.take_array("numbers", "q", (len(folded),)).tolist()
@@ -166,61 +131,7 @@ class Checkpoint:
         path = self.folder / f"trees-{numbers[0]:06d}-{numbers[-1]:06d}.safetensors"
         arrays = fold(trees) | {"numbers": np.array(numbers, dtype=np.int64)}
         try:
-            write_model(path, arrays, {"fit": self._fit})
+            write_model(path, arrays, {"fit": self.fit})
         except OSError as error:
             what = f"trees {numbers[0]} to {numbers[-1]} cannot be saved: {error.strerror}"
             raise OSError(error.errno, what, str(path)) from error
-
-
-def _to_plain(name: str, value: Any) -> Any:
-    """Return a value as JSON can hold it."""
-    try:
-        return to_plain(value)
-    except TypeError as error:
-        raise TypeError(f"{name}={value!r} cannot be stored in a checkpoint: {error}") from None
-
-
-def _manifest_text(plain: Mapping[str, Any]) -> bytes:
-    """Return what is in the manifest."""
-    return (json.dumps({"checkpoint": _FORMAT, "fit": plain}, indent=1) + "\n").encode()
-
-
-def _is_ours(name: str | None) -> bool:
-    """Say whether a file of this name is of a checkpoint."""
-    return name is not None and (name in (_MANIFEST, _LOCK) or _TREES.fullmatch(name) is not None)
-
-
-def _is_begun(folder: Path, plain: Mapping[str, Any]) -> bool:
-    """Say whether a fit has been begun in a folder; refuse one that holds another fit, or files of others."""
-    if (folder / _MANIFEST).exists():
-        _compare(folder, _read_manifest(folder / _MANIFEST), plain)
-        return True
-    for path in folder.iterdir():
-        if path.name != _LOCK and half_written(path) != _MANIFEST:
-            raise ValueError(f"the folder {folder} holds {path.name}, but no checkpoint: name a new or empty one")
-    return False
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    """Return what is fitted."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict) or set(content) != {"checkpoint", "fit"} or not isinstance(content["fit"], dict):
-        raise ValueError(f"{path} is damaged, or not of a checkpoint: name a new or empty folder")
-    if content["checkpoint"] != _FORMAT:
-        raise ValueError(f"{path} is of format {content['checkpoint']}, but this aucforest knows {_FORMAT}")
-    return content["fit"]
-
-
-def _compare(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Refuse a folder in which something else is fitted."""
-    for name in dict.fromkeys([*here, *there]):
-        one, other = (repr(from_plain(fit[name])) if name in fit else "missing" for fit in (there, here))
-        # as text: 1 and 1.0 are equal, but not the same max_features
-        if one != other:
-            raise ValueError(
-                f"{folder} is the checkpoint of another fit: {name} is {one[:_MOST_SHOWN]} there,"
-                f" but {other[:_MOST_SHOWN]} here"
-            )
