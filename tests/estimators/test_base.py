@@ -222,13 +222,12 @@ def test_a_parameter_out_of_range_keeps_the_last_fit(make):
 @both
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_an_interrupted_fit_leaves_nothing_fitted(make, error, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise error
 
     model = make().fit(X, Y)
     model.predict(X)
-    for module in (aucforest.estimators._forest_fit, aucforest.estimators.tree):
-        monkeypatch.setattr(module, "grow_trees", fail)
+    monkeypatch.setattr(aucforest.estimators._base, "grow_trees", fail)
     with pytest.raises(error):
         model.fit(X[:, :3], Y)
     assert not [name for name in vars(model) if name.endswith("_")]

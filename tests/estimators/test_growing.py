@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.class_weight import compute_sample_weight
 
 from aucforest.estimators import _growing
 from aucforest.estimators._growing import (
@@ -162,14 +163,23 @@ def test_balancing_draws_without_a_class():
 
 
 def test_class_weights_of_rows():
-    assert class_weight_factors(None, Y, None) is None
-    assert class_weight_factors("balanced_subsample", Y, None) is None
-    np.testing.assert_allclose(class_weight_factors("balanced", Y, None), (101 / (3 * np.bincount(Y)))[Y])
+    classes = np.arange(3)
+    assert class_weight_factors(None, classes, Y, None) is None
+    assert class_weight_factors("balanced_subsample", classes, Y, None) is None
+    factors = class_weight_factors("balanced", classes, Y, None)
+    np.testing.assert_array_equal(factors, compute_sample_weight("balanced", Y))
     weights = np.linspace(1, 3, 101)
-    shares = np.bincount(Y, weights * class_weight_factors("balanced", Y, weights))
+    shares = np.bincount(Y, weights * class_weight_factors("balanced", classes, Y, weights))
     np.testing.assert_allclose(shares, weights.sum() / 3)
-    words = np.array(["a", "b", "c"])[Y]
-    np.testing.assert_array_equal(class_weight_factors({"a": 1, "b": 2, "c": 5}, words, None), np.array([1, 2, 5])[Y])
+    words = np.array(["a", "b", "c"])
+    factors = class_weight_factors({"a": 1, "b": 2, "c": 5}, words, Y, None)
+    np.testing.assert_array_equal(factors, np.array([1, 2, 5])[Y])
+
+
+def test_a_class_without_rows_has_no_part_in_balance():
+    labels = Y[Y != 1]
+    factors = class_weight_factors("balanced", np.arange(3), labels, None)
+    np.testing.assert_array_equal(factors, compute_sample_weight("balanced", labels))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, None])

@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.metrics import roc_auc_score
 
+from aucforest.estimators import _forest_fit, _shrinkage
 from aucforest.estimators._shrinkage import AMOUNTS, PRIOR
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference
@@ -174,3 +178,22 @@ def test_classes_of_few_rows():
     three = small_forest(30).fit(X, labels)
     assert three.shrinkage_ in AMOUNTS
     assert small_forest(1).fit(X[:2], [0, 1]).shrinkage_ == PRIOR
+
+
+def test_large_forests_are_laid_out_in_groups(monkeypatch):
+    X, y = make_table(n_rows=300)
+    whole = small_forest(shrinkage="auto", n_estimators=20).fit(X, y)
+    monkeypatch.setattr(_forest_fit, "_MOST_PACKED", 10)
+    parted = small_forest(shrinkage="auto", n_estimators=20).fit(X, y)
+    assert "_packed" not in vars(parted)
+    assert parted.shrinkage_ == whole.shrinkage_
+    np.testing.assert_array_equal(parted.predict_proba(X), whole.predict_proba(X))
+
+
+@given(arrays(np.bool_, st.integers(0, 50)), st.integers(1, 9), st.data())
+def test_places_by_rank(mask, at_a_time, data):
+    wanted = data.draw(st.sets(st.integers(0, 49)).map(lambda ranks: [r for r in sorted(ranks) if r < mask.sum()]))
+    ranks = np.array(wanted, dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_shrinkage, "_MASK_ROWS", at_a_time)
+        np.testing.assert_array_equal(_shrinkage._places(mask, ranks), np.flatnonzero(mask)[ranks])

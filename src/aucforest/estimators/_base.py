@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,14 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from aucforest.estimators._columns import Categories, as_table, check_numeric, cut_by_sets, encode, learn
 from aucforest.estimators._growing import (
-    TrainingSet,
     class_weight_factors,
+    grow_trees,
     make_training_set,
     run_in_threads,
 )
 from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._prior_correction import PriorCorrection
+from aucforest.estimators._training_data import TrainingData
 from aucforest.interop.folded_trees import FoldedTrees
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
@@ -35,6 +36,7 @@ from aucforest.tree.traverse import PackedTrees, add_probabilities, find_leaves
 _TASK_ROWS = 2048
 # Seconds that a node takes to be laid out for walking, or so.
 _NODE_TIME = 3e-8
+_NO_ORDER = "y has labels without an order, such as numbers beside strings, or a missing one"
 # How the names of types begin, in numpy, pandas, polars and arrow, that would turn into numbers without a word.
 _DATES = ("date", "time", "duration", "period")
 
@@ -80,32 +82,20 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Return the sorted classes and the number of each row's class."""
     try:
         check_classification_targets(y)
+    except TypeError as error:
+        raise TypeError(_NO_ORDER) from error
+    return number_classes(y)
+
+
+def number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+    """Do the same for labels that are known to be some of classes."""
+    try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
-        raise TypeError("y has labels without an order, such as numbers beside strings, or a missing one") from error
+        raise TypeError(_NO_ORDER) from error
     if len(classes) > MAX_CLASSES:
         raise ValueError(f"y has {len(classes)} classes, more than the {MAX_CLASSES} supported")
     return classes, codes.astype(np.uint16)
-
-
-class TrainingData(NamedTuple):
-    """The arguments of `fit`, validated, and what trees grow from."""
-
-    training: TrainingSet
-    X: NDArray[Any]
-    labels: NDArray[np.uint16]
-    sample_weight: NDArray[np.float64] | None
-    kept: NDArray[np.int64] | None  # the rows of positive weight, None for all
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows that trees grow from."""
-        return len(self.training.labels)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.X.shape[1]
 
 
 class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
@@ -192,7 +182,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
                 check_numeric(X)
             raise
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> "TrainingData":
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Validate the arguments of `fit`, set classes_ and bin the rows of positive weight."""
         kept = None
         if sample_weight is not None:
@@ -201,26 +191,33 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
                 raise ValueError("sample_weight is zero for all rows")
             kept = None if np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
         X, y = self._validate_X(X, reset=True, y=y, kept=kept)
-        classes, labels = code_classes(y)
+        self.classes_, labels = code_classes(y)
         rows: Any = slice(None) if kept is None else kept
-        present = labels[rows]
-        if np.all(present == present[0]):
-            label = classes.tolist()[present[0]]
-            raise ValueError(f"y has only one class, {label!r}; a classifier needs at least 2 classes")
-        self.classes_ = classes
-        weight = None if sample_weight is None else sample_weight[rows]
-        factors = class_weight_factors(self.class_weight, y[rows], weight)
+        present, weight = labels[rows], None if sample_weight is None else sample_weight[rows]
+        self._check_classes(present)
         training = make_training_set(
             X[rows],
             present,
             weight,
-            factors,
-            len(classes),
+            class_weight_factors(self.class_weight, self.classes_, present, weight),
+            len(self.classes_),
             self.max_bins,
-            getattr(self, "n_jobs", 1),
+            self._n_jobs,
             self._cut_by_sets(),
         )
-        return TrainingData(training, X, labels, sample_weight, kept)
+        grow = partial(grow_trees, training, n_jobs=self._n_jobs, verbose=getattr(self, "verbose", 0))
+        return TrainingData(X, X.shape[1], labels, sample_weight, kept, training.weights, grow)
+
+    def _check_classes(self, labels: NDArray[np.uint16]) -> None:
+        """Refuse training rows of one class."""
+        if np.all(labels == labels[0]):
+            label = self.classes_.tolist()[labels[0]]
+            raise ValueError(f"y has only one class, {label!r}; a classifier needs at least 2 classes")
+
+    @property
+    def _n_jobs(self) -> int | None:
+        """How many threads; a tree has one."""
+        return getattr(self, "n_jobs", 1)
 
     def _cut_by_sets(self) -> NDArray[np.bool_] | None:
         """Return which features are cut by sets, None for none."""
@@ -243,7 +240,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     def _run_over_trees(self) -> ParallelMap:
         """Return a `map` for what takes a moment for each node."""
         n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
-        return run_in_threads(getattr(self, "n_jobs", 1), _NODE_TIME * float(n_nodes))
+        return run_in_threads(self._n_jobs, _NODE_TIME * float(n_nodes))
 
     def _walk_blocks(self, X: NDArray[Any], output: NDArray[Any], kernel: Any, arrays: tuple[Any, ...]) -> None:
         """Run a walk over blocks of rows; a block sees all trees in order, so sums do not depend on n_jobs."""
@@ -253,7 +250,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             active, leaves = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
             kernel(*arrays, block, active, leaves, output[start : start + _TASK_ROWS])
 
-        for _ in run_in_threads(getattr(self, "n_jobs", 1))(walk, range(0, len(X), _TASK_ROWS)):
+        for _ in run_in_threads(self._n_jobs)(walk, range(0, len(X), _TASK_ROWS)):
             pass
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

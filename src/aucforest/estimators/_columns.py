@@ -53,7 +53,7 @@ def as_table(X: Any) -> Table | None:
     return matrix if matrix.ndim == 2 else None
 
 
-def _name(table: Table, feature: int) -> str:
+def column_name(table: Table, feature: int) -> str:
     """Return what a message calls a column."""
     return f"column {repr(table.columns[feature]) if isinstance(table, nw.DataFrame) else feature}"
 
@@ -89,14 +89,16 @@ def _place(name: str, names: Sequence[str] | None) -> int:
     return names.index(name)
 
 
-def _read(table: Table, feature: int) -> Column:
+def read_column(table: Table, feature: int) -> Column:
     """Return a column; numbers as an array, where missing ones are NaN."""
     try:
         if isinstance(table, nw.DataFrame):
             return _read_series(table.get_column(table.columns[feature]))
         return _read_values(table[:, feature])
     except TypeError as error:
-        raise TypeError(f"X: {_name(table, feature)} is categorical but has values without a hash: {error}") from error
+        raise TypeError(
+            f"X: {column_name(table, feature)} is categorical but has values without a hash: {error}"
+        ) from error
 
 
 def _read_series(series: nw.Series[Any]) -> Column:
@@ -127,7 +129,7 @@ def _read_values(values: Any) -> Column:
     return Factor(list(place), np.fromiter(map(place.__getitem__, listed), dtype=np.int64, count=len(listed)))
 
 
-def _read_numbers(table: Table, feature: int) -> NDArray[Any]:
+def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     """Return a column that is not categorical, as numbers."""
     if isinstance(table, nw.DataFrame):
         series = table.get_column(table.columns[feature])
@@ -140,8 +142,8 @@ def _read_numbers(table: Table, feature: int) -> NDArray[Any]:
         return values.astype(object).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"X: {_name(table, feature)} is not numeric ({error}); name it in categorical_features or encode it as"
-            " numbers"
+            f"X: {column_name(table, feature)} is not numeric ({error}); name it in categorical_features or encode it"
+            " as numbers"
         ) from error
 
 
@@ -150,7 +152,7 @@ def check_numeric(X: Any) -> None:
     table = as_table(X)
     if table is not None:
         for feature in range(table.shape[1]):
-            _read_numbers(table, feature)
+            read_numbers(table, feature)
 
 
 def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[Any] | None, Categories]:
@@ -162,27 +164,62 @@ def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[A
     features = find_categorical(table, given)
     if table is None or not features:
         return None, {}
-    columns = {feature: _read(table, feature) for feature in features}
-    categories = {feature: _learn(column, kept, _name(table, feature)) for feature, column in columns.items()}
+    columns = {feature: read_column(table, feature) for feature in features}
+    categories = {
+        feature: order_categories(count_values(column, kept), column_name(table, feature))
+        for feature, column in columns.items()
+    }
     return _as_numbers(table, columns, categories), categories
 
 
-def _learn(column: Column, kept: NDArray[np.int64] | None, name: str) -> NDArray[Any]:
-    """Return the categories of one column, each by its code; those from 254 on share a code."""
-    rows: Any = slice(None) if kept is None else kept
+class Counted(NamedTuple):
+    """The distinct values of a column that are not missing, as an array of numbers or a list, and their counts."""
+
+    values: NDArray[Any] | list[Any]
+    counts: NDArray[np.int64]
+
+    def merge(self, other: "Counted") -> "Counted":
+        """Count the values of both."""
+        if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
+            values, places = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
+            counts = np.zeros(len(values), dtype=np.int64)
+            np.add.at(counts, places, np.concatenate((self.counts, other.counts)))
+            return Counted(values, counts)
+        merged: dict[Any, int] = {}
+        for value, count in (*self._pairs(), *other._pairs()):
+            merged[value] = merged.get(value, 0) + count
+        return Counted(list(merged), np.fromiter(merged.values(), dtype=np.int64, count=len(merged)))
+
+    def _pairs(self) -> Iterable[tuple[Any, int]]:
+        values = self.values.tolist() if isinstance(self.values, np.ndarray) else self.values
+        return zip(values, self.counts.tolist())
+
+
+def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
+    """Count the values of a column in some rows, None for all."""
+    kept: Any = slice(None) if rows is None else rows
     if isinstance(column, np.ndarray):
-        column = column[rows]
-        categories, counts = np.unique(column[column == column], return_counts=True)
+        column = column[kept]
+        return Counted(*np.unique(column[column == column], return_counts=True))
+    places = column.places[kept]
+    counts = np.bincount(places[places >= 0], minlength=len(column.values))
+    found = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
+    return Counted([column.values[i] for i in found], counts[found])
+
+
+def order_categories(counted: Counted, name: str) -> NDArray[Any]:
+    """Return the categories of one column, each by its code; those from 254 on share a code."""
+    values, counts = counted
+    if isinstance(values, np.ndarray):
+        categories = values
     else:
-        places = column.places[rows]
-        per_value = np.bincount(places[places >= 0], minlength=len(column.values)).tolist()
-        found = {value: n for value, n in zip(column.values, per_value) if n > 0 and not is_missing(value)}
+        place = {value: i for i, value in enumerate(values)}
         try:
-            known = sorted(found)
+            known = sorted(values)
         except TypeError as error:
             raise TypeError(f"X: {name} is categorical but has values without an order: {error}") from error
         categories = np.fromiter(known, dtype=object, count=len(known))
-        counts = np.array([found[value] for value in known], dtype=np.int64)
+        counts = counts[[place[value] for value in known]]
     if len(categories) <= _SHARED_CODE:
         return categories
     common = np.zeros(len(categories), dtype=np.bool_)
@@ -197,22 +234,22 @@ def cut_by_sets(categories: Categories) -> NDArray[np.int64]:
 
 def encode(table: Table, categories: Categories) -> NDArray[Any]:
     """Return a table as numbers, with codes in place of the values of its categorical columns."""
-    return _as_numbers(table, {feature: _read(table, feature) for feature in categories}, categories)
+    return _as_numbers(table, {feature: read_column(table, feature) for feature in categories}, categories)
 
 
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:
     """Return a matrix of the codes of some columns and the numbers of the others."""
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
-        matrix = table.astype(np.float32 if table.dtype == np.float32 else np.float64)
+        matrix = table.astype(np.float32 if table.dtype == np.float32 else np.float64, copy=len(columns) > 0)
         others: Iterable[int] = ()
     else:
         # Column by column in memory, as pandas and polars lay out their numbers too.
         matrix = np.empty(table.shape, order="F")
         others = (feature for feature in range(table.shape[1]) if feature not in columns)
     for feature, column in columns.items():
-        matrix[:, feature] = _encode(column, categories[feature], _name(table, feature))
+        matrix[:, feature] = _encode(column, categories[feature], column_name(table, feature))
     for feature in others:
-        matrix[:, feature] = _read_numbers(table, feature)
+        matrix[:, feature] = read_numbers(table, feature)
     return matrix
 
 

@@ -1,6 +1,7 @@
 """The fit of a forest, step by step: trees, how much they lean on their ancestors, threshold, out-of-bag score."""
 
 import warnings
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,21 +10,25 @@ from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._columns import Categories, check_same_categories
-from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
+from aucforest.estimators._growing import GrowthParams, tree_keys
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
-from aucforest.estimators._out_of_bag import Bags, TrainingRows, sum_out_of_bag, warn_of_seen
+from aucforest.estimators._out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators._sampling import Drawn, describe_draws, resolve_draws
-from aucforest.estimators._shrinkage import PRIOR, choose_amount, row_weight, shrink_trees
+from aucforest.estimators._shrinkage import PRIOR, PackSome, choose_amount, row_weight, shrink_trees
 from aucforest.estimators._thresholds import (
     N_GROUPS,
-    Sums,
     check_threshold,
     fixed_threshold,
     is_tuned,
     tune_threshold,
 )
+from aucforest.estimators._training_data import TrainingData
 from aucforest.tree.structure import Tree
+from aucforest.tree.traverse import PackedTrees
+
+# A gigabyte or so.
+_MOST_PACKED = 2**25
 
 
 class ForestFit(TreeBasedClassifier):
@@ -55,38 +60,32 @@ class ForestFit(TreeBasedClassifier):
             warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
         return self._seed, self.trees_
 
-    def _grow(
-        self, X: Any, y: Any, sample_weight: Any, seed: int, trees: list[Tree], classes: Any, categories: Categories
-    ) -> None:
+    def _grow(self, data: TrainingData, seed: int, trees: list[Tree], classes: Any, categories: Categories) -> None:
         """Add the missing trees to those there are, which know these classes and categories, and score out of bag."""
-        data = self._prepare(X, y, sample_weight)
         check_threshold(self.threshold, len(self.classes_))
         self._check_trees(trees, classes, data.n_features)
         if trees:
             check_same_categories(categories, self.categories_)
-        draws = resolve_draws(self, data.training.labels, self.classes_)
-        drawn = list(dict.fromkeys([*(self._drawn if trees else []), describe_draws(draws, data.n_rows)]))
+        draws = resolve_draws(self, data.kept_labels, self.classes_)
+        drawn = list(dict.fromkeys([*(self._drawn if trees else []), describe_draws(draws, data.n_kept)]))
         self._check_draws(drawn, draws is not None)
-        params = GrowthParams.resolve(self, data.n_rows, data.n_features, draws)
+        params = GrowthParams.resolve(self, data.n_kept, data.n_features, draws)
         keys = tree_keys(seed, range(self.n_estimators))
-        trees = trees + grow_trees(data.training, params, keys[len(trees) :], self.n_jobs, self.verbose)
-        self._seed, self._drawn, self.trees_ = seed, drawn, trees
+        self._seed, self._drawn, self.trees_ = seed, drawn, trees + data.grow(params, keys[len(trees) :])
         self._prior_correction = odds_formula(draws, len(self.classes_)) if self.prior_correction else None
         shares = np.bincount(data.labels, data.sample_weight, minlength=len(self.classes_))
         if draws is not None and len(draws.sizes) == len(shares) and not self.prior_correction:
             shares = shares * np.nan_to_num(draws.rates)
         self.class_prior_ = shares / shares.sum()
         self.__dict__.pop("_packed", None)
-        kept = np.arange(len(data.X)) if data.kept is None else data.kept
-        rows = None
-        if draws is not None and len(drawn) == 1:
-            rows = TrainingRows(data.X, data.labels, data.sample_weight, Bags(draws, keys, kept))
-        kept_weight = None if data.sample_weight is None else data.sample_weight[kept]
-        self._shrink(rows, row_weight(data.training.weights, kept_weight, bootstrap=draws is not None))
-        self._correct_priors(rows)
-        self._set_threshold(self.threshold, rows)
-        if self.oob_score and rows is not None:
-            self._score_out_of_bag(rows)
+        rows = data.rows(Bags(draws, keys, data.kept)) if draws is not None and len(drawn) == 1 else None
+        self._shrink(rows, row_weight(data.weights, data.kept_weight, bootstrap=draws is not None))
+        sums, groups = self._sum_for(self.threshold, rows)
+        if rows is not None and sums is not None:
+            self._correct_priors(rows, sums)
+        self._set_threshold(self.threshold, rows, sums, groups)
+        if self.oob_score and rows is not None and sums is not None:
+            self._score_out_of_bag(rows, sums)
 
     def _shrink(self, rows: TrainingRows | None, unit: float) -> None:
         """Shrink what the trees predict, by an amount that is given or chosen out of bag; a row weighs one unit."""
@@ -95,55 +94,73 @@ class ForestFit(TreeBasedClassifier):
         elif rows is None:
             amount = PRIOR
         else:
-            amount = choose_amount(self.trees_, self._pack(), rows, unit, self._mean_of_trees, self.n_jobs)
+            amount = choose_amount(self.trees_, self._packing(), rows, unit, self._mean_of_trees, self.n_jobs)
         self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount * unit)
-        self._pack().take_predictions(self.trees_, self._run_over_trees())
+        if not self._is_large():
+            self._pack().take_predictions(self.trees_, self._run_over_trees())
 
-    def _correct_priors(self, rows: TrainingRows | None) -> None:
+    def _is_large(self) -> bool:
+        """Say whether the trees take so much memory that they should not be laid out for walking before they walk."""
+        return sum(tree.n_nodes for tree in self.trees_) > _MOST_PACKED
+
+    def _packing(self) -> PackSome:
+        """Return what lays some trees out for walking: all at once, unless they are large."""
+        if self._is_large():
+            return lambda trees: (PackedTrees(self.trees_[trees.start : trees.stop]), range(len(trees)))
+        packed = self._pack()
+        return lambda trees: (packed, trees)
+
+    def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, Sums | None]:
+        """Return the out-of-bag sums over all trees and over groups of them, where a fit needs them."""
+        n_trees = len(self.trees_)
+        if rows is not None and is_tuned(threshold, len(self.classes_)):
+            bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
+            # Not the sum of the groups, which would be rounded otherwise: a threshold is a probability that a row has.
+            whole, *groups = self._sum_out_of_bag(rows, [range(n_trees), *(range(*pair) for pair in pairwise(bounds))])
+            return whole, Sums(*map(np.stack, zip(*groups)))
+        if rows is not None and (self.oob_score or self._prior_correction is not None):
+            return self._sum_out_of_bag(rows, [range(n_trees)])[0], None
+        return None, None
+
+    def _correct_priors(self, rows: TrainingRows, sums: Sums) -> None:
         """Fit the correction of priors, where there is one, to the rows that some tree did not draw."""
-        if self._prior_correction is None or rows is None:
+        if self._prior_correction is None:
             return
-        total, n_trees = self._sum_out_of_bag(rows, range(len(self.trees_)))
+        total, n_trees = sums
         seen = n_trees > 0
         known = (total[seen] / n_trees[seen, None], rows.labels[seen], rows.weights_of(seen))
         self._prior_correction = fit_correction(self._prior_correction, *known, self.class_prior_)
 
-    def _set_threshold(self, threshold: Any, rows: TrainingRows | None) -> None:
-        """Set what turns probabilities into labels, tuned out of bag where there are rows for it."""
-        if rows is None or not is_tuned(threshold, len(self.classes_)):
+    def _set_threshold(self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: Sums | None) -> None:
+        """Set what turns probabilities into labels, tuned out of bag where there are sums for it."""
+        if rows is None or sums is None or groups is None:
             self.threshold_ = fixed_threshold(threshold, self.class_prior_)
             self.__dict__.pop("threshold_std_", None)
             return
-        n_trees = len(self.trees_)
-        bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
-        parts = [self._sum_out_of_bag(rows, range(start, stop)) for start, stop in pairwise(bounds)]
-        groups = Sums(*map(np.stack, zip(*parts)))
-        # Not the sum of the groups, which would be rounded otherwise: the threshold is a probability that some row has.
-        sums = self._sum_out_of_bag(rows, range(n_trees))
         self.threshold_, self.threshold_std_ = tune_threshold(
             threshold, rows.labels, sums, groups, rows.sample_weight, self._mean_of_trees, self._seed
         )
 
-    def _sum_out_of_bag(self, rows: TrainingRows, trees: range) -> Sums:
-        """Sum what some trees predict of the rows that they did not draw."""
-        packed = self._pack()
-        values = packed.values[packed.first_leaf[trees.start] : packed.first_leaf[trees.stop]]
-        return Sums(*sum_out_of_bag(rows, packed, trees, values, self.n_jobs))
+    def _sum_out_of_bag(self, rows: TrainingRows, ranges: Sequence[range]) -> list[Sums]:
+        """Sum what some trees predict of the rows that they did not draw, for several ranges of trees."""
+        return sum_out_of_bag(rows, self._pack(), ranges, self.n_jobs)
 
-    def _score_out_of_bag(self, rows: TrainingRows) -> None:
+    def _score_out_of_bag(self, rows: TrainingRows, sums: Sums) -> None:
         """Set the out-of-bag probabilities and their score, over the rows that some tree did not draw."""
-        total, n_trees = self._sum_out_of_bag(rows, range(len(self.trees_)))
+        total, n_trees = sums
         seen = n_trees > 0
         proba = np.full_like(total, np.nan)
         proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
-        n_kept = len(rows.bags.kept)
+        n_kept = rows.bags.draws.n_rows
         what = "out-of-bag probability and are left out of oob_score_"
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, len(self.trees_), what, stacklevel=6)
         self.oob_decision_function_ = proba
         self.oob_score_ = float("nan")
         if np.any(seen):
             scorer = resolve_scorer("roc_auc" if isinstance(self.oob_score, bool | np.bool_) else self.oob_score)
-            known = (rows.X[seen], rows.labels[seen], proba[seen], rows.weights_of(seen))
+            # Scorers with a name ask for nothing but probabilities.
+            X = rows.X[seen] if callable(self.oob_score) else None
+            known = (X, rows.labels[seen], proba[seen], rows.weights_of(seen))
             self.oob_score_ = score_probabilities(self, scorer, *known)
 
     def _check_trees(self, trees: list[Tree], classes: Any, n_features: int) -> None:

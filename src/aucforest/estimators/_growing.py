@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from tqdm import tqdm
 
 from aucforest.estimators._extras import (
@@ -168,13 +168,20 @@ def make_training_set(
 ) -> TrainingSet:
     """Bin the rows (all of positive weight) and put sample and class weights together."""
     binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run_in_threads(n_jobs), by_set=by_set)
+    return TrainingSet(binned, labels, combine_weights(sample_weight, class_factors), n_classes, by_set)
+
+
+def combine_weights(
+    sample_weight: NDArray[np.float64] | None, class_factors: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Return what rows count in trees, None when every row counts 1."""
     weights = sample_weight
     if class_factors is not None:
         with np.errstate(over="ignore"):
             weights = class_factors if sample_weight is None else sample_weight * class_factors
     if weights is not None:
         _check_range(weights)
-    return TrainingSet(binned, labels, weights, n_classes, by_set)
+    return weights
 
 
 def _check_range(weights: NDArray[np.float64]) -> None:
@@ -315,22 +322,25 @@ def grow_trees(
 
 
 def class_weight_factors(
-    class_weight: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None
+    class_weight: Any,
+    classes: NDArray[Any],
+    labels: NDArray[np.uint16],
+    sample_weight: NDArray[np.float64] | None,
 ) -> NDArray[np.float64] | None:
     """Return the class weight of every row, None where it is 1 or differs from tree to tree."""
     if class_weight is None or class_weight == "balanced_subsample":
         return None
-    factors: NDArray[np.float64]
-    if class_weight == "balanced" and sample_weight is not None:
-        codes = np.unique(y, return_inverse=True)[1]
-        per_class = np.bincount(codes, sample_weight)
-        factors = (sample_weight.sum() / (len(per_class) * per_class))[codes]
+    totals = np.bincount(labels, sample_weight, minlength=len(classes))
+    present = totals > 0
+    by_class = np.ones(len(classes))
+    if class_weight == "balanced":
+        by_class[present] = totals.sum() / (np.count_nonzero(present) * totals[present])
     else:
-        factors = compute_sample_weight(class_weight, y)
-    bad = ~(np.isfinite(factors) & (factors > 0))
+        by_class[present] = compute_class_weight(class_weight, classes=classes[present], y=classes[present])
+    bad = ~(np.isfinite(by_class) & (by_class > 0))
     if np.any(bad):
-        row = np.argmax(bad)
+        k = int(np.argmax(bad))
         raise ValueError(
-            f"class_weight of class {y.tolist()[row]!r} must be positive and finite, but is {factors[row]}"
+            f"class_weight of class {classes.tolist()[k]!r} must be positive and finite, but is {by_class[k]}"
         )
-    return factors
+    return by_class[labels]

@@ -1,9 +1,10 @@
 """Sums over the trees that did not draw a row."""
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,13 @@ class Bags:
     draws : RowDraws
     keys : list of int
         The keys of the trees.
-    kept : ndarray of shape (n_rows,), int64
-        The rows of the training table that trees draw from, those of positive weight.
+    kept : ndarray of shape (n_rows,), int64, or None
+        The rows of the training table that trees draw from, those of positive weight; None for all.
     """
 
     draws: RowDraws
     keys: list[int]
-    kept: NDArray[np.int64]
+    kept: NDArray[np.int64] | None
 
     @cached_property
     def _by_block(self) -> list[NDArray[np.int64]]:
@@ -44,9 +45,15 @@ class Bags:
         """Number of blocks of rows."""
         return len(self.draws.starts)
 
+    @property
+    def all_kept(self) -> NDArray[np.int64]:
+        """The rows that trees draw from, by their numbers."""
+        return np.arange(self.draws.n_rows) if self.kept is None else self.kept
+
     def rows(self, block: int) -> NDArray[np.int64]:
         """Return the rows of a block, by their numbers in the training table."""
-        return self.kept[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
+        first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.draws.n_rows)
+        return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
     def find(self, block: int, wanted: NDArray[np.int64]) -> tuple[slice, NDArray[np.int64]]:
         """Return which part of rows, given by rising numbers, is in a block, and their positions there."""
@@ -62,25 +69,51 @@ class Bags:
         ])  # fmt: skip
 
 
+class Sums(NamedTuple):
+    """What trees that did not draw a row say of it, summed.
+
+    total : ndarray of shape (n_rows, n_classes), float64
+    n_trees : ndarray of shape (n_rows,), int64
+        Number of trees in the sums; 0 for a row that all trees drew, or of weight 0.
+
+    Of several groups of trees, with an axis before.
+    """
+
+    total: NDArray[np.float64]
+    n_trees: NDArray[np.int64]
+
+    @classmethod
+    def zero(cls, n_rows: int, n_classes: int) -> "Sums":
+        """Return the sums over no tree."""
+        return cls(np.zeros((n_rows, n_classes)), np.zeros(n_rows, dtype=np.int64))
+
+
+# Sums over ranges of the trees.
+SumRows = Callable[[Bags, PackedTrees, Sequence[range]], list[Sums]]
+
+
 @dataclass(frozen=True)
 class TrainingRows:
     """Training data, and the draws of the trees.
 
     Attributes
     ----------
-    X : ndarray of shape (n_rows, n_features)
+    X : ndarray of shape (n_rows, n_features), or anything that gives some rows of it
         As trees read it.
     labels : ndarray of shape (n_rows,), uint16
         The numbers of the classes.
     sample_weight : ndarray of shape (n_rows,), float64, or None
     bags : Bags
         Draws of the rows of positive weight.
+    sum_rows : callable or None
+        Sums out of bag where the rows are elsewhere.
     """
 
-    X: NDArray[Any]
+    X: Any
     labels: NDArray[np.uint16]
     sample_weight: NDArray[np.float64] | None
     bags: Bags
+    sum_rows: SumRows | None = None
 
     def weights_of(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
         """Return the weights of some rows, given by numbers or a mask; None where all count alike."""
@@ -95,47 +128,67 @@ class TrainingRows:
         return counts
 
 
+def sum_places(bags: Bags, packed: PackedTrees, ranges: Sequence[range], first: int, X: NDArray[Any]) -> list[Sums]:
+    """Sum over trees out of bag for rows that follow each other among those that trees draw from.
+
+    Parameters
+    ----------
+    bags : Bags
+    packed : PackedTrees
+        All trees of the forest.
+    ranges : sequence of range
+        Over which trees to sum, in order.
+    first : int
+        The place of the first row.
+    X : ndarray of shape (n_rows, n_features)
+    """
+    all_sums = [Sums.zero(len(X), packed.values.shape[1]) for _ in ranges]
+    trees = range(min(some.start for some in ranges), max(some.stop for some in ranges))
+    for block in range(first // BLOCK_ROWS, -(-(first + len(X)) // BLOCK_ROWS)):
+        start, stop = max(block * BLOCK_ROWS, first), min((block + 1) * BLOCK_ROWS, first + len(X))
+        counts = bags.counts(block, trees)[:, start - block * BLOCK_ROWS : stop - block * BLOCK_ROWS]
+        rows = slice(start - first, stop - first)
+        table = np.ascontiguousarray(X[rows], dtype=np.float64)
+        active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
+        for some, sums in zip(ranges, all_sums):
+            drawn = np.ascontiguousarray(counts[some.start - trees.start : some.stop - trees.start])
+            arguments = packed.arguments(packed.values_of(some), some)
+            add_out_of_bag(*(*arguments, table, drawn, active, leaves, sums.total[rows], sums.n_trees[rows]))
+    return all_sums
+
+
 def sum_out_of_bag(
-    training: TrainingRows,
-    packed: PackedTrees,
-    trees: range,
-    values: NDArray[np.float64],
-    n_jobs: int | None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Sum what leaves are worth over the trees that did not draw a row.
+    training: TrainingRows, packed: PackedTrees, ranges: Sequence[range], n_jobs: int | None
+) -> list[Sums]:
+    """Sum what leaves predict over the trees that did not draw a row.
 
     Parameters
     ----------
     training : TrainingRows
     packed : PackedTrees
         All trees of the forest.
-    trees : range
-        The trees to sum over, in order.
-    values : ndarray of shape (n_leaves of these trees, n_values), float64
-        What to sum, such as ``packed.values``.
+    ranges : sequence of range
+        Over which trees to sum, in order.
     n_jobs : int or None
 
     Returns
     -------
-    total : ndarray of shape (n_rows, n_values), float64
-    n_trees : ndarray of shape (n_rows,), int64
-        Number of trees in the sums; 0 for a row that all trees drew, or of weight 0.
+    list of Sums
+        For each of the ranges.
     """
-    bags, n_rows = training.bags, len(training.labels)
-    total, n_trees = np.zeros((n_rows, values.shape[1])), np.zeros(n_rows, dtype=np.int64)
-    arguments = packed.arguments(values, trees)
+    bags = training.bags
+    if training.sum_rows is not None:
+        return training.sum_rows(bags, packed, ranges)
+    all_sums = [Sums.zero(len(training.labels), packed.values.shape[1]) for _ in ranges]
 
     def add_block(block: int) -> None:
-        rows, counts = bags.rows(block), bags.counts(block, trees)
-        table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
-        active, leaves = np.empty(len(rows), dtype=np.uint64), np.empty(len(rows), dtype=np.uint32)
-        sums, seen = np.zeros((len(rows), values.shape[1])), np.zeros(len(rows), dtype=np.int64)
-        add_out_of_bag(*(*arguments, table, counts, active, leaves, sums, seen))
-        total[rows], n_trees[rows] = sums, seen
+        rows = bags.rows(block)
+        for sums, found in zip(all_sums, sum_places(bags, packed, ranges, block * BLOCK_ROWS, training.X[rows])):
+            sums.total[rows], sums.n_trees[rows] = found
 
     for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
         pass
-    return total, n_trees
+    return all_sums
 
 
 def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:

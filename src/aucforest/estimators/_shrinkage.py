@@ -26,12 +26,15 @@ _STANDARD_ERRORS = 1.5
 _N_PARTS = 10
 # Rows to score by in all: more make the choice no better but slower.
 _ROWS = 4096
+# Rows that are looked through at a time for those of a class.
+_MASK_ROWS = 2**20
 # Groups of trees that are summed apart, fewer where sums are more numbers than these.
 _GROUPS, _MOST_SUMS = 8, 2**25
 # Seconds that a row takes in a tree, or so.
 _ROW_TIME = 2e-8
 
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
+PackSome = Callable[[range], tuple[PackedTrees, range]]
 
 
 def shrink_trees(trees: list[Tree], amount: float) -> list[Tree]:
@@ -56,7 +59,7 @@ def row_weight(
 
 def choose_amount(
     trees: list[Tree],
-    packed: PackedTrees,
+    pack: PackSome,
     training: TrainingRows,
     unit: float,
     finish: Finish,
@@ -66,8 +69,9 @@ def choose_amount(
 
     Parameters
     ----------
-    trees, packed
-        The trees, and the same laid out for walking.
+    trees : list of Tree
+    pack : callable
+        Takes a range of trees; returns these, among others or not, laid out for walking, and their places there.
     training : TrainingRows
     unit : float
         The weight of what counts as a row.
@@ -81,8 +85,10 @@ def choose_amount(
         One of `AMOUNTS`, `PRIOR` unless another is better by `_STANDARD_ERRORS`.
     """
     n_classes, kept = trees[0].n_classes, training.bags.kept
-    wanted = kept[_sample(training.labels[kept], n_classes, training.bags.keys[0])]
-    sums, n_trees = _sum_amounts(trees, packed, training, AMOUNTS * unit, wanted, n_jobs)
+    labels = training.labels if kept is None else training.labels[kept]
+    wanted = rows_to_score(labels, n_classes, training.bags.keys[0])
+    wanted = wanted if kept is None else kept[wanted]
+    sums, n_trees = _sum_amounts(trees, pack, training, AMOUNTS * unit, wanted, n_jobs)
     seen = n_trees > 0
     truth, weights = training.labels[wanted[seen]], training.weights_of(wanted[seen])
     if np.sort(np.bincount(truth, minlength=n_classes))[-2] < 2:
@@ -117,19 +123,35 @@ def _best_amount(
     return float(AMOUNTS[best]) if means[best] - means[prior] > _STANDARD_ERRORS * error else PRIOR
 
 
-def _sample(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDArray[np.int64]:
-    """Return the positions of up to so many rows of every class, drawn at random, in rising order."""
+def rows_to_score(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDArray[np.int64]:
+    """Return the places of the rows that amounts are judged by: some of every class, at random, in rising order.
+
+    `seed` is the key of the first tree.
+    """
     generator, most = np.random.default_rng(seed), _ROWS // n_classes
     chosen = []
     for k in range(n_classes):
-        rows = np.flatnonzero(labels == k)
-        chosen.append(rows if len(rows) <= most else generator.choice(rows, most, replace=False, shuffle=False))
+        is_class = labels == k
+        n_rows = np.count_nonzero(is_class)
+        ranks = np.arange(n_rows) if n_rows <= most else generator.choice(n_rows, most, replace=False, shuffle=False)
+        chosen.append(_places(is_class, np.sort(ranks)))
     return np.sort(np.concatenate(chosen))
+
+
+def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the r-th True of a mask is, for rising ranks; a little of the mask at a time."""
+    places, passed = [np.empty(0, dtype=np.int64)], 0
+    for start in range(0, len(mask), _MASK_ROWS):
+        found = np.flatnonzero(mask[start : start + _MASK_ROWS])
+        here = slice(*np.searchsorted(ranks, (passed, passed + len(found))))
+        places.append(start + found[ranks[here] - passed])
+        passed += len(found)
+    return np.concatenate(places)
 
 
 def _sum_amounts(
     trees: list[Tree],
-    packed: PackedTrees,
+    pack: PackSome,
     training: TrainingRows,
     amounts: NDArray[np.float64],
     wanted: NDArray[np.int64],
@@ -147,8 +169,9 @@ def _sum_amounts(
         counts = np.ascontiguousarray(np.concatenate(blocks, axis=1))
         leaves = np.empty(counts.shape, dtype=np.int64)
         scratch = np.empty(len(wanted), dtype=np.uint64), np.empty(len(wanted), dtype=np.uint32)
-        names = packed.names[packed.first_leaf[group.start] : packed.first_leaf[group.stop]]
-        find_leaves(*(*packed.arguments(names, group), table, counts, *scratch, leaves))
+        packed, some = pack(group)
+        names = packed.names[packed.first_leaf[some.start] : packed.first_leaf[some.stop]]
+        find_leaves(*(*packed.arguments(names, some), table, counts, *scratch, leaves))
         for i, tree in enumerate(trees[group.start : group.stop]):
             add_shrunk(tree.left_child, tree.weight, tree.value, amounts, leaves[i], counts[i], total, n_trees)
         return total, n_trees

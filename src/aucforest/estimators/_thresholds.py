@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.estimators._out_of_bag import Sums
 from aucforest.metrics import optimal_threshold
 
 TUNED = ("gmean", "youden", "f1")
@@ -17,13 +18,6 @@ N_GROUPS = 20
 _N_RESAMPLES = 50
 
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
-
-
-class Sums(NamedTuple):
-    """Out-of-bag sums: total, (n_rows, n_classes), and n_trees, (n_rows,); or by groups of trees, an axis before."""
-
-    total: NDArray[np.float64]
-    n_trees: NDArray[np.int64]
 
 
 def check_threshold(threshold: Any, n_classes: int) -> None:

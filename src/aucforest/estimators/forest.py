@@ -256,7 +256,7 @@ class AUCForestClassifier(Exports, ForestFit):
         seed, trees = self._seed_and_trees()
         known = (self.classes_, self.categories_) if trees else (None, {})
         with self._fitting(keep=self.warm_start):
-            self._grow(X, y, sample_weight, seed, trees, *known)
+            self._grow(self._prepare(X, y, sample_weight), seed, trees, *known)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -305,7 +305,7 @@ class AUCForestClassifier(Exports, ForestFit):
             if X is None or y is None:
                 raise ValueError(f"threshold={threshold!r} is tuned on out-of-bag rows: give X and y of the fit")
             rows = training_rows(self, X, y, sample_weight)
-        self._set_threshold(threshold, rows)
+        self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
         self.threshold = threshold
         return self
 

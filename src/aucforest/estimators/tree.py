@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._exports import Exports
-from aucforest.estimators._growing import GrowthParams, grow_trees, tree_keys
+from aucforest.estimators._growing import GrowthParams, tree_keys
 from aucforest.estimators._model_parts import TREE
 from aucforest.interop.sklearn import as_decision_tree
 from aucforest.tree.structure import Tree
@@ -190,9 +190,9 @@ class AUCTreeClassifier(Exports):
         """
         with self._fitting():
             data = self._prepare(X, y, sample_weight)
-            params = GrowthParams.resolve(self, data.n_rows, data.n_features, draws=None)
+            params = GrowthParams.resolve(self, data.n_kept, data.n_features, draws=None)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-            self.trees_ = grow_trees(data.training, params, tree_keys(seed, [0]))
+            self.trees_ = data.grow(params, tree_keys(seed, [0]))
             self._pack()
         return self
 

@@ -32,7 +32,7 @@ def first_trees(forest: Any, rows: TrainingRows, n_points: int) -> Iterator[Firs
     n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
     total, n_unseen = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
     for start, stop in pairwise([0, *n_trees.tolist()]):
-        sums = forest._sum_out_of_bag(rows, range(start, stop))
+        (sums,) = forest._sum_out_of_bag(rows, [range(start, stop)])
         total += sums.total
         n_unseen += sums.n_trees
         seen = np.flatnonzero(n_unseen)

@@ -122,7 +122,7 @@ def oob_permutation_importance(
         return [part.score(proba[part.places]) for part in parts]
 
     # All rows are scored at each repeat, every part of them at one.
-    whole, *parts = split_into_parts(forest, X, rows, rows.bags.kept[scored], scorer, seed)
+    whole, *parts = split_into_parts(forest, X, rows, rows.bags.all_kept[scored], scorer, seed)
     by_repeat = [[whole, *parts[repeat::n_repeats]] for repeat in range(n_repeats)]
     baseline = scores((walks.baseline, [whole, *parts]))
     before = [[baseline[0], *baseline[1:][repeat::n_repeats]] for repeat in range(n_repeats)]
@@ -175,8 +175,8 @@ class _Walks:
         self.n_features = rows.X.shape[1]
         self.any_missing = bool(np.isnan(rows.X).any())
         packed, bags = forest._pack(), rows.bags
-        total, n_trees = sum_out_of_bag(rows, packed, range(bags.n_trees), packed.values, n_jobs)
-        self.baseline, self.n_unseen = total[bags.kept], n_trees[bags.kept]
+        (sums,) = sum_out_of_bag(rows, packed, [range(bags.n_trees)], n_jobs)
+        self.baseline, self.n_unseen = sums.total[bags.all_kept], sums.n_trees[bags.all_kept]
 
     def permuted(self) -> Iterator[tuple[range, NDArray[np.float64]]]:
         """Yield some features at a time, and their sums, (n_features * n_repeats, n_rows, n_classes)."""
@@ -190,7 +190,7 @@ class _Walks:
     def _permute(self, feature: int) -> NDArray[np.float64]:
         """Return the permuted columns of a feature, (n_repeats, n_rows)."""
         random = np.random.default_rng([self.seed, feature])
-        column = np.asarray(self.rows.X[self.rows.bags.kept, feature], dtype=np.float64)
+        column = np.asarray(self.rows.X[self.rows.bags.all_kept, feature], dtype=np.float64)
         return np.stack([random.permutation(column) for _ in range(self.n_repeats)])
 
     def _sums(self, features: range, columns: NDArray[np.float64]) -> NDArray[np.float64]:

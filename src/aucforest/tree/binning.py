@@ -153,10 +153,29 @@ def _encode(X, start, stop, first, n_bins, edges, codes):  # type: ignore[no-unt
             codes[f, row] = code if value == value else n_bins[f]
 
 
-def _bin_column(
-    X: NDArray[Any], feature: int, column: NDArray[np.float64], weights: NDArray[np.float64], max_bins: int
+def choose_bins(
+    column: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    max_bins: int,
+    all_distinct: Callable[[NDArray[np.float64]], NDArray[np.float64] | None],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lower and upper values of the bins of one feature, from its sampled values."""
+    """Choose the bins of one feature.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n_sampled,), float64
+        The values of the sampled rows in the order of the rows; NaN is missing. May be sorted in place.
+    weights : ndarray of shape (n_sampled,), float64, or empty
+    max_bins : int
+    all_distinct : callable
+        Takes the distinct values of the sample, and returns those of all rows, sorted, or None for more than max_bins.
+        Called where the sample has few.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n_bins,), float64
+        The least and greatest value of each bin.
+    """
     if len(weights) > 0:
         order = np.argsort(column, kind="stable")
         column, weights = column[order], weights[order]
@@ -166,13 +185,27 @@ def _bin_column(
     room = min(max_bins, max(n_values, 1))
     lower, upper = np.empty(room), np.empty(room)
     n_bins, distinct = _find_bins(column[:n_values], weights[:n_values], room, lower, upper)
-    if distinct and len(column) < len(X):
-        known = np.empty(max_bins)
-        known[:n_bins] = lower[:n_bins]
-        n_known = _all_distinct(X, feature, max_bins, known, n_bins)
-        if n_known <= max_bins:
-            return known[:n_known], known[:n_known]
+    if distinct and (known := all_distinct(lower[:n_bins])) is not None:
+        return known, known
     return lower[:n_bins].copy(), upper[:n_bins].copy()
+
+
+def add_distinct(
+    X: NDArray[Any], feature: int, known: NDArray[np.float64], max_bins: int
+) -> NDArray[np.float64] | None:
+    """Return the distinct values of a column and those known, sorted; None for more than max_bins."""
+    both = np.empty(max_bins)
+    both[: len(known)] = known
+    n_known = _all_distinct(X, feature, max_bins, both, len(known))
+    return both[:n_known] if n_known <= max_bins else None
+
+
+def join_bins(bins: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> CutValues:
+    """Put the bins of all features together."""
+    lower, upper = zip(*bins)
+    first = np.concatenate(([0], np.cumsum([len(values) for values in lower]))).astype(np.int64)
+    # Of the two zeros, which are equal, always the same one.
+    return CutValues(first, np.concatenate(lower) + 0.0, np.concatenate(upper) + 0.0)
 
 
 def find_values(
@@ -187,20 +220,24 @@ def find_values(
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.empty(0) if weights is None else weights[rows]
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
+    most = np.full(n_features, max_bins or len(rows))
+    if by_set is not None:
+        most[by_set] = MAX_BINS
+
+    def bin_feature(feature: int, column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        max_bins = int(most[feature])
+
+        def all_distinct(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
+            return known.copy() if len(rows) == n_rows else add_distinct(X, feature, known, max_bins)
+
+        return choose_bins(column, row_weights, max_bins, all_distinct)
 
     def bin_group(first_feature: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         columns = np.empty((min(group, n_features - first_feature), len(rows)))
         _take(X, rows, first_feature, columns)
-        most = np.full(X.shape[1], max_bins or len(rows))
-        if by_set is not None:
-            most[by_set] = MAX_BINS
-        features = range(first_feature, first_feature + len(columns))
-        return [_bin_column(X, f, column, row_weights, int(most[f])) for f, column in zip(features, columns)]
+        return [bin_feature(first_feature + i, column) for i, column in enumerate(columns)]
 
-    bins = [pair for some in run(bin_group, range(0, n_features, group)) for pair in some]
-    sizes = [len(lower) for lower, _ in bins]
-    first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return CutValues(first, np.concatenate([low for low, _ in bins]), np.concatenate([up for _, up in bins]))
+    return join_bins(pair for some in run(bin_group, range(0, n_features, group)) for pair in some)
 
 
 def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
@@ -237,7 +274,11 @@ def bin_matrix(
     -------
     BinnedMatrix
     """
-    values = find_values(X, weights, max_bins, run, by_set)
+    return encode_matrix(X, find_values(X, weights, max_bins, run, by_set), run)
+
+
+def encode_matrix(X: NDArray[Any], values: CutValues, run: ParallelMap = map) -> BinnedMatrix:
+    """Turn a matrix of values into one of codes, given what codes stand for; arguments as those of `bin_matrix`."""
     n_bins = np.diff(values.first)
     edges = np.empty(len(values.lower))
     _find_edges(values, n_bins, edges)

@@ -91,6 +91,10 @@ class PackedTrees:
         for _ in run(take, range(len(trees))):
             pass
 
+    def values_of(self, trees: range) -> NDArray[np.float64]:
+        """Return what the leaves of some trees predict."""
+        return self.values[self.first_leaf[trees.start] : self.first_leaf[trees.stop]]
+
     def arguments(self, leaves: NDArray[Any], trees: range | None = None) -> tuple[Any, ...]:
         """Return the first arguments of a walk of some trees that reads something of their leaves, as `values`."""
         trees = range(len(self.first) - 1) if trees is None else trees

@@ -1,0 +1,63 @@
+"""What a fit knows of its training rows, wherever they are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._growing import GrowthParams
+from aucforest.estimators._out_of_bag import Bags, SumRows, TrainingRows
+from aucforest.tree.structure import Tree
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Validated rows, and how trees are grown from them.
+
+    Attributes
+    ----------
+    X : anything with ``X[rows]``, a float matrix of some rows given by their numbers or a mask
+        As trees read it; rows of weight 0 need not be there.
+    n_features : int
+    labels : ndarray of shape (n_rows,), uint16
+        The numbers of the classes.
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+    kept : ndarray of int64, or None
+        The rows of positive weight, which trees are grown from; None for all.
+    weights : ndarray of shape (n_kept,), float64, or None
+        What these count in trees: sample weights times class weights. None when every row counts 1.
+    grow : callable
+        Takes what trees need to know and their keys; returns the trees.
+    sum_rows : callable or None
+        Sums out of bag where the rows are, in place of `_out_of_bag.sum_out_of_bag`.
+    """
+
+    X: Any
+    n_features: int
+    labels: NDArray[np.uint16]
+    sample_weight: NDArray[np.float64] | None
+    kept: NDArray[np.int64] | None
+    weights: NDArray[np.float64] | None
+    grow: Callable[[GrowthParams, list[int]], list[Tree]]
+    sum_rows: SumRows | None = None
+
+    @property
+    def n_kept(self) -> int:
+        """Number of rows that trees grow from."""
+        return len(self.labels if self.kept is None else self.kept)
+
+    @property
+    def kept_labels(self) -> NDArray[np.uint16]:
+        """The labels of these."""
+        return self.labels if self.kept is None else self.labels[self.kept]
+
+    @property
+    def kept_weight(self) -> NDArray[np.float64] | None:
+        """The sample weights of these."""
+        return self.sample_weight if self.sample_weight is None or self.kept is None else self.sample_weight[self.kept]
+
+    def rows(self, bags: Bags) -> TrainingRows:
+        """Return the rows with the draws of the trees."""
+        return TrainingRows(self.X, self.labels, self.sample_weight, bags, self.sum_rows)
