@@ -17,14 +17,15 @@ from aucforest.estimators import _growing
 from aucforest.estimators._growing import (
     FixedPoint,
     GrowthParams,
-    _tree_weights,
     are_whole,
     class_weight_factors,
+    fit_fixed_point,
     grow_trees,
     make_training_set,
     resolve_max_features,
     run_in_threads,
     tree_keys,
+    tree_weights,
 )
 from aucforest.tree.sampling import RowDraws
 from tests.estimators.data import digest, make_table, small_forest
@@ -138,16 +139,21 @@ def test_weights_are_multiplied():
     np.testing.assert_array_equal(training(weights, factors).weights, weights * factors)
 
 
+def weigh(training, counts, params):
+    """Return the weights of a tree's rows and their unit."""
+    return tree_weights(training, counts, params, fit_fixed_point(training, params, int(counts.sum())))
+
+
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
 def test_weights_of_one_tree(weights):
     counts = RowDraws.of_all(101, 60).counts(tree_keys(0, [0])[0])
-    fixed, unit = _tree_weights(training(weights), counts, resolve(n_draws=60))
+    fixed, unit = weigh(training(weights), counts, resolve(n_draws=60))
     if weights is None:
         assert len(fixed) == 0
     else:
         np.testing.assert_allclose(fixed * unit, weights * counts, rtol=1e-12)
     # Balanced over the draws of this tree, not over the rows.
-    fixed, unit = _tree_weights(training(weights), counts, resolve(n_draws=60, class_weight="balanced_subsample"))
+    fixed, unit = weigh(training(weights), counts, resolve(n_draws=60, class_weight="balanced_subsample"))
     drawn_weight = counts * (1 if weights is None else weights)
     drawn = np.bincount(Y, drawn_weight)
     assert drawn.max() > drawn.min() > 0
@@ -157,7 +163,7 @@ def test_weights_of_one_tree(weights):
 
 def test_balancing_draws_without_a_class():
     counts = np.where(Y == 2, 0, 1).astype(np.uint16)
-    fixed, unit = _tree_weights(training(), counts, resolve(n_draws=101, class_weight="balanced_subsample"))
+    fixed, unit = weigh(training(), counts, resolve(n_draws=101, class_weight="balanced_subsample"))
     shares = np.bincount(Y, fixed * unit)
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
 

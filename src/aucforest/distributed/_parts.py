@@ -1,12 +1,13 @@
 """Rows in parts: what a task is given of the training data."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._growing import FixedPoint, GrowthParams, TrainingSet
+from aucforest.estimators._growing import FixedPoint, GrowthParams, TrainingSet, fit_fixed_point
 from aucforest.tree.binning import BinnedMatrix, CutValues
 from aucforest.tree.sampling import RowDraws
 
@@ -38,6 +39,10 @@ class CodedPart(NamedTuple):
 class Growth(NamedTuple):
     """What the trees of a fit share beside the rows: small.
 
+    n_rows : int
+        Rows of the fit.
+    n_draws : int
+        Draws of a tree, all rows where none are drawn: a tree has at most so many distinct rows.
     params : GrowthParams
         Without draws: parts have them.
     n_bins : ndarray of shape (n_features,), int64
@@ -48,12 +53,24 @@ class Growth(NamedTuple):
         The units of weights in trees; None where draws are the weights, or where they differ from tree to tree.
     """
 
+    n_rows: int
+    n_draws: int
     params: GrowthParams
     n_bins: NDArray[np.int64]
     values: CutValues
     n_classes: int
     by_set: NDArray[np.bool_] | None
     fixed: FixedPoint | None
+
+
+def describe_growth(training: TrainingSet, params: GrowthParams) -> Growth:
+    """Return what growing over parts of these rows needs beside them."""
+    n_rows = len(training.labels)
+    n_draws = n_rows if params.draws is None else params.draws.n_draws
+    fixed = fit_fixed_point(training, params, n_draws)
+    _, n_bins, values = training.binned
+    params = replace(params, draws=None)
+    return Growth(n_rows, n_draws, params, n_bins, values, training.n_classes, training.by_set, fixed)
 
 
 def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[int]) -> list[CodedPart]:

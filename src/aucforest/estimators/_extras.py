@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import _check_monotonic_cst
 
 from aucforest._compile import compile_scorer, is_compiled
-from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix
 from aucforest.tree.criteria import CRITERIA, OWN
 from aucforest.tree.random_cuts import RandomCuts, make_random_cuts
 from aucforest.tree.walks import Extras, make_extras
@@ -39,17 +37,17 @@ def resolve_monotonic_cst(estimator: Any) -> tuple[int, ...]:
 
 
 def make_search_options(
-    params: Any, binned: BinnedMatrix, n_classes: int, capacity: int
+    params: Any, is_sampled: bool, n_classes: int, capacity: int
 ) -> tuple[Extras | None, RandomCuts | None]:
-    """Return what growing trees of up to so many nodes needs beside the rules; nothing where nothing is asked for."""
+    """Return what growing trees of up to so many nodes needs beside the rules; nothing where nothing is asked for.
+
+    is_sampled says whether the edges of bins come from a sample of the rows.
+    """
     if not (params.random_cuts or params.signs or params.own_criterion or params.max_leaf_nodes):
         return None, None
     address = compile_scorer(params.own_criterion).address if params.own_criterion else 0
     extras = make_extras(params.signs, address, n_classes, capacity)
-    if not params.random_cuts:
-        return extras, None
-    is_sampled = binned.codes.dtype == np.uint8 and binned.codes.shape[1] > SAMPLE_ROWS
-    return extras, make_random_cuts(is_sampled, n_classes)
+    return extras, make_random_cuts(is_sampled, n_classes) if params.random_cuts else None
 
 
 def check_own_criterion(params: Any, extras: Extras | None) -> None:

@@ -21,7 +21,7 @@ from aucforest.estimators._extras import (
     resolve_monotonic_cst,
 )
 from aucforest.tree.best_first import grow_best_first
-from aucforest.tree.binning import BinnedMatrix, ParallelMap, bin_matrix
+from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, ParallelMap, bin_matrix
 from aucforest.tree.grower import Stops, Workspace, branch_rows, grow_tree, make_workspace, take_rows
 from aucforest.tree.random import tree_key
 from aucforest.tree.random_cuts import RandomCuts
@@ -231,10 +231,20 @@ def are_whole(weights: NDArray[np.float64]) -> bool:
     return bool(np.all(weights == np.rint(weights)))
 
 
-def _tree_weights(
-    training: TrainingSet, counts: NDArray[np.uint16], params: GrowthParams
+def fit_fixed_point(training: TrainingSet, params: GrowthParams, n_draws: int) -> FixedPoint | None:
+    """Return the units of weights in all trees; None where draws are the weights, or where they differ by tree."""
+    if training.weights is None or params.balance_draws:
+        return None
+    return FixedPoint.of(float(training.weights.max()), are_whole(training.weights), n_draws)
+
+
+def tree_weights(
+    training: TrainingSet, counts: NDArray[np.uint16], params: GrowthParams, fixed: FixedPoint | None
 ) -> tuple[NDArray[np.int64], float]:
-    """Return the fixed-point weights of all rows in one tree, and their unit; none when the draws are the weights."""
+    """Return the fixed-point weights of all rows in one tree, and their unit; none when the draws are the weights.
+
+    A function of the rows that are drawn, whatever others there are.
+    """
     if training.weights is None and not params.balance_draws:
         return np.empty(0, dtype=np.int64), 1.0
     weights = np.ones(len(counts)) if training.weights is None else training.weights
@@ -243,56 +253,93 @@ def _tree_weights(
         present = per_class > 0
         factors = np.zeros(training.n_classes)
         factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
-        weights = weights * np.where(factors[training.labels] > 0, factors[training.labels], 1.0)
-    n_draws = len(counts) if params.draws is None else params.draws.n_draws
-    fixed = FixedPoint.of(float(weights.max()), are_whole(weights), n_draws)
+        weights = weights * factors[training.labels] * (counts > 0)
+        fixed = FixedPoint.of(float(weights.max()), are_whole(weights), int(counts.sum()))
+    assert fixed is not None
     return fixed.apply(weights) * counts, fixed.unit
 
 
-def _grow_one(
-    training: TrainingSet,
-    params: GrowthParams,
-    key: int,
-    work: Workspace,
-    subsets: Subsets | None,
-    extras: Extras | None,
-    cuts: RandomCuts | None,
-) -> Tree:
-    """Draw the rows of one tree and grow it."""
-    codes, n_bins, values = training.binned
-    n_rows = len(training.labels)
-    counts = np.ones(n_rows, dtype=np.uint16) if params.draws is None else params.draws.counts(key)
-    weights, unit = _tree_weights(training, counts, params)
-    n_taken = take_rows(training.labels, counts, len(weights) == 0, work.elements)
-    total = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
-    least = int(np.ceil(params.min_weight_fraction_leaf * total))
-    rules = Rules(params.criterion, params.max_features, params.min_samples_leaf, least)
+def tree_bounds(params: GrowthParams, weight: int) -> tuple[Rules, Stops]:
+    """Return what bounds the nodes of a tree whose rows weigh so much."""
+    least = int(np.ceil(params.min_weight_fraction_leaf * weight))
     # Both children must be heavy and large enough.
     least_rows = max(params.min_samples_split, 2 * params.min_samples_leaf)
-    stops = Stops(params.max_depth, least_rows, 2 * least, params.min_gain)
-    columns = Columns(codes, n_bins, weights)
+    return (
+        Rules(params.criterion, params.max_features, params.min_samples_leaf, least),
+        Stops(params.max_depth, least_rows, 2 * least, params.min_gain),
+    )
+
+
+class Buffers(NamedTuple):
+    """What growing a tree writes to."""
+
+    work: Workspace
+    subsets: Subsets | None
+    extras: Extras | None
+    cuts: RandomCuts | None
+
+
+def make_buffers(training: TrainingSet, params: GrowthParams, most_rows: int, fit_rows: int) -> Buffers:
+    """Allocate the buffers for trees, or branches, of up to most_rows of the fit_rows rows."""
+    weighted = training.weights is not None or params.balance_draws
+    empty = np.empty(1 if weighted else 0, dtype=np.int64)
+    columns = Columns(training.binned.codes, training.binned.n_bins, empty)
+    work = make_workspace(columns, params.max_features, most_rows, training.n_classes)
+    subsets = None if training.by_set is None else make_subsets(training.by_set, most_rows, training.n_classes)
+    is_sampled = training.binned.codes.dtype == np.uint8 and fit_rows > SAMPLE_ROWS
+    extras, cuts = make_search_options(params, is_sampled, training.n_classes, len(work.nodes.feature))
+    return Buffers(work, subsets, extras, cuts)
+
+
+def grow_rows(
+    training: TrainingSet,
+    counts: NDArray[np.uint16],
+    weights: NDArray[np.int64],
+    unit: float,
+    params: GrowthParams,
+    key: int,
+    buffers: Buffers,
+    tree_weight: int | None = None,
+) -> int:
+    """Grow a tree from rows that are drawn so often and return its number of nodes.
+
+    The fixed-point weights of the rows are those of `tree_weights`. A branch is grown alike, given the weight of the
+    whole tree.
+    """
+    codes, n_bins, values = training.binned
+    work, subsets, extras, cuts = buffers
+    n_taken = take_rows(training.labels, counts, len(weights) == 0, work.elements)
+    if tree_weight is None:
+        tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
     if extras is not None:
         extras = extras._replace(own=extras.own._replace(unit=unit))
-    shared = (columns, _NO_NAMES, values, rules, stops, n_taken, np.uint64(key), work)
+    bounds = tree_bounds(params, tree_weight)
+    shared = (Columns(codes, n_bins, weights), _NO_NAMES, values, *bounds, n_taken, np.uint64(key), work)
     if params.max_leaf_nodes is None:
         n_nodes = grow_tree(*shared, branch_rows(len(codes), params.max_features), subsets, extras, cuts)
     else:
         n_nodes = grow_best_first(*shared, params.max_leaf_nodes, subsets, extras, cuts)
     check_own_criterion(params, extras)
-    return Tree.from_nodes(work.nodes, n_nodes, unit, len(codes), **grown_sets(subsets))
+    return int(n_nodes)
+
+
+def _grow_one(
+    training: TrainingSet, params: GrowthParams, fixed: FixedPoint | None, key: int, buffers: Buffers
+) -> Tree:
+    """Draw the rows of one tree and grow it."""
+    n_rows, n_features = len(training.labels), len(training.binned.codes)
+    counts = np.ones(n_rows, dtype=np.uint16) if params.draws is None else params.draws.counts(key)
+    weights, unit = tree_weights(training, counts, params, fixed)
+    n_nodes = grow_rows(training, counts, weights, unit, params, key, buffers)
+    return Tree.from_nodes(buffers.work.nodes, n_nodes, unit, n_features, **grown_sets(buffers.subsets))
 
 
 def _grow_batch(training: TrainingSet, params: GrowthParams, stopped: NDArray[np.bool_], keys: list[int]) -> list[Tree]:
     """Grow some trees in one set of buffers, until it is stopped."""
-    weighted = training.weights is not None or params.balance_draws
-    empty = np.empty(1 if weighted else 0, dtype=np.int64)
-    columns = Columns(training.binned.codes, training.binned.n_bins, empty)
-    work = make_workspace(columns, params.max_features, len(training.labels), training.n_classes)
-    subsets = None
-    if training.by_set is not None:
-        subsets = make_subsets(training.by_set, len(training.labels), training.n_classes)
-    extras, cuts = make_search_options(params, training.binned, training.n_classes, len(work.nodes.feature))
-    return [_grow_one(training, params, key, work, subsets, extras, cuts) for key in keys if not stopped[0]]
+    n_rows = len(training.labels)
+    fixed = fit_fixed_point(training, params, n_rows if params.draws is None else params.draws.n_draws)
+    buffers = make_buffers(training, params, n_rows, n_rows)
+    return [_grow_one(training, params, fixed, key, buffers) for key in keys if not stopped[0]]
 
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:

@@ -154,19 +154,14 @@ def _threshold(values, names, cut):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _part(columns, names, values, elements, node, cut, work, subsets, cuts):  # type: ignore[no-untyped-def]
-    """Set the threshold or the set of a node, part its elements and return how many go left."""
+def _part(columns, elements, cut, spill, subsets):  # type: ignore[no-untyped-def]
+    """Part the elements of a node by its cut and return how many go left."""
     column, missing_code = columns.codes[cut.feature], columns.n_bins[cut.feature]
     if subsets is not None and subsets.by_set[cut.feature]:
-        record_set(values, names, cut.feature, cut.missing_left, node, subsets)
         also_left = missing_code if cut.missing_left else -1
-        return partition(column, elements, work.spill, cut.code, also_left, subsets.kept_left)
-    if cuts is None:
-        work.nodes.threshold[node] = _threshold(values, names, cut)
-    else:
-        work.nodes.threshold[node] = drawn_threshold(values, names, cut, cuts)
+        return partition(column, elements, spill, cut.code, also_left, subsets.kept_left)
     also_left = missing_code if cut.missing_left else cut.code
-    return partition(column, elements, work.spill, cut.code, also_left, None)
+    return partition(column, elements, spill, cut.code, also_left, None)
 
 
 @bare_device
@@ -222,15 +217,27 @@ def find_cut(columns, names, values, elements, node, key, rules, work, subsets, 
 
 
 @bare_device
-def split_node(columns, names, values, node, left_child, cut, gain, start, end, work, subsets, extras, cuts):  # type: ignore[no-untyped-def]
-    """Cut a node, of the rows start .. end, right after its search: the totals on the left lie in the scratch."""
-    nodes = work.nodes
-    _split_totals(nodes, node, left_child, work.scratch)
+def record_cut(names, values, nodes, node, left_child, cut, gain, scratch, subsets, cuts):  # type: ignore[no-untyped-def]
+    """Write the cut of a node down, right after its search: the totals on the left lie in the scratch."""
+    _split_totals(nodes, node, left_child, scratch)
     nodes.feature[node] = cut.feature
     nodes.missing_left[node] = cut.missing_left
     nodes.left_child[node] = left_child
     nodes.gain[node] = gain
-    n_left = _part(columns, names, values, work.elements[start:end], node, cut, work, subsets, cuts)
+    if subsets is not None and subsets.by_set[cut.feature]:
+        record_set(values, names, cut.feature, cut.missing_left, node, subsets)
+    elif cuts is None:
+        nodes.threshold[node] = _threshold(values, names, cut)
+    else:
+        nodes.threshold[node] = drawn_threshold(values, names, cut, cuts)
+
+
+@bare_device
+def split_node(columns, names, values, node, left_child, cut, gain, start, end, work, subsets, extras, cuts):  # type: ignore[no-untyped-def]
+    """Cut a node, of the rows start .. end, right after its search."""
+    nodes = work.nodes
+    record_cut(names, values, nodes, node, left_child, cut, gain, work.scratch, subsets, cuts)
+    n_left = _part(columns, work.elements[start:end], cut, work.spill, subsets)
     start_node(nodes, left_child, n_left)
     start_node(nodes, left_child + 1, end - start - n_left)
     if extras is not None:

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, lowest_bit
 from aucforest.tree.binning import midway
 from aucforest.tree.bounds import keeps_bounds
+from aucforest.tree.candidates import draw_features
 from aucforest.tree.criteria import OWN, cut_gain
 from aucforest.tree.histogram import ROUNDING, element_weight, label_of, row_of
 from aucforest.tree.own_criterion import add_cut, score_cuts, start_scoring
 from aucforest.tree.random import derive_key
-from aucforest.tree.splitter import Cut, draw_features, is_heavier_left, is_perfect, number_present
+from aucforest.tree.splitter import Cut, is_heavier_left, is_perfect, number_present
 from aucforest.tree.structure import SET_WORDS
 from aucforest.tree.subsets import is_in_set
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device
 from aucforest.tree import many_classes, two_classes
+from aucforest.tree.candidates import draw_features
 from aucforest.tree.criteria import AUC, OWN, cut_gain
 from aucforest.tree.histogram import element_weight, fill, row_of
 from aucforest.tree.own_criterion import start_scoring
-from aucforest.tree.random import bounded, derive_key
 from aucforest.tree.subsets import keep_set, rank_events, rank_pair, rank_rows
 from aucforest.tree.walks import walk_events, walk_pair
 
@@ -138,11 +138,8 @@ def _count_rows(column, elements, weights, scratch):  # type: ignore[no-untyped-
 
 
 @bare_device
-def _forget_rows(column, elements, n_ranks, scratch):  # type: ignore[no-untyped-def]
-    """Set those counts back to zero, by code and by rank."""
-    for rank in range(n_ranks):
-        scratch.row_counts[rank] = 0
-        scratch.row_weights[rank] = 0
+def _forget_rows(column, elements, scratch):  # type: ignore[no-untyped-def]
+    """Set those counts back to zero."""
     for i in range(len(elements)):
         code = np.uint64(column[row_of(elements[i])])
         scratch.row_counts[code] = 0
@@ -182,18 +179,48 @@ def is_heavier_left(n_present, scratch):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _search_column(  # type: ignore[no-untyped-def]
-    columns, elements, feature, histogram, n_present, shift, rules, score, cut, scratch, subsets, extras, node
+def has_bounded_children(rules):  # type: ignore[no-untyped-def]
+    """Say whether a cut must mind how large its children are."""
+    return rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
+
+
+@bare_device
+def _gather_column(columns, elements, feature, n_present, shift, rules, scratch):  # type: ignore[no-untyped-def]
+    """List the codes, or the events, of a feature, and count rows where children are bounded; return how many."""
+    column, n_codes = columns.codes[feature], columns.n_bins[feature] + 1
+    if has_bounded_children(rules):
+        _count_rows(column, elements, columns.weights, scratch)
+    if n_present == 2:
+        return two_classes.list_visits(column, elements, n_codes, scratch)
+    return many_classes.gather(column, elements, columns.weights, n_codes, shift, scratch)
+
+
+@bare_device
+def search_gathered(  # type: ignore[no-untyped-def]
+    n_gathered,
+    n_rows,
+    feature,
+    missing_code,
+    histogram,
+    n_present,
+    shift,
+    rules,
+    score,
+    cut,
+    scratch,
+    subsets,
+    extras,
+    node,
 ):
-    """Return the better of the best cut so far and the best one of this feature; keep the left totals of the latter."""
-    column, missing_code = columns.codes[feature], columns.n_bins[feature]
+    """Return the better of the best cut so far and the best one of this feature; keep the left totals of the latter.
+
+    What is listed, the histogram and the row counts are those of the node's rows, however they were counted.
+    """
     pair = n_present == 2
     code_shift = np.uint64(0) if pair else shift
     if pair:
-        n_gathered = two_classes.list_visits(column, elements, missing_code + 1, scratch)
         n_listed = two_classes.take_missing(n_gathered, missing_code, histogram, scratch)
     else:
-        n_gathered = many_classes.gather(column, elements, columns.weights, missing_code + 1, shift, scratch)
         n_listed = many_classes.take_missing(n_gathered, missing_code, shift, n_present, scratch)
     n_ranks = 0
     if subsets is not None:
@@ -206,20 +233,16 @@ def _search_column(  # type: ignore[no-untyped-def]
     any_missing = False
     for k in range(n_present):
         any_missing |= scratch.missing[k] > 0
-    bounded_children = rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
-    if bounded_children:
-        _count_rows(column, elements, columns.weights, scratch)
-        if subsets is not None:
-            rank_rows(n_ranks, scratch.row_counts, subsets)
-            rank_rows(n_ranks, scratch.row_weights, subsets)
+    bounded_children = has_bounded_children(rules)
+    if bounded_children and subsets is not None:
+        rank_rows(n_ranks, scratch.row_counts, subsets)
+        rank_rows(n_ranks, scratch.row_weights, subsets)
     for side in range(2 if any_missing else 1):
         for k in range(n_present):
             scratch.left[k] = scratch.missing[k] if side == 1 else 0
         first, stop = 0, missing_code
         if bounded_children:
-            first, stop = _admissible(
-                listed, code_shift, len(elements), missing_code, side == 1, n_present, rules, scratch
-            )
+            first, stop = _admissible(listed, code_shift, n_rows, missing_code, side == 1, n_present, rules, scratch)
         if pair and side == 1:
             # Below it there is no cut, but for missing rows alone on the left: the last cut with them on the right.
             first = max(first, two_classes.lowest_code(listed, histogram))
@@ -252,45 +275,10 @@ def _search_column(  # type: ignore[no-untyped-def]
                 keep_set(code, n_ranks, subsets)
     if pair:
         two_classes.clear(scratch.listed[:n_gathered], histogram)
-    if bounded_children:
-        _forget_rows(column, elements, n_ranks, scratch)
+    for rank in range(n_ranks if bounded_children else 0):
+        scratch.row_counts[rank] = 0
+        scratch.row_weights[rank] = 0
     return score, cut
-
-
-@bare_device
-def _is_constant(column, elements):  # type: ignore[no-untyped-def]
-    """Say whether all elements share one code."""
-    code = column[row_of(elements[0])]
-    for i in range(1, len(elements)):
-        if column[row_of(elements[i])] != code:
-            return False
-    return True
-
-
-@bare_device
-def draw_features(columns, elements, key, max_features, scratch):  # type: ignore[no-untyped-def]
-    """List in scratch.tried the features to search and return how many they are.
-
-    A constant feature does not use up the budget of max_features.
-    """
-    features, n_features = scratch.features, len(scratch.features)
-    n_tried, n_drawn = 0, 0
-    while n_drawn < n_features and n_tried < max_features:
-        pick = n_drawn + bounded(derive_key(key, n_drawn + 2), n_features - n_drawn)
-        feature = features[pick]
-        features[pick] = features[n_drawn]
-        features[n_drawn] = feature
-        scratch.drawn[n_drawn] = pick
-        n_drawn += 1
-        scratch.tried[n_tried] = feature
-        n_tried += not _is_constant(columns.codes[feature], elements)
-    while n_drawn > 0:
-        n_drawn -= 1
-        pick = scratch.drawn[n_drawn]
-        feature = features[n_drawn]
-        features[n_drawn] = features[pick]
-        features[pick] = feature
-    return n_tried
 
 
 @bare_device
@@ -306,7 +294,7 @@ def is_perfect(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _gain_of_kept_cut(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
+def gain_of_kept_cut(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
     """Return the gain of the cut whose left totals are kept."""
     left, right = scratch.best_left[:n_present], scratch.right[:n_present]
     for k in range(n_present):
@@ -361,10 +349,12 @@ def find_best_cut(columns, elements, totals, key, rules, scratch, subsets, extra
         elif n_present == 2 and place == 0:
             histogram = scratch.histogram[0]
             fill(columns.codes[feature], elements, columns.weights, scratch.slots, np.uint64(1), histogram)
-        score, cut = _search_column(
-            columns,
-            elements,
+        n_gathered = _gather_column(columns, elements, feature, n_present, shift, rules, scratch)
+        score, cut = search_gathered(
+            n_gathered,
+            len(elements),
             feature,
+            columns.n_bins[feature],
             scratch.histogram[place],
             n_present,
             shift,
@@ -376,9 +366,11 @@ def find_best_cut(columns, elements, totals, key, rules, scratch, subsets, extra
             extras,
             node,
         )
+        if has_bounded_children(rules):
+            _forget_rows(columns.codes[feature], elements, scratch)
         # Nothing can beat a best possible cut, and the first one found wins.
         if cut.feature == feature and not in_pairs and is_perfect(rules.criterion, n_present, scratch):
             break
     if cut.feature < 0:
         return cut, 0.0
-    return cut, score if rules.criterion == OWN else _gain_of_kept_cut(rules.criterion, n_present, scratch)
+    return cut, score if rules.criterion == OWN else gain_of_kept_cut(rules.criterion, n_present, scratch)
