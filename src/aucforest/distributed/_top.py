@@ -225,7 +225,7 @@ def _make_top(capacity: int, growth: Growth) -> Top:
 def _enlarge(top: Top, capacity: int, growth: Growth) -> Top:
     """Return the same top with more room."""
     larger = _make_top(capacity, growth)
-    old_columns: list[Any] = [*top.nodes, *top[1:]]
-    for old, new in zip(old_columns, [*larger.nodes, *larger[1:]]):
-        new[: len(old)] = old
+    columns: list[Any] = [*larger.nodes, *larger[1:]]
+    for column, old in zip(columns, (*top.nodes, *top[1:])):
+        column[: len(top.code)] = old
     return larger
