@@ -1,0 +1,116 @@
+"""Dask collections as partitions that lie side by side."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aucforest._optional import import_optional
+
+
+class Partitions(NamedTuple):
+    """The delayed partitions of a training table, its target and its weights: as many of each, in order.
+
+    X, y : list of Delayed
+    sample_weight : list of Delayed, or None when every row counts 1
+    meta : ndarray or DataFrame
+        A table without rows, of the columns and types of X.
+    n_features : int
+    """
+
+    X: list[Any]
+    y: list[Any]
+    sample_weight: list[Any] | None
+    meta: Any
+    n_features: int
+
+
+def is_collection(X: Any) -> bool:
+    """Say whether something is a lazy collection of Dask."""
+    dask = import_optional("dask", purpose="Dask", extra="dask")
+    return bool(dask.is_dask_collection(X))
+
+
+def _is_frame(X: Any) -> bool:
+    """Say whether a collection is a table of named columns."""
+    return hasattr(X, "divisions") and X.ndim == 2
+
+
+def as_rows(X: Any, name: str = "X") -> Any:
+    """Return a Dask array or frame whose partitions hold whole rows.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    """
+    if not (is_collection(X) and getattr(X, "ndim", 0) == 2):
+        raise TypeError(
+            f"{name} must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; data in memory"
+            " are for AUCForestClassifier"
+        )
+    return X.rechunk({1: -1}) if hasattr(X, "chunks") and X.numblocks[1] > 1 else X
+
+
+def _as_column(values: Any, name: str) -> Any:
+    """Return a Dask array or series of one value a row, or raise TypeError."""
+    if not (is_collection(values) and getattr(values, "ndim", 0) == 1):
+        raise TypeError(f"{name} must be a Dask Series or a one-dimensional Dask Array, but is {_describe(values)}")
+    return values
+
+
+def _describe(value: Any) -> str:
+    """Return what a message calls a value."""
+    ndim = f" of {value.ndim} dimensions" if hasattr(value, "ndim") else ""
+    return f"a {type(value).__module__.partition('.')[0]} {type(value).__name__}{ndim}"
+
+
+def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
+    """Put the partitions of a training table side by side; of unknown lengths these are compared when they are known.
+
+    Raises
+    ------
+    TypeError
+        For what is no Dask collection.
+    ValueError
+        When numbers or lengths of partitions differ.
+    """
+    columns = {"X": as_rows(X), "y": _as_column(y, "y")}
+    if sample_weight is not None:
+        columns["sample_weight"] = _as_column(sample_weight, "sample_weight")
+    delayed = _delay_aligned(columns)
+    weights, rows = None if sample_weight is None else delayed[2], columns["X"]
+    return Partitions(delayed[0], delayed[1], weights, rows._meta, rows.shape[1])
+
+
+def align_columns(columns: dict[str, Any]) -> list[list[Any]]:
+    """Return the delayed partitions of collections of one value a row, by their names; refuse others as `align` does."""
+    return _delay_aligned({name: _as_column(values, name) for name, values in columns.items()})
+
+
+def _delay_aligned(columns: dict[str, Any]) -> list[list[Any]]:
+    """Return the delayed partitions of collections that are cut at the same rows, as far as is known."""
+    (first, leading), *others = columns.items()
+    for name, values in others:
+        n_parts, n_values = leading.npartitions, values.npartitions
+        if n_parts != n_values:
+            raise ValueError(
+                f"{first} has {n_parts} partitions, but {name} has {n_values}: both must be cut at the same rows"
+            )
+        lengths = [known_lengths(collection) for collection in (leading, values)]
+        if None not in lengths and lengths[0] != lengths[1]:
+            raise ValueError(
+                f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them like the other"
+            )
+    return [split(collection) for collection in columns.values()]
+
+
+def known_lengths(collection: Any) -> tuple[int, ...] | None:
+    """Return the lengths of the chunks of an array, None where they are not known."""
+    chunks = getattr(collection, "chunks", None)
+    return None if chunks is None or np.isnan(chunks[0]).any() else chunks[0]
+
+
+def split(collection: Any) -> list[Any]:
+    """Return the partitions of a collection, or of its chunks of whole rows."""
+    delayed = collection.to_delayed()
+    return list(delayed.ravel()) if isinstance(delayed, np.ndarray) else list(delayed)

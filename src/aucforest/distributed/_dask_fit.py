@@ -1,0 +1,147 @@
+"""The fit of a forest on a Dask cluster, from partitions to out-of-bag sums."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _get_feature_names
+from tqdm import tqdm
+
+from aucforest.distributed._coding import CodedRows, Coding, Request
+from aucforest.distributed._collections import Partitions, known_lengths, split
+from aucforest.distributed._dask_executor import DaskExecutor, default_client
+from aucforest.distributed._dask_growing import grow_replicated, sum_rows, take_codes
+from aucforest.distributed._dask_source import DaskSource
+from aucforest.distributed._fitting import Source, fit_coded
+from aucforest.distributed._level import grow_by_level
+from aucforest.distributed._parts import Growth, describe_growth
+from aucforest.distributed._plan import Plan, choose_plan, count_tree_rows
+from aucforest.estimators._base import refuse_dates
+from aucforest.estimators._columns import as_table
+from aucforest.estimators._growing import (
+    GrowthParams,
+    TrainingSet,
+    class_weight_factors,
+    estimate_seconds,
+    resolve_max_features,
+)
+from aucforest.estimators._sampling import resolve_draws
+from aucforest.tree.binning import BinnedMatrix
+from aucforest.tree.structure import Tree
+
+
+def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
+    """Fit a DaskAUCForestClassifier; when that fails, all tasks are cancelled and the forest is as it was."""
+    refuse_dates(partitions.meta)
+    names = _get_feature_names(partitions.meta)
+    before = dict(vars(forest))
+    with _cluster(forest) as executor:
+        try:
+            source = DaskSource(executor, partitions)
+            target = source.target
+            plan = _plan(forest, executor, target.kept_labels, target.classes, partitions.n_features)
+            plan.check()
+            executor.advice = plan.advice
+            coding = source.code(Request.of(forest, as_table(partitions.meta)))
+            growing = _Growing(forest, executor, source, coding, plan)
+            rows = CodedRows(coding, growing.take, target.kept)
+            features = None if names is None else names.tolist()
+            fit_coded(forest, target, Source(features, coding, rows, growing.grow, growing.sum_rows))
+        except BaseException:
+            vars(forest).clear()
+            vars(forest).update(before)
+            raise
+
+
+def explain(forest: Any, X: Any, y: Any) -> Plan:
+    """Return the plan of a fit, for collections of whole rows."""
+    forest._validate_params()
+    with _cluster(forest) as executor:
+        if y is not None:
+            target = DaskSource(executor, Partitions([], split(y), None, None, 0)).target
+            return _plan(forest, executor, target.kept_labels, target.classes, X.shape[1])
+        lengths = known_lengths(X)
+        if lengths is None:
+            lengths = executor.gather([executor.submit(len, part) for part in executor.compute([split(X)])[0]])
+        labels = np.zeros(sum(lengths), dtype=np.uint16)
+        return _plan(forest, executor, labels, np.arange(2), X.shape[1])
+
+
+@contextmanager
+def _cluster(forest: Any) -> Iterator[DaskExecutor]:
+    """Run tasks on the cluster of a forest; none is left behind."""
+    executor = DaskExecutor(default_client(forest.client))
+    try:
+        yield executor
+    finally:
+        executor.cancel()
+
+
+def _plan(
+    forest: Any, executor: DaskExecutor, labels: NDArray[np.uint16], classes: NDArray[Any], n_features: int
+) -> Plan:
+    """Choose how to grow a forest from rows of these labels."""
+    draws = resolve_draws(forest, labels, classes)
+    sizes, replace = (None, False) if draws is None else (draws.sizes, draws.replace)
+    return choose_plan(
+        forest,
+        shape=(len(labels), n_features),
+        n_classes=len(classes),
+        tree_rows=count_tree_rows(len(labels), sizes, replace),
+        max_features=resolve_max_features(forest.max_features, n_features),
+        cluster=executor.cluster(),
+    )
+
+
+@dataclass
+class _Growing:
+    """What a fit asks of rows that are on a cluster."""
+
+    forest: Any
+    executor: DaskExecutor
+    source: DaskSource
+    coding: Coding
+    plan: Plan
+
+    def grow(self, params: GrowthParams, keys: list[int], weights: NDArray[np.float64] | None) -> list[Tree]:
+        """Grow a tree for every key."""
+        target, forest = self.source.target, self.forest
+        factors = class_weight_factors(forest.class_weight, target.classes, target.kept_labels, target.kept_weight)
+        by_class = None
+        if factors is not None:
+            by_class = np.ones(len(target.classes))
+            by_class[target.kept_labels] = factors
+        self._parts, self._bounds = self.source.make_parts(params.draws, by_class, self.plan.n_parts)
+        no_codes = np.empty((len(self.coding.n_bins), 0), dtype=np.uint8)
+        binned = BinnedMatrix(no_codes, self.coding.n_bins, self.coding.values)
+        training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), self.coding.by_set)
+        growth = describe_growth(training, params)
+        trees: dict[int, Tree] = {}
+        with tqdm(total=len(keys), desc="trees", disable=not forest.verbose) as progress:
+            for places, grown in self._grow_missing(growth, keys):
+                trees.update(zip(places, grown))
+                progress.update(len(grown))
+        return [trees[place] for place in range(len(keys))]
+
+    def _grow_missing(self, growth: Growth, keys: list[int]) -> Iterator[tuple[list[int], list[Tree]]]:
+        """Yield places of keys and their trees, as they are done."""
+        plan, executor = self.plan, self.executor
+        if plan.strategy == "replicate":
+            seconds = estimate_seconds(growth.n_draws, growth.params)
+            yield from grow_replicated(self._parts, growth, keys, executor, seconds)
+            return
+        sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
+        for place, tree in grow_by_level(self._parts, growth, keys, executor, **sizes):
+            yield [place], [tree]
+
+    def take(self, places: NDArray[np.int64]) -> NDArray[np.unsignedinteger]:
+        """Return the codes of some rows of positive weight."""
+        return take_codes(self._parts, self._bounds, self.executor, places)
+
+    def sum_rows(self, *arguments: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Sum out of bag on the workers."""
+        n_rows = len(self.source.target.labels)
+        return sum_rows(self._parts, self._bounds, self.coding, self.executor, n_rows, *arguments)

@@ -1,0 +1,197 @@
+"""Where rows and trees go on a cluster, by what fits into the memory of a worker."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aucforest._optional import import_optional
+from aucforest.distributed._errors import ClusterError
+from aucforest.tree.sampling import BLOCK_ROWS
+
+STRATEGIES = ("auto", "replicate", "gather", "level")
+
+# The part of a worker's memory that the rows of trees may take: tasks need theirs, and results on their way.
+_SHARE = 0.4
+# Bytes a row of a tree beside its codes: two orders of the rows, draws, weights, and the nodes they end in.
+_TREE_ROW = 40
+# Bytes a row of a part beside its codes: label, place in its stratum, weight.
+_PART_ROW = 12
+_BINS, _COUNT = 256, 4
+# Most parts for each thread of a worker: every task costs milliseconds.
+_PARTS = 4
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a cluster has.
+
+    Attributes
+    ----------
+    n_workers : int
+        Processes.
+    n_threads : int
+        Tasks that run at once, in all of them.
+    memory : int
+        Bytes of the smallest worker.
+    """
+
+    n_workers: int
+    n_threads: int
+    memory: int
+
+    @property
+    def threads_per_worker(self) -> int:
+        """Tasks that a worker runs at once."""
+        return -(-self.n_threads // max(1, self.n_workers))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a forest is grown on a cluster; as text a table.
+
+    Attributes
+    ----------
+    n_rows, n_features, n_classes, n_trees : int
+    code_bytes : int
+        Of a code of one value.
+    tree_rows : int
+        Most distinct rows of a tree.
+    max_features : int
+        Features that a node looks at.
+    cluster : Cluster
+    strategy : {"replicate", "gather", "level"}
+    reason : str
+    local_rows : int
+        Most rows of a node, or a tree, that one task grows.
+    max_hist_bytes : int
+        Most bytes of histograms of a level that are on their way at once.
+    n_parts : int
+        Parts of the rows.
+    """
+
+    n_rows: int
+    n_features: int
+    n_classes: int
+    n_trees: int
+    code_bytes: int
+    tree_rows: int
+    max_features: int
+    cluster: Cluster
+    strategy: str
+    reason: str
+    local_rows: int
+    max_hist_bytes: int
+    n_parts: int
+
+    @property
+    def matrix_bytes(self) -> int:
+        """Bytes of all codes."""
+        return self.n_rows * self.n_features * self.code_bytes
+
+    @property
+    def level_bytes(self) -> int:
+        """Bytes of the histograms of a tree's widest level, before its nodes are handed off."""
+        n_nodes = max(1, 2 * self.tree_rows // max(1, self.local_rows))
+        node = self.max_features * _BINS * self.n_classes * _COUNT
+        return min(self.max_hist_bytes, n_nodes * node) if self.strategy == "level" else 0
+
+    @property
+    def worker_bytes(self) -> int:
+        """Bytes that a worker needs."""
+        part = self.n_rows * (self.n_features * self.code_bytes + _PART_ROW)
+        parts = -(-part // max(1, self.cluster.n_workers))
+        threads = self.cluster.threads_per_worker
+        if self.strategy == "replicate":
+            return part + parts + threads * self.tree_rows * _TREE_ROW
+        rows = min(self.local_rows, self.tree_rows)
+        row = self.n_features * self.code_bytes + _PART_ROW + _TREE_ROW
+        hist = 0 if self.strategy == "gather" else 2 * self.max_hist_bytes
+        return parts + threads * rows * row + hist
+
+    @property
+    def advice(self) -> str:
+        """What to change where memory is too little."""
+        change = {
+            "replicate": 'take strategy="gather" or "level", more memory or fewer threads a worker, or max_samples',
+            "gather": 'take strategy="level", max_samples, more workers (n_workers), or more memory for each',
+            "level": "lower local_rows or max_hist_bytes, take more workers (n_workers), or more memory for each",
+        }[self.strategy]
+        return (
+            f"strategy={self.strategy!r} with local_rows={self.local_rows}, max_hist_bytes={self.max_hist_bytes} needs"
+            f" about {_format(self.worker_bytes)} on each of n_workers={self.cluster.n_workers} workers, of which the"
+            f" smallest has {_format(self.cluster.memory)}: {change}"
+        )
+
+    def check(self) -> None:
+        """Raise ClusterError when the smallest worker has too little."""
+        if self.worker_bytes > self.cluster.memory:
+            raise ClusterError(f"too little memory: {self.advice}")
+
+    def __str__(self) -> str:
+        rows = {
+            "rows x features": f"{self.n_rows} x {self.n_features}, {self.n_classes} classes",
+            "codes": f"{_format(self.matrix_bytes)} in {self.n_parts} parts",
+            "workers": f"{self.cluster.n_workers} of {self.cluster.threads_per_worker} threads, the smallest with"
+            f" {_format(self.cluster.memory)}",
+            "strategy": f"{self.strategy}: {self.reason}",
+            "a worker needs": f"about {_format(self.worker_bytes)}",
+            "trees": f"{self.n_trees} of at most {self.tree_rows} rows, local_rows {self.local_rows}",
+            "messages": f"{_format(self.level_bytes)} of histograms for a tree's widest level from each part",
+        }
+        return "\n".join(f"{name:<16} {text}" for name, text in rows.items())
+
+
+def choose_plan(
+    forest: Any, *, shape: tuple[int, int], n_classes: int, tree_rows: int, max_features: int, cluster: Cluster
+) -> Plan:
+    """Choose how to grow a forest of given rows and features.
+
+    Parameters
+    ----------
+    forest : DaskAUCForestClassifier
+        Its `strategy`, `local_rows`, `max_hist_bytes`, `max_bins` and `n_estimators`.
+    shape : (int, int)
+    n_classes, tree_rows, max_features : int
+        As in `Plan`.
+    cluster : Cluster
+    """
+    n_rows, n_features = shape
+    # Without bins there may be as many codes as rows.
+    code_bytes = 1 if forest.max_bins is not None else 4
+    n_parts = min(-(-n_rows // BLOCK_ROWS), _PARTS * cluster.n_threads)
+    room = _SHARE * cluster.memory
+    matrix = n_rows * n_features * code_bytes
+    row = n_features * code_bytes + _PART_ROW + _TREE_ROW
+    fitting = max(1, int(room / cluster.threads_per_worker / row))
+    local_rows = fitting if forest.local_rows is None else int(forest.local_rows)
+    strategy, of = forest.strategy, f"of {_format(cluster.memory)}"
+    reason = "as asked for"
+    if strategy == "auto":
+        if matrix <= room:
+            strategy, reason = "replicate", f"all codes, {_format(matrix)}, fit into {_SHARE:.0%} {of}"
+        elif tree_rows <= local_rows:
+            strategy, reason = "gather", f"the codes do not fit into {_SHARE:.0%} {of}, the rows of a tree do"
+        else:
+            strategy, reason = "level", f"the rows of a tree, {tree_rows}, are more than fit into {_SHARE:.0%} {of}"
+    if strategy != "level":
+        local_rows = max(local_rows, tree_rows)
+    dask = import_optional("dask.utils", purpose="Dask", extra="dask")
+    return Plan(
+        n_rows, n_features, n_classes, forest.n_estimators, code_bytes, tree_rows, max_features, cluster, strategy,
+        reason, local_rows, dask.parse_bytes(forest.max_hist_bytes), n_parts,
+    )  # fmt: skip
+
+
+def count_tree_rows(n_rows: int, sizes: Any, replace: bool) -> int:
+    """Return about how many distinct rows a tree has that makes draws of these sizes."""
+    n_draws = n_rows if sizes is None else int(np.sum(sizes))
+    if sizes is None or not replace:
+        return min(n_draws, n_rows)
+    return int(np.ceil(n_rows * -np.expm1(-n_draws / n_rows)))
+
+
+def _format(n_bytes: int) -> str:
+    """Return a number of bytes as people read it."""
+    text: str = import_optional("dask.utils", purpose="Dask", extra="dask").format_bytes(int(n_bytes))
+    return text

@@ -1,0 +1,309 @@
+"""A random forest that is grown on a Dask cluster."""
+
+import copy
+import os
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from aucforest.distributed._collections import align, as_rows, is_collection
+from aucforest.distributed._dask_fit import explain, fit_on_cluster
+from aucforest.distributed._dask_metrics import accuracy
+from aucforest.distributed._dask_prediction import predict_lazily
+from aucforest.distributed._plan import STRATEGIES, Plan
+from aucforest.estimators.forest import AUCForestClassifier
+
+
+class DaskAUCForestClassifier(AUCForestClassifier):
+    """A random forest for Dask collections: bit for bit the one that one process grows from the same rows.
+
+    Parameters
+    ----------
+    n_estimators, criterion, splitter, max_features, max_depth, min_samples_split, min_samples_leaf, \
+    min_weight_fraction_leaf, min_gain, max_leaf_nodes, monotonic_cst, bootstrap, sampling, max_samples, \
+    prior_correction, class_weight, shrinkage, threshold, oob_score, max_bins, categorical_features, warm_start, \
+    n_jobs, random_state, verbose
+        As in `AUCForestClassifier`. ``n_jobs`` is for what this process does.
+    strategy : {"auto", "replicate", "gather", "level"}, default="auto"
+        Where trees grow: "replicate" copies the codes of all rows, a byte a value, to every worker; "gather" brings
+        the rows of one tree to a worker; "level" adds up histograms of the parts, until a node has few enough rows to
+        be gathered. "auto" takes the first that fits into 40 % of a worker's memory. See `explain_plan`.
+    local_rows : int, default=None
+        Most rows of a node that "level" hands to one worker; None is what fits into its memory.
+    max_hist_bytes : int or str, default="256MB"
+        Most bytes of the histograms that "level" asks for at once.
+    checkpoint_dir : path-like, default=None
+        A folder for finished trees: `fit` with the same data and parameters grows the missing ones alone.
+    client : distributed.Client, default=None
+        None is the one in use. Never stored: a copy or a pickle has None.
+
+    Attributes
+    ----------
+    trees_, classes_, n_features_in_, feature_names_in_, categories_, class_prior_, shrinkage_, threshold_, \
+    threshold_std_, oob_score_, oob_decision_function_
+        As in `AUCForestClassifier`.
+
+    See Also
+    --------
+    AUCForestClassifier : The same for data in memory.
+
+    Notes
+    -----
+    Labels and weights of all rows, 2 and 8 bytes a row, and all trees come to this process. The partitions are held by
+    the workers (which write to disk what exceeds their memory) until they are coded.
+
+    What a worker held that dies is computed anew. Of one that only stops answering Dask waits for the time
+    ``distributed.scheduler.worker-ttl``, 5 minutes unless set: 60 s suit a forest. A cluster without workers is given
+    up after 5 minutes.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.distributed import DaskAUCForestClassifier
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> X, y = da.from_array(X, chunks=(1000, -1)), da.from_array(rings >= 18, chunks=1000)
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    ...     forest = DaskAUCForestClassifier(50, random_state=0).fit(X, y)
+    ...     proba = forest.predict_proba(X)
+    ...     proba
+    ...     print(f"{proba[:, 1].mean().compute():.2f}")
+    dask.array<_predict_part, shape=(4177, 2), dtype=float64, chunksize=(1000, 2), chunktype=numpy.ndarray>
+    0.02
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **AUCForestClassifier._parameter_constraints,
+        "strategy": [StrOptions(set(STRATEGIES))],
+        "local_rows": [Interval(Integral, 1, None, closed="left"), None],
+        "max_hist_bytes": [Interval(Integral, 1, None, closed="left"), str],
+        "checkpoint_dir": [str, os.PathLike, None],
+        "client": "no_validation",
+    }
+
+    def __init__(
+        self,
+        n_estimators: int = 300,
+        *,
+        criterion: str | Callable[..., Any] = "auc",
+        splitter: str = "best",
+        max_features: int | float | str | None = "sqrt",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        bootstrap: bool = True,
+        sampling: str | dict[Any, float] = "bootstrap",
+        max_samples: int | float | None = None,
+        prior_correction: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        shrinkage: str | float | None = "auto",
+        threshold: str | dict[str, Any] | float | None = None,
+        oob_score: bool | str | Callable[..., float] = False,
+        max_bins: int | None = 255,
+        categorical_features: Any = "from_dtype",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        strategy: str = "auto",
+        local_rows: int | None = None,
+        max_hist_bytes: int | str = "256MB",
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        client: Any = None,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            criterion=criterion,
+            splitter=splitter,
+            max_features=max_features,
+            max_depth=max_depth,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            min_weight_fraction_leaf=min_weight_fraction_leaf,
+            min_gain=min_gain,
+            max_leaf_nodes=max_leaf_nodes,
+            monotonic_cst=monotonic_cst,
+            bootstrap=bootstrap,
+            sampling=sampling,
+            max_samples=max_samples,
+            prior_correction=prior_correction,
+            class_weight=class_weight,
+            shrinkage=shrinkage,
+            threshold=threshold,
+            oob_score=oob_score,
+            max_bins=max_bins,
+            categorical_features=categorical_features,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.strategy = strategy
+        self.local_rows = local_rows
+        self.max_hist_bytes = max_hist_bytes
+        self.checkpoint_dir = checkpoint_dir
+        self.client = client
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the client, which belongs to this process."""
+        return {**super().__getstate__(), "client": None}
+
+    def __sklearn_clone__(self) -> "DaskAUCForestClassifier":
+        """Return an unfitted twin with the same client."""
+        twin: DaskAUCForestClassifier = AUCForestClassifier.__sklearn_clone__(copy.copy(self))
+        twin.client = self.client
+        return twin
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "DaskAUCForestClassifier":
+        """Grow the forest on the cluster.
+
+        Parameters
+        ----------
+        X : dask DataFrame, or Array of shape (n_samples, n_features)
+            Values as in `AUCForestClassifier.fit`. Lengths of partitions need not be known, and some may be empty.
+        y : dask Series or Array of shape (n_samples,)
+            Class labels, cut into partitions at the same rows as X.
+        sample_weight : dask Series or Array of shape (n_samples,), default=None
+            Non-negative, cut likewise.
+
+        Returns
+        -------
+        self : DaskAUCForestClassifier
+
+        Raises
+        ------
+        TypeError
+            For anything but Dask collections.
+        ValueError
+            For data that do not fit together, a single class, or a parameter out of range.
+        ClusterError
+            When workers have too little memory, other versions of the packages, or when the cluster is lost.
+
+            A fit that fails or is interrupted cancels its tasks; it leaves the forest as `AUCForestClassifier.fit`
+            does.
+        """
+        fit_on_cluster(self, align(X, y, sample_weight))
+        return self
+
+    def explain_plan(self, X: Any, y: Any = None) -> Plan:
+        """Say how `fit` would spread the work over the cluster.
+
+        Parameters
+        ----------
+        X : dask DataFrame, or Array of shape (n_samples, n_features)
+            Where lengths of partitions are not known they are computed.
+        y : dask Series or Array of shape (n_samples,), default=None
+            Tells the number of classes; two without it.
+
+        Returns
+        -------
+        Plan
+            Rows, bytes of their codes, memory of workers, the strategy and why, parts, and bytes of messages; ``print``
+            shows it as a table.
+        """
+        return explain(self, as_rows(X), y)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        dask Array of shape (n_samples, n_classes), float64
+            With the chunks of X; nothing is computed yet. An ndarray where X is in memory.
+        """
+        return self._predict(X, "predict_proba")
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Predict the logarithm of class probabilities.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        dask Array of shape (n_samples, n_classes), float64, or ndarray
+            As `predict_proba`.
+        """
+        return self._predict(X, "predict_log_proba")
+
+    def predict(self, X: Any) -> Any:
+        """Predict classes by `threshold_`.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        dask Series or Array of shape (n_samples,)
+            With the divisions or chunks of X; nothing is computed yet. An ndarray where X is in memory.
+        """
+        return self._predict(X, "predict")
+
+    def _predict(self, X: Any, method: str) -> Any:
+        """Return what a method says of a collection, or of data in memory."""
+        check_is_fitted(self, "trees_")
+        local = self.to_local()
+        return predict_lazily(local.set_params(n_jobs=1), X, method) if is_collection(X) else getattr(local, method)(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of `predict`; see `aucforest.distributed.roc_auc_score` for what forests are good at.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
+        y : dask Series or Array, or array-like, of shape (n_samples,)
+        sample_weight : dask Series or Array, or array-like, of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        if is_collection(X):
+            return accuracy(self.predict(X), y, sample_weight)
+        return float(self.to_local().score(X, y, sample_weight))
+
+    def to_local(self) -> AUCForestClassifier:
+        """Return the same fitted forest as one that is saved, exported and looked into like any other.
+
+        Returns
+        -------
+        AUCForestClassifier
+            Shares its trees with this one.
+        """
+        local = AUCForestClassifier()
+        state = self.__getstate__()
+        local.__dict__.update({name: value for name, value in state.items() if name not in _OWN})
+        if "_packed" in self.__dict__:
+            local._packed = self._packed
+        return local
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted forest into one file, for `aucforest.load`, which returns an `AUCForestClassifier`.
+
+        Parameters
+        ----------
+        path : path-like
+            See `AUCForestClassifier.save`.
+        """
+        self.to_local().save(path)
+
+
+_OWN = {"strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client", "_sklearn_version"}
