@@ -1,5 +1,7 @@
 """Data beyond one machine's memory, and beyond one machine."""
 
 from aucforest.distributed._dask_metrics import auc_sketch, roc_auc_score
+from aucforest.distributed._errors import ClusterError, VersionMismatchError
+from aucforest.distributed.dask import DaskAUCForestClassifier
 
-__all__ = ["auc_sketch", "roc_auc_score"]
+__all__ = ["ClusterError", "DaskAUCForestClassifier", "VersionMismatchError", "auc_sketch", "roc_auc_score"]

@@ -46,6 +46,7 @@ class DaskExecutor:
         self.advice = advice
         self._client = client
         self._distributed = import_distributed()
+        self._lost = CancelledError, AsyncCancelledError, self._distributed.comm.CommClosedError
         self._futures: WeakSet[Any] = WeakSet()
         self._raw: list[Any] = []
         self._watched: WeakSet[Any] = WeakSet()
@@ -177,7 +178,7 @@ class DaskExecutor:
         """Return what the scheduler answers; ClusterError if it does not."""
         try:
             return self._client.sync(question, callback_timeout=_NO_WORKERS)
-        except (OSError, self._distributed.TimeoutError) as error:
+        except (OSError, RuntimeError, self._distributed.TimeoutError) as error:
             raise ClusterError(f"the Dask scheduler does not answer: {error}") from error
 
     def _check_running(self) -> None:
@@ -189,7 +190,7 @@ class DaskExecutor:
         """Return what to raise for an error of a future: that of the task itself, or what happened to the cluster."""
         if isinstance(error, self._distributed.scheduler.KilledWorker | MemoryError):
             explained = ClusterError(f"a worker died or ran out of memory: {error} {self.advice}".strip())
-        elif isinstance(error, CancelledError | AsyncCancelledError | self._distributed.comm.CommClosedError):
+        elif self._client.status != "running" or isinstance(error, self._lost):
             explained = ClusterError(f"the Dask futures were cancelled or lost: {error}")
         else:
             return error

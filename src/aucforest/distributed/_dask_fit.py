@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names
 from tqdm import tqdm
 
-from aucforest.distributed._coding import CodedRows, Coding, Request
+from aucforest.distributed._coding import Coding, Request
 from aucforest.distributed._collections import Partitions, known_lengths, split
 from aucforest.distributed._dask_executor import DaskExecutor, default_client
-from aucforest.distributed._dask_growing import grow_replicated, sum_rows, take_codes
+from aucforest.distributed._dask_growing import grow_replicated
 from aucforest.distributed._dask_source import DaskSource
-from aucforest.distributed._fitting import Source, fit_coded
+from aucforest.distributed._fitting import CodedFit, Source
 from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._parts import Growth, describe_growth
 from aucforest.distributed._plan import Plan, choose_plan, count_tree_rows
@@ -45,11 +45,11 @@ def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
             plan = _plan(forest, executor, target.kept_labels, target.classes, partitions.n_features)
             plan.check()
             executor.advice = plan.advice
-            coding = source.code(Request.of(forest, as_table(partitions.meta)))
+            fit = CodedFit(forest, target)
+            coding, scored = source.code(fit, Request.of(forest, as_table(partitions.meta)))
             growing = _Growing(forest, executor, source, coding, plan)
-            rows = CodedRows(coding, growing.take, target.kept)
             features = None if names is None else names.tolist()
-            fit_coded(forest, target, Source(features, coding, rows, growing.grow, growing.sum_rows))
+            fit.finish(Source(features, coding, scored, growing.grow, source.sum_rows))
         except BaseException:
             vars(forest).clear()
             vars(forest).update(before)
@@ -114,34 +114,27 @@ class _Growing:
         if factors is not None:
             by_class = np.ones(len(target.classes))
             by_class[target.kept_labels] = factors
-        self._parts, self._bounds = self.source.make_parts(params.draws, by_class, self.plan.n_parts)
+        parts = self.source.make_parts(params.draws, by_class, self.plan.n_parts)
         no_codes = np.empty((len(self.coding.n_bins), 0), dtype=np.uint8)
         binned = BinnedMatrix(no_codes, self.coding.n_bins, self.coding.values)
         training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), self.coding.by_set)
         growth = describe_growth(training, params)
         trees: dict[int, Tree] = {}
         with tqdm(total=len(keys), desc="trees", disable=not forest.verbose) as progress:
-            for places, grown in self._grow_missing(growth, keys):
+            for places, grown in self._grow_missing(parts, growth, keys):
                 trees.update(zip(places, grown))
                 progress.update(len(grown))
         return [trees[place] for place in range(len(keys))]
 
-    def _grow_missing(self, growth: Growth, keys: list[int]) -> Iterator[tuple[list[int], list[Tree]]]:
+    def _grow_missing(
+        self, parts: list[Any], growth: Growth, keys: list[int]
+    ) -> Iterator[tuple[list[int], list[Tree]]]:
         """Yield places of keys and their trees, as they are done."""
         plan, executor = self.plan, self.executor
         if plan.strategy == "replicate":
             seconds = estimate_seconds(growth.n_draws, growth.params)
-            yield from grow_replicated(self._parts, growth, keys, executor, seconds)
+            yield from grow_replicated(parts, growth, keys, executor, seconds)
             return
         sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
-        for place, tree in grow_by_level(self._parts, growth, keys, executor, **sizes):
+        for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
             yield [place], [tree]
-
-    def take(self, places: NDArray[np.int64]) -> NDArray[np.unsignedinteger]:
-        """Return the codes of some rows of positive weight."""
-        return take_codes(self._parts, self._bounds, self.executor, places)
-
-    def sum_rows(self, *arguments: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Sum out of bag on the workers."""
-        n_rows = len(self.source.target.labels)
-        return sum_rows(self._parts, self._bounds, self.coding, self.executor, n_rows, *arguments)

@@ -1,5 +1,6 @@
 """Dask partitions in three looks: at labels and weights, at what the values are, and as codes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -8,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, _check_y
 
-from aucforest.distributed._coding import Coding, Request, Summary, choose_coding, merge_all, places_within, summarize
+from aucforest.distributed._coding import Coding, Request, Summary, merge_all, places_within, summarize
 from aucforest.distributed._collections import Partitions
 from aucforest.distributed._dask_executor import DaskExecutor
-from aucforest.distributed._fitting import Target
+from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_part
 from aucforest.distributed._parts import CodedPart
-from aucforest.estimators._base import code_classes
 from aucforest.estimators._columns import as_table
 from aucforest.estimators._growing import combine_weights
+from aucforest.estimators._out_of_bag import Bags, Sums, sum_places
 from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
+from aucforest.tree.traverse import PackedTrees
 
 # Summaries that are merged at a time.
 _MERGED = 8
@@ -31,7 +33,7 @@ class LabelledPart(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The rows of positive weight of a partition: codes (n_features, n_rows), the numbers of classes, and weights."""
+    """Rows of positive weight: codes (n_features, n_rows), the numbers of classes, and weights."""
 
     codes: NDArray[np.unsignedinteger]
     labels: NDArray[np.uint16]
@@ -56,7 +58,7 @@ class DaskSource:
         n_parts, weights = len(partitions.y), partitions.sample_weight
         # All at once: what tables and labels are made of is read once.
         y, *others = executor.compute([partitions.y, *([] if weights is None else [weights]), partitions.X])
-        self._X = others.pop()
+        self._X, self._delayed = others.pop(), partitions.X
         self._labelled = [
             executor.submit(_look_at_target, place, y[place], others[0][place] if others else None)
             for place in range(n_parts)
@@ -69,35 +71,41 @@ class DaskSource:
         # Where the rows of every partition begin among those of positive weight, and where the last ones end.
         self._starts = (self._firsts if kept is None else np.searchsorted(kept, self._firsts)).tolist()
 
-    def code(self, request: Request) -> Coding:
-        """Choose codes by what all partitions say, and let the workers encode them."""
-        executor, X, labelled = self._executor, self._X, self._labelled
-        coding = choose_coding(*self._summarize(request), request.max_bins)
-        shared, classes = executor.share(coding), executor.share(self.target.classes)
-        self._pieces = [executor.submit(_encode, *pair, classes, shared) for pair in zip(X, labelled)]
-        del X, labelled, self._X, self._labelled
+    def code(self, fit: CodedFit, request: Request) -> tuple[Coding, NDArray[Any]]:
+        """Choose codes by what all partitions say, and let the workers encode them; return some rows as trees read them."""
+        executor, target, starts = self._executor, self.target, self._starts
+        coding = fit.choose_coding(self._summarize(fit.sample, request))
+        self._coding, classes = executor.share(coding), executor.share(target.classes)
+        coded = []
+        for place, (start, stop) in enumerate(pairwise(starts)):
+            scored = places_within(fit.scored, start, stop - start)
+            look = self._X[place], self._labelled[place], scored
+            coded.append(executor.submit(_encode, *look, classes, self._coding))
+        self._pieces = [executor.submit(_first, pair) for pair in coded]
+        scored_rows = [executor.submit(_second, pair) for pair in coded]
+        del coded, self._X
+        known = [rows for rows in executor.gather(scored_rows) if rows is not None]
         executor.release()
-        return coding
+        return coding, np.concatenate(known)
 
-    def _summarize(self, request: Request) -> tuple[Summary, NDArray[np.float64] | None]:
-        """Return what all partitions say, and the weights of the sampled rows."""
-        executor, target, firsts = self._executor, self.target, self._firsts
-        sample = target.sample(request.max_bins)
-        rows = sample if target.kept is None else target.kept[sample]
+    def _summarize(self, sample: NDArray[np.int64], request: Request) -> Summary:
+        """Return what all partitions say."""
+        executor, kept = self._executor, self.target.kept
+        rows = sample if kept is None else kept[sample]
         level = []
-        for place, (first, last) in enumerate(pairwise(firsts.tolist())):
+        for place, (first, last) in enumerate(pairwise(self._firsts.tolist())):
             look = self._X[place], self._labelled[place], places_within(rows, first, last - first)
             level.append(executor.submit(_look_at_values, place, *look, request))
         while len(level) > 1:
             groups = [level[i : i + _MERGED] for i in range(0, len(level), _MERGED)]
             level = [executor.submit(_merge, group, request.max_bins) for group in groups]
-        weight = target.kept_weight
-        return executor.gather(level)[0], None if weight is None else weight[sample]
+        summary: Summary = executor.gather(level)[0]
+        return summary
 
     def make_parts(
         self, draws: RowDraws | None, by_class: NDArray[np.float64] | None, n_parts: int
-    ) -> tuple[list[Any], list[int]]:
-        """Return futures of coded parts of about equal size, and their bounds; to be called once.
+    ) -> list[Any]:
+        """Return futures of coded parts of about equal size; to be called once.
 
         Parameters
         ----------
@@ -122,7 +130,24 @@ class DaskSource:
                     cuts.append(piece if inner == (0, last - first) else executor.submit(_cut, piece, *inner))
             parts.append(executor.submit(_join, start, shared, cuts))
         del self._pieces
-        return parts, bounds
+        return parts
+
+    def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
+        """Sum out of bag, as `_out_of_bag.sum_out_of_bag` does, where the partitions are, which are read once more."""
+        executor, running = self._executor, RunningSums(bags, packed, ranges, len(self.target.labels))
+        shared, (X,) = executor.share((packed, list(ranges))), executor.compute([self._delayed])
+        futures = []
+        for place, (start, stop) in enumerate(pairwise(self._starts)):
+            first_block = start // BLOCK_ROWS
+            blocks = bags.draws.of_part(first_block * BLOCK_ROWS, (-(-stop // BLOCK_ROWS) - first_block) * BLOCK_ROWS)
+            look = X[place], self._labelled[place], self._coding
+            futures.append(executor.submit(_sum_out_of_bag, *look, shared, blocks, bags.keys, start))
+        del X, look
+        executor.release()
+        for place, sums in executor.as_completed(futures):
+            if sums is not None:
+                running.put(self._starts[place], sums)
+        return running.sums
 
 
 def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
@@ -137,7 +162,7 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
         sample_weight = _check_sample_weight(
             sample_weight, np.empty((n_rows, 0)), dtype=np.float64, ensure_non_negative=True
         )
-    return LabelledPart(*code_classes(_check_y(y)), sample_weight)
+    return LabelledPart(*code_part(_check_y(y)), sample_weight)
 
 
 def _kept(labelled: LabelledPart) -> NDArray[np.int64] | None:
@@ -162,15 +187,43 @@ def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | N
     return merge_all(found, max_bins) if found else None
 
 
-def _encode(X: Any, labelled: LabelledPart, classes: NDArray[Any], coding: Coding) -> Piece | None:
-    """Return the codes of a partition, None without rows."""
+def _encode(
+    X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
+) -> tuple[Piece, NDArray[Any]] | None:
+    """Return the codes of a partition, and some of its rows of positive weight as trees read them; None without rows."""
     if len(labelled.labels) == 0:
         return None
-    rows = _kept(labelled)
+    rows, weights = _kept(labelled), labelled.sample_weight
     some: Any = slice(None) if rows is None else rows
     labels = np.searchsorted(classes, labelled.classes).astype(np.uint16)[labelled.labels]
-    weights = labelled.sample_weight
-    return Piece(coding.encode(as_table(X), rows), labels[some], None if weights is None else weights[some])
+    matrix = coding.read(as_table(X), rows)
+    return Piece(coding.encode(matrix), labels[some], None if weights is None else weights[some]), matrix[scored]
+
+
+def _first(pair: tuple[Piece, NDArray[Any]] | None) -> Piece | None:
+    """Return the first of two."""
+    return None if pair is None else pair[0]
+
+
+def _second(pair: tuple[Piece, NDArray[Any]] | None) -> NDArray[Any] | None:
+    """Return the second of two."""
+    return None if pair is None else pair[1]
+
+
+def _sum_out_of_bag(
+    X: Any,
+    labelled: LabelledPart,
+    coding: Coding,
+    shared: tuple[PackedTrees, list[range]],
+    draws: RowDraws,
+    keys: list[int],
+    start: int,
+) -> list[Sums] | None:
+    """Return the sums of a partition whose rows of positive weight begin at a place; None without rows."""
+    rows = _kept(labelled)
+    if len(labelled.labels if rows is None else rows) == 0:
+        return None
+    return sum_places(Bags(draws, keys, None), *shared, start, coding.read(as_table(X), rows))
 
 
 def _cut(piece: Piece, start: int, stop: int) -> Piece:

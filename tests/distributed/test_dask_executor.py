@@ -1,0 +1,145 @@
+"""Tasks on a cluster: results, errors by name, and an end within bounded time when the cluster is gone."""
+
+import operator
+import threading
+import time
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+
+from aucforest.distributed import ClusterError, VersionMismatchError, _dask_executor
+from aucforest.distributed._dask_executor import DaskExecutor, default_client
+
+Pair = namedtuple("Pair", "first second")
+
+
+@dataclass(frozen=True)
+class Held:
+    array: Any
+
+
+def read_only(n):
+    array = np.arange(n)
+    array.flags.writeable = False
+    return array
+
+
+def are_writable(*values):
+    return [value.flags.writeable for value in values]
+
+
+def are_inner_writable(pair, held):
+    return are_writable(pair.first[0], pair.second, held.array)
+
+
+def raise_error(error):
+    raise error
+
+
+def nap(seconds):
+    time.sleep(seconds)
+
+
+@pytest.fixture
+def executor(client):
+    executor = DaskExecutor(client, "Take more memory.")
+    yield executor
+    executor.cancel()
+
+
+@pytest.fixture
+def other_client(client):
+    with Client(client.scheduler.address) as other:
+        yield other
+
+
+def test_results_come_as_they_end_or_in_order(executor):
+    futures = [executor.submit(operator.mul, number, 2) for number in range(5)]
+    assert sorted(executor.as_completed(futures)) == [(number, 2 * number) for number in range(5)]
+    assert executor.gather(futures[::-1]) == [8, 6, 4, 2, 0]
+    # Futures may be asked for again, and by the first answer alone.
+    assert next(iter(executor.as_completed(futures[3:]))) == (0, 6)
+
+
+def test_tasks_get_what_futures_hold(executor):
+    shared = executor.share([1, 2])
+    doubled = executor.submit(operator.mul, shared, 2)
+    assert executor.gather([executor.submit(sum, [executor.share(3), executor.share(4)]), doubled]) == [7, [1, 2, 1, 2]]
+
+
+def test_the_cluster_is_described(executor):
+    assert executor.n_workers == 2
+    assert executor.memory == 2**31
+    assert executor.cluster() == (executor.cluster().__class__)(n_workers=2, n_threads=2, memory=2**31)
+
+
+def test_tasks_may_write_to_arrays(executor):
+    array = executor.submit(read_only, 5)
+    assert executor.gather([executor.submit(are_writable, array, array)]) == [[True, True]]
+    frozen = read_only(3)
+    inner = executor.submit(are_inner_writable, Pair([frozen], frozen), Held(frozen))
+    assert executor.gather([inner]) == [[True, True, True]]
+
+
+def test_errors_of_tasks_are_raised_as_they_are(executor):
+    futures = [executor.submit(nap, 0.0), executor.submit(raise_error, KeyError("gone"))]
+    with pytest.raises(KeyError, match="gone"):
+        executor.gather(futures)
+    with pytest.raises(KeyError, match="gone"):
+        list(executor.as_completed(futures))
+
+
+def test_too_little_memory_is_explained(executor):
+    with pytest.raises(ClusterError, match=r"ran out of memory: .* Take more memory\."):
+        executor.gather([executor.submit(raise_error, MemoryError("no room"))])
+
+
+def test_a_cancelled_future_is_an_error(executor):
+    futures = [executor.submit(nap, 5.0) for _ in range(4)]
+    threading.Timer(0.2, executor.cancel).start()
+    with pytest.raises(ClusterError, match="cancelled"):
+        executor.gather(futures)
+
+
+def test_a_client_that_is_closed_is_an_error(other_client):
+    executor = DaskExecutor(other_client)
+    futures = [executor.submit(nap, 5.0)]
+    threading.Timer(0.2, other_client.close).start()
+    with pytest.raises(ClusterError):
+        executor.gather(futures)
+    with pytest.raises(ClusterError, match="the Dask client is clos"):
+        executor.submit(nap, 0.0)
+    executor.cancel()
+
+
+def test_without_workers_there_is_an_end(executor, monkeypatch):
+    monkeypatch.setattr(_dask_executor, "_LOOK", 0.05)
+    monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 0.1)
+    future = executor.submit(nap, 0.5)
+    monkeypatch.setattr(executor, "_ask", lambda question: {})
+    with pytest.raises(ClusterError, match="no workers for"):
+        executor.gather([future])
+
+
+def test_workers_of_other_versions_are_refused(client, monkeypatch):
+    versions = _dask_executor.find_versions() | {"numba": "0.1"}
+    monkeypatch.setattr(_dask_executor, "find_versions", lambda: versions)
+    with pytest.raises(VersionMismatchError, match=r"numba is 0\.1 here, but .* on tcp://127\.0\.0\.1"):
+        DaskExecutor(client)
+    monkeypatch.setattr(_dask_executor, "_report", _dask_executor._identity)
+    monkeypatch.setattr(client, "run", lambda *_, **__: {"worker": (versions, 1)})
+    late = DaskExecutor(client)
+    with pytest.raises(VersionMismatchError, match="on a worker that was added"):
+        late.gather([late.submit(nap, 0.0)])
+
+
+def test_without_a_client_there_is_one_sentence(client, monkeypatch):
+    assert default_client(None) is client
+    assert default_client("given") == "given"
+    monkeypatch.setattr("distributed.default_client", lambda: raise_error(ValueError("No clients found")))
+    with pytest.raises(ClusterError, match="there is no Dask client"):
+        default_client(None)
