@@ -12,5 +12,5 @@ def test_the_first_difference_is_named():
     assert set(here) >= {"numpy", "numba"}
     with pytest.raises(VersionMismatchError, match=r"numpy is .* here, but 1\.0 on worker 1"):
         check_versions(here, here | {"numpy": "1.0"}, "worker 1")
-    with pytest.raises(VersionMismatchError, match="numba is .* here, but missing on worker 1"):
+    with pytest.raises(VersionMismatchError, match=r"numba is .* here, but missing on worker 1"):
         check_versions(here, {name: value for name, value in here.items() if name != "numba"}, "worker 1")

@@ -35,7 +35,7 @@ def _is_frame(X: Any) -> bool:
     return hasattr(X, "divisions") and X.ndim == 2
 
 
-def as_rows(X: Any, name: str = "X") -> Any:
+def as_rows(X: Any) -> Any:
     """Return a Dask array or frame whose partitions hold whole rows.
 
     Raises
@@ -45,7 +45,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
     """
     if not (is_collection(X) and getattr(X, "ndim", 0) == 2):
         raise TypeError(
-            f"{name} must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; data in memory"
+            f"X must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; data in memory"
             " are for AUCForestClassifier"
         )
     return X.rechunk({1: -1}) if hasattr(X, "chunks") and X.numblocks[1] > 1 else X
@@ -83,7 +83,7 @@ def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
 
 
 def align_columns(columns: dict[str, Any]) -> list[list[Any]]:
-    """Return the delayed partitions of collections of one value a row, by their names; refuse others as `align` does."""
+    """Return the delayed partitions of collections of one value a row; refuse others as `align` does."""
     return _delay_aligned({name: _as_column(values, name) for name, values in columns.items()})
 
 
@@ -99,7 +99,8 @@ def _delay_aligned(columns: dict[str, Any]) -> list[list[Any]]:
         lengths = [known_lengths(collection) for collection in (leading, values)]
         if None not in lengths and lengths[0] != lengths[1]:
             raise ValueError(
-                f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them like the other"
+                f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them like the"
+                " other"
             )
     return [split(collection) for collection in columns.values()]
 

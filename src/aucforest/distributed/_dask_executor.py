@@ -51,6 +51,7 @@ class DaskExecutor:
         self._raw: list[Any] = []
         self._watched: WeakSet[Any] = WeakSet()
         self._ended = threading.Event()
+        self._is_cancelled = False
         self._name = uuid4().hex
         self._versions = find_versions()
         self._n_submitted = 0
@@ -103,7 +104,7 @@ class DaskExecutor:
         return [futures[start:stop] for start, stop in pairwise(bounds)]
 
     def release(self) -> None:
-        """Let go of what `compute` returned: others may have computed the same, so it is not cancelled."""
+        """Let go of what `compute` returned."""
         for future in self._raw:
             future.release()
         self._raw.clear()
@@ -125,10 +126,16 @@ class DaskExecutor:
         return self._fetch(list(futures))
 
     def cancel(self) -> None:
-        """Give up all that was submitted."""
-        if self._client.status == "running":
-            self.release()
-            self._client.cancel(list(self._futures), force=True)
+        """Give up all that was submitted.
+
+        Futures that nobody holds are given up. ``Client.cancel`` would cancel what others have computed from the same
+        collections as well, and ends the connection when what was computed from a future is not held any more.
+        """
+        self._is_cancelled = True
+        self.release()
+        for future in list(self._futures):
+            future.release()
+        self._ended.set()
 
     def _until_some_ended(self, futures: dict[int, Any]) -> list[int]:
         """Return the names of those futures that have ended, when there are some."""
@@ -138,6 +145,8 @@ class DaskExecutor:
                 future.add_done_callback(self._note)
         while True:
             self._ended.clear()
+            if self._is_cancelled:
+                raise ClusterError("the tasks were cancelled")
             if found := [name for name, future in futures.items() if future.status in _ENDS]:
                 return found
             self._await(self._ended)
@@ -148,7 +157,8 @@ class DaskExecutor:
 
     def _fetch(self, futures: list[Any]) -> list[Any]:
         """Return the results of futures that have ended."""
-        done, found = threading.Event(), []
+        done = threading.Event()
+        found: list[tuple[Any, BaseException | None]] = []
 
         def gather() -> None:
             try:

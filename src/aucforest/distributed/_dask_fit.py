@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names
 from tqdm import tqdm
 
+from aucforest.distributed._checkpoint import Checkpoint
 from aucforest.distributed._coding import Coding, Request
 from aucforest.distributed._collections import Partitions, known_lengths, split
 from aucforest.distributed._dask_executor import DaskExecutor, default_client
 from aucforest.distributed._dask_growing import grow_replicated
-from aucforest.distributed._dask_source import DaskSource
+from aucforest.distributed._dask_resume import open_checkpoint
+from aucforest.distributed._dask_source import DaskSource, read_table
 from aucforest.distributed._fitting import CodedFit, Source
 from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._parts import Growth, describe_growth
 from aucforest.distributed._plan import Plan, choose_plan, count_tree_rows
 from aucforest.estimators._base import refuse_dates
-from aucforest.estimators._columns import as_table
 from aucforest.estimators._growing import (
     GrowthParams,
     TrainingSet,
@@ -46,8 +47,8 @@ def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
             plan.check()
             executor.advice = plan.advice
             fit = CodedFit(forest, target)
-            coding, scored = source.code(fit, Request.of(forest, as_table(partitions.meta)))
-            growing = _Growing(forest, executor, source, coding, plan)
+            coding, scored = source.code(fit, Request.of(forest, read_table(partitions.meta)))
+            growing = _Growing(forest, fit.seed, executor, source, coding, plan)
             features = None if names is None else names.tolist()
             fit.finish(Source(features, coding, scored, growing.grow, source.sum_rows))
         except BaseException:
@@ -63,9 +64,9 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
         if y is not None:
             target = DaskSource(executor, Partitions([], split(y), None, None, 0)).target
             return _plan(forest, executor, target.kept_labels, target.classes, X.shape[1])
-        lengths = known_lengths(X)
-        if lengths is None:
-            lengths = executor.gather([executor.submit(len, part) for part in executor.compute([split(X)])[0]])
+        lengths = known_lengths(X) or executor.gather(
+            [executor.submit(len, part) for part in executor.compute([split(X)])[0]]
+        )
         labels = np.zeros(sum(lengths), dtype=np.uint16)
         return _plan(forest, executor, labels, np.arange(2), X.shape[1])
 
@@ -101,6 +102,7 @@ class _Growing:
     """What a fit asks of rows that are on a cluster."""
 
     forest: Any
+    seed: int
     executor: DaskExecutor
     source: DaskSource
     coding: Coding
@@ -119,18 +121,37 @@ class _Growing:
         binned = BinnedMatrix(no_codes, self.coding.n_bins, self.coding.values)
         training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), self.coding.by_set)
         growth = describe_growth(training, params)
-        trees: dict[int, Tree] = {}
-        with tqdm(total=len(keys), desc="trees", disable=not forest.verbose) as progress:
-            for places, grown in self._grow_missing(parts, growth, keys):
-                trees.update(zip(places, grown))
-                progress.update(len(grown))
-        return [trees[place] for place in range(len(keys))]
+        if forest.checkpoint_dir is None:
+            return self._grow_missing(parts, growth, keys, None)
+        with open_checkpoint(forest, self.seed, target, self.coding, parts, self.executor) as checkpoint:
+            return self._grow_missing(parts, growth, keys, checkpoint)
 
     def _grow_missing(
+        self, parts: list[Any], growth: Growth, keys: list[int], checkpoint: Checkpoint | None
+    ) -> list[Tree]:
+        """Grow the trees that a checkpoint does not have, and leave them there as they are done."""
+        # Trees that were there before a warm start have the first numbers.
+        numbers = range(self.forest.n_estimators - len(keys), self.forest.n_estimators)
+        trees = {} if checkpoint is None else checkpoint.trees()
+        missing = {number: key for number, key in zip(numbers, keys) if number not in trees}
+        names = list(missing)
+        done = len(keys) - len(missing)
+        with tqdm(total=len(keys), initial=done, desc="trees", disable=not self.forest.verbose) as progress:
+            for places, grown in self._grow_somewhere(parts, growth, list(missing.values())):
+                grown_numbers = [names[place] for place in places]
+                if checkpoint is not None:
+                    checkpoint.save(grown_numbers, grown)
+                trees.update(zip(grown_numbers, grown))
+                progress.update(len(grown))
+        return [trees[number] for number in numbers]
+
+    def _grow_somewhere(
         self, parts: list[Any], growth: Growth, keys: list[int]
     ) -> Iterator[tuple[list[int], list[Tree]]]:
         """Yield places of keys and their trees, as they are done."""
         plan, executor = self.plan, self.executor
+        if not keys:
+            return
         if plan.strategy == "replicate":
             seconds = estimate_seconds(growth.n_draws, growth.params)
             yield from grow_replicated(parts, growth, keys, executor, seconds)

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight, _check_y
+from sklearn.utils.validation import _check_y, check_array, check_non_negative
 
 from aucforest.distributed._coding import Coding, Request, Summary, merge_all, places_within, summarize
 from aucforest.distributed._collections import Partitions
 from aucforest.distributed._dask_executor import DaskExecutor
 from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_part
 from aucforest.distributed._parts import CodedPart
-from aucforest.estimators._columns import as_table
+from aucforest.estimators._columns import Table, as_table
 from aucforest.estimators._growing import combine_weights
 from aucforest.estimators._out_of_bag import Bags, Sums, sum_places
 from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
@@ -72,7 +72,7 @@ class DaskSource:
         self._starts = (self._firsts if kept is None else np.searchsorted(kept, self._firsts)).tolist()
 
     def code(self, fit: CodedFit, request: Request) -> tuple[Coding, NDArray[Any]]:
-        """Choose codes by what all partitions say, and let the workers encode them; return some rows as trees read them."""
+        """Choose codes by what all partitions say, and let workers encode them; return the rows to score by as well."""
         executor, target, starts = self._executor, self.target, self._starts
         coding = fit.choose_coding(self._summarize(fit.sample, request))
         self._coding, classes = executor.share(coding), executor.share(target.classes)
@@ -102,9 +102,7 @@ class DaskSource:
         summary: Summary = executor.gather(level)[0]
         return summary
 
-    def make_parts(
-        self, draws: RowDraws | None, by_class: NDArray[np.float64] | None, n_parts: int
-    ) -> list[Any]:
+    def make_parts(self, draws: RowDraws | None, by_class: NDArray[np.float64] | None, n_parts: int) -> list[Any]:
         """Return futures of coded parts of about equal size; to be called once.
 
         Parameters
@@ -150,6 +148,13 @@ class DaskSource:
         return running.sums
 
 
+def read_table(X: Any) -> Table:
+    """Return the table that a partition is."""
+    table = as_table(X)
+    assert table is not None
+    return table
+
+
 def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
     """Return the classes of a partition; refuse what are no labels or weights."""
     n_rows = len(y)
@@ -159,9 +164,9 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
         weights = None if sample_weight is None else np.empty(0)
         return LabelledPart(np.empty(0), np.empty(0, dtype=np.uint16), weights)
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(
-            sample_weight, np.empty((n_rows, 0)), dtype=np.float64, ensure_non_negative=True
-        )
+        options = {"dtype": np.float64, "ensure_2d": False, "input_name": "sample_weight"}
+        sample_weight = check_array(sample_weight, **options)
+        check_non_negative(sample_weight, "`sample_weight`")
     return LabelledPart(*code_part(_check_y(y)), sample_weight)
 
 
@@ -178,7 +183,7 @@ def _look_at_values(
     n_rows = len(labelled.labels)
     if len(X) != n_rows:
         raise ValueError(f"partition {place} of X has {len(X)} rows, but y has {n_rows} there")
-    return summarize(as_table(X), _kept(labelled), sample, request) if n_rows > 0 else None
+    return summarize(read_table(X), _kept(labelled), sample, request) if n_rows > 0 else None
 
 
 def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
@@ -190,13 +195,13 @@ def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | N
 def _encode(
     X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
 ) -> tuple[Piece, NDArray[Any]] | None:
-    """Return the codes of a partition, and some of its rows of positive weight as trees read them; None without rows."""
+    """Return the codes of a partition, and some of its rows as trees read them; None without rows."""
     if len(labelled.labels) == 0:
         return None
     rows, weights = _kept(labelled), labelled.sample_weight
     some: Any = slice(None) if rows is None else rows
     labels = np.searchsorted(classes, labelled.classes).astype(np.uint16)[labelled.labels]
-    matrix = coding.read(as_table(X), rows)
+    matrix = coding.read(read_table(X), rows)
     return Piece(coding.encode(matrix), labels[some], None if weights is None else weights[some]), matrix[scored]
 
 
@@ -223,7 +228,7 @@ def _sum_out_of_bag(
     rows = _kept(labelled)
     if len(labelled.labels if rows is None else rows) == 0:
         return None
-    return sum_places(Bags(draws, keys, None), *shared, start, coding.read(as_table(X), rows))
+    return sum_places(Bags(draws, keys, None), *shared, start, coding.read(read_table(X), rows))
 
 
 def _cut(piece: Piece, start: int, stop: int) -> Piece:

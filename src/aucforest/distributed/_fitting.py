@@ -115,6 +115,8 @@ class CodedFit:
         The places, among the rows of positive weight, that bins are chosen by; rising.
     scored : ndarray of int64
         The places that shrinkage is chosen by; rising, none where it is not chosen.
+    seed : int
+        What trees are drawn by.
 
     Raises
     ------
@@ -128,12 +130,12 @@ class CodedFit:
         if callable(forest.oob_score):
             raise ValueError("oob_score: a function reads all rows at once; give the name of a scorer instead")
         self._forest, self._target = forest, target
-        self._seed, self._trees = forest._seed_and_trees()
+        self.seed, self._trees = forest._seed_and_trees()
         labels = target.kept_labels
         self.sample = sample_rows(len(labels), len(labels) if forest.max_bins is None else SAMPLE_ROWS)
         self.scored = np.empty(0, dtype=np.int64)
         if forest.shrinkage == "auto" and forest.bootstrap:
-            self.scored = rows_to_score(labels, len(target.classes), tree_keys(self._seed, [0])[0])
+            self.scored = rows_to_score(labels, len(target.classes), tree_keys(self.seed, [0])[0])
 
     def choose_coding(self, summary: Summary) -> Coding:
         """Choose codes, given the summary of all rows with the sampled ones."""
@@ -170,7 +172,7 @@ class CodedFit:
                 grow=partial(_grow_weighted, source.grow, weights),
                 sum_rows=source.sum_rows,
             )
-            forest._grow(data, self._seed, trees, *known)
+            forest._grow(data, self.seed, trees, *known)
 
 
 def _grow_weighted(

@@ -8,7 +8,6 @@ from pathlib import Path
 from aucforest.distributed._errors import VersionMismatchError
 
 
-
 @cache
 def find_versions() -> dict[str, str]:
     """Return the versions of what trees depend on, and a digest of the sources of this package."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -70,7 +69,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     >>> from aucforest.distributed import DaskAUCForestClassifier
     >>> X, rings = load_abalone(return_X_y=True)
     >>> X, y = da.from_array(X, chunks=(1000, -1)), da.from_array(rings >= 18, chunks=1000)
-    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
     ...     forest = DaskAUCForestClassifier(50, random_state=0).fit(X, y)
     ...     proba = forest.predict_proba(X)
     ...     proba
@@ -85,7 +84,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         "local_rows": [Interval(Integral, 1, None, closed="left"), None],
         "max_hist_bytes": [Interval(Integral, 1, None, closed="left"), str],
         "checkpoint_dir": [str, os.PathLike, None],
-        "client": "no_validation",
+        "client": [object],
     }
 
     def __init__(

@@ -334,7 +334,7 @@ def _grow_one(
     return Tree.from_nodes(buffers.work.nodes, n_nodes, unit, n_features, **grown_sets(buffers.subsets))
 
 
-def _grow_batch(training: TrainingSet, params: GrowthParams, stopped: NDArray[np.bool_], keys: list[int]) -> list[Tree]:
+def grow_batch(training: TrainingSet, params: GrowthParams, stopped: NDArray[np.bool_], keys: list[int]) -> list[Tree]:
     """Grow some trees in one set of buffers, until it is stopped."""
     n_rows = len(training.labels)
     fixed = fit_fixed_point(training, params, n_rows if params.draws is None else params.draws.n_draws)
@@ -347,6 +347,11 @@ def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
     return [int(tree_key(np.uint64(seed), number)) for number in numbers]
 
 
+def estimate_seconds(n_rows: int, params: GrowthParams) -> float:
+    """Return about how long one thread takes for a tree that draws so many rows."""
+    return float(_ROW_TIME * max(n_rows, 1) * np.log2(n_rows + 1) * params.max_features)
+
+
 def grow_trees(
     training: TrainingSet, params: GrowthParams, keys: list[int], n_jobs: int | None = 1, verbose: int = 0
 ) -> list[Tree]:
@@ -354,12 +359,12 @@ def grow_trees(
     size = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs)))
     batches = [keys[i : i + size] for i in range(0, len(keys), size)]
     n_rows = len(training.labels) if params.draws is None else params.draws.n_draws
-    tree_seconds = _ROW_TIME * n_rows * np.log2(n_rows) * params.max_features
+    tree_seconds = estimate_seconds(n_rows, params)
     trees: list[Tree] = []
     stopped = np.zeros(1, dtype=np.bool_)
     with tqdm(total=len(keys), desc="trees", disable=not verbose) as progress:
         try:
-            for batch in _run_anywhere(n_jobs, tree_seconds)(partial(_grow_batch, training, params, stopped), batches):
+            for batch in _run_anywhere(n_jobs, tree_seconds)(partial(grow_batch, training, params, stopped), batches):
                 trees += batch
                 progress.update(len(batch))
         finally:

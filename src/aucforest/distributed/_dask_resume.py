@@ -1,0 +1,62 @@
+"""Finished trees of a fit on a cluster, in files."""
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from aucforest.distributed._checkpoint import Checkpoint
+from aucforest.distributed._coding import Coding
+from aucforest.distributed._dask_executor import DaskExecutor
+from aucforest.distributed._fitting import Target
+from aucforest.distributed._parts import CodedPart
+from aucforest.distributed._versions import find_versions
+from aucforest.tree.sampling import BLOCK_ROWS
+
+# Parameters that trees do not depend on before they are shrunk.
+_FREE = {
+    "n_estimators", "warm_start", "n_jobs", "verbose", "random_state", "oob_score", "threshold", "shrinkage",
+    "prior_correction", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client",
+}  # fmt: skip
+
+
+def open_checkpoint(
+    forest: Any, seed: int, target: Target, coding: Coding, parts: list[Any], executor: DaskExecutor
+) -> Checkpoint:
+    """Return the folder of a fit's trees, which names all that trees depend on.
+
+    Raises
+    ------
+    ValueError
+        If the folder is that of another fit, or random_state is no integer: another fit would draw otherwise.
+    """
+    if not isinstance(forest.random_state, int | np.integer):
+        raise ValueError(
+            f"checkpoint_dir needs an integer random_state to go on from, but it is {forest.random_state!r}"
+        )
+    parameters = {name: value for name, value in forest.get_params(deep=False).items() if name not in _FREE}
+    by_block = executor.gather([executor.submit(_digest_blocks, part) for part in parts])
+    weights = target.sample_weight
+    manifest = {
+        "the seed": seed,
+        **parameters,
+        "the digest of the values": _digest(b"".join(by_block)),
+        "the digest of the bins": _digest(b"".join(array.tobytes() for array in coding.values)),
+        "the classes": target.classes,
+        "the digest of the labels": _digest(target.labels),
+        "the digest of the weights": None if weights is None else _digest(weights),
+        **find_versions(),
+    }
+    return Checkpoint(forest.checkpoint_dir, manifest, len(coding.n_bins), len(target.classes), coding.by_set)
+
+
+def _digest(data: Any) -> str:
+    """Return a digest of bytes or of an array."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def _digest_blocks(part: CodedPart) -> bytes:
+    """Return digests of blocks of codes: however rows are cut into parts, together they are the same."""
+    starts = range(0, part.n_rows, BLOCK_ROWS)
+    blocks = [np.ascontiguousarray(part.codes[:, start : start + BLOCK_ROWS]) for start in starts]
+    return b"".join(blake2b(block, digest_size=8).digest() for block in blocks)

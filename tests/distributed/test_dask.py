@@ -1,0 +1,233 @@
+"""Forests of Dask collections: those of the same rows in memory, to the last bit."""
+
+import pickle
+import time
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import aucforest
+from aucforest import AUCForestClassifier
+from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _dask_fit, roc_auc_score
+from aucforest.distributed._checkpoint import Checkpoint
+from aucforest.distributed._plan import Cluster
+from tests.distributed.forests import assert_same, chunked, make_frame, make_rows
+
+X, Y = make_rows()
+WEIGHTS = np.random.default_rng(2).integers(0, 4, len(Y)) / 2.0
+WEIGHTS[:3000] = 0.0  # a partition of three
+OPTIONS = {"n_estimators": 6, "random_state": 0}
+LEVEL = {"strategy": "level", "local_rows": 4000, "max_hist_bytes": "10MB"}
+
+
+@pytest.fixture(scope="module")
+def local():
+    return AUCForestClassifier(**OPTIONS).fit(X, Y)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 7])
+@pytest.mark.parametrize("strategy", [{}, {"strategy": "gather"}, LEVEL], ids=["replicate", "gather", "level"])
+def test_the_forest_is_that_of_all_rows(client, local, n_parts, strategy):
+    forest = DaskAUCForestClassifier(**OPTIONS, **strategy).fit(*chunked(n_parts, X, Y))
+    assert_same(local, forest)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"threshold": "f1", "oob_score": "average_precision", "class_weight": "balanced"},
+        {"sampling": "balanced", "oob_score": True},
+        {"bootstrap": False, "class_weight": {"rare": 3.0}},
+        {"sampling": "subsample", "class_weight": "balanced_subsample", "shrinkage": 2.0, "max_bins": 16},
+    ],
+    ids=lambda options: "-".join(options),
+)
+def test_out_of_bag_sums_and_draws_and_weights(client, options, weights):
+    local = AUCForestClassifier(40, random_state=1, max_depth=4, **options).fit(X, Y, weights)
+    forest = DaskAUCForestClassifier(**local.get_params()).fit(*chunked(3, X, Y, weights))
+    assert_same(local, forest)
+
+
+def test_frames_of_unknown_divisions_and_categories_with_empty_partitions(client):
+    frame, labels = make_frame()
+    parts = dd.from_pandas(frame.assign(label=labels), npartitions=5)
+    parts = parts.map_partitions(_own_categories, meta=parts._meta.assign(colour=_UNKNOWN)).clear_divisions()
+    kept = parts[(parts["size"].fillna(0.0) < 2.0) & ~parts["count"].between(3.0, 4.0)]
+    kept = kept.map_partitions(_unless_first, meta=kept._meta)
+    assert not kept.colour.cat.known
+    rows = kept.compute()
+    assert len(rows) < len(frame)
+    columns = list(frame.columns)
+    local = AUCForestClassifier(**OPTIONS).fit(rows[columns].astype({"colour": object}), rows.label)
+    forest = DaskAUCForestClassifier(categorical_features=["colour", "city", "open"], **OPTIONS)
+    forest.fit(kept[columns], kept.label)
+    assert_same(local, forest)
+    assert forest.classes_.dtype == bool
+    proba = forest.predict_proba(kept[columns]).compute()
+    np.testing.assert_array_equal(proba, local.predict_proba(rows[columns]))
+
+
+_UNKNOWN = pd.Series(dtype=pd.CategoricalDtype([dd.utils.UNKNOWN_CATEGORIES]))
+
+
+def _own_categories(part):
+    """Return a partition that knows its own categories alone, in an order of their own."""
+    return part.assign(colour=part.colour.cat.remove_unused_categories())
+
+
+def _unless_first(part):
+    """Return a partition, or none of its rows if it is the first."""
+    return part[:0] if len(part) > 0 and part.index[0] == 0 else part
+
+
+def test_labels_may_be_numbers_and_a_class_is_in_one_partition_alone(client):
+    y = np.where(Y == "rare", 7, 3)
+    y[:5] = 5
+    forest = DaskAUCForestClassifier(**OPTIONS).fit(*chunked(4, X, y))
+    assert_same(AUCForestClassifier(**OPTIONS).fit(X, y), forest)
+
+
+def test_prediction_and_scores(client, local):
+    rows, labels = chunked(3, X, Y)
+    forest = DaskAUCForestClassifier(**OPTIONS).fit(rows, labels)
+    proba = forest.predict_proba(rows)
+    np.testing.assert_array_equal(proba.compute(), local.predict_proba(X))
+    np.testing.assert_array_equal(forest.predict_proba(X), local.predict_proba(X))
+    np.testing.assert_array_equal(forest.predict_log_proba(rows).compute(), local.predict_log_proba(X))
+    assert forest.score(rows, labels) == pytest.approx(local.score(X, Y), abs=1e-12)
+    weights = da.from_array(WEIGHTS, chunks=3000)
+    assert forest.score(rows, labels, weights) == pytest.approx(local.score(X, Y, WEIGHTS), abs=1e-12)
+    assert forest.score(X, Y) == local.score(X, Y)
+    exact = aucforest.metrics.roc_auc_score(Y == "rare", local.predict_proba(X)[:, 1])
+    assert roc_auc_score(labels == "rare", proba[:, 1]) == pytest.approx(exact, abs=1e-3)
+
+
+def test_warm_start_adds_trees(client):
+    rows, labels = chunked(2, X, Y)
+    forest = DaskAUCForestClassifier(4, random_state=0, warm_start=True).fit(rows, labels)
+    forest.set_params(n_estimators=6).fit(rows, labels)
+    local = AUCForestClassifier(4, random_state=0, warm_start=True).fit(X, Y)
+    assert_same(local.set_params(n_estimators=6).fit(X, Y), forest)
+
+
+@pytest.mark.parametrize("strategy", ["replicate", "gather"])
+def test_a_fit_goes_on_from_its_checkpoint(client, local, tmp_path, monkeypatch, strategy):
+    options = OPTIONS | {"checkpoint_dir": tmp_path / "trees", "strategy": strategy}
+    half = DaskAUCForestClassifier(**options | {"n_estimators": 3}).fit(*chunked(2, X, Y))
+    assert len(half) == 3
+    saved = []
+    save = Checkpoint.save
+
+    def note(self, numbers, trees):
+        saved.extend(numbers)
+        save(self, numbers, trees)
+
+    monkeypatch.setattr(Checkpoint, "save", note)
+    forest = DaskAUCForestClassifier(**options).fit(*chunked(5, X, Y))
+    assert sorted(saved) == [3, 4, 5]
+    assert_same(local, forest)
+    assert_same(local, DaskAUCForestClassifier(**options).fit(*chunked(3, X, Y)))
+    assert len(saved) == 3
+    for other, match in [
+        ({"max_depth": 3}, "max_depth is None there, but 3 here"),
+        ({"random_state": 1}, "the seed is"),
+        ({"random_state": None}, "checkpoint_dir needs an integer random_state to go on from, but it is None"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            DaskAUCForestClassifier(**options | other).fit(*chunked(2, X, Y))
+    with pytest.raises(ValueError, match="the digest of the values is"):
+        DaskAUCForestClassifier(**options).fit(*chunked(2, np.where(X > 0.1, 0.1, X), Y))
+
+
+def test_the_client_is_kept_by_clones_but_not_by_pickles(client, local, tmp_path):
+    forest = DaskAUCForestClassifier(**OPTIONS, client=client).fit(*chunked(2, X, Y))
+    twin = clone(forest)
+    assert twin.client is client
+    assert twin.get_params() == forest.get_params()
+    assert not hasattr(twin, "trees_")
+    restored = pickle.loads(pickle.dumps(forest))
+    assert restored.client is None
+    assert_same(local, restored)
+    assert type(forest.to_local()) is AUCForestClassifier
+    assert forest.to_local().get_params() == local.get_params()
+    forest.save(tmp_path / "forest.safetensors")
+    assert_same(local, aucforest.load(tmp_path / "forest.safetensors"))
+
+
+def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(client, local):
+    forest = DaskAUCForestClassifier(**OPTIONS).fit(*chunked(2, X, Y))
+    before = dict(vars(forest))
+    rows, labels = chunked(3, X, Y)
+    short = da.concatenate([labels[:5000], labels[5001:]])
+    mask = da.ones(9000, dtype=bool, chunks=3000)
+    unknown, unknown_short = rows[mask], labels[da.concatenate([~mask[:1], mask[1:]]).rechunk(3000)]
+    for error, match, arguments in [
+        (TypeError, "X must be a Dask DataFrame", (X, Y)),
+        (ValueError, "X has 3 partitions, but y has 4", (rows, short)),
+        (ValueError, "partition 0 of X has 3000 rows, but y has 2999 there", (unknown, unknown_short)),
+        (ValueError, "y has only one class, 7", (rows, da.full(9000, 7, chunks=3000))),
+        (ValueError, "Input y contains NaN", (rows, da.full(9000, np.nan, chunks=3000))),
+        (ValueError, "Negative values in data", (rows, labels, -da.ones(9000, chunks=3000))),
+        (ValueError, "sample_weight is zero for all rows", (rows, labels, da.zeros(9000, chunks=3000))),
+        (ValueError, "X has no rows", (rows[:0], labels[:0])),
+    ]:
+        with pytest.raises(error, match=match):
+            forest.fit(*arguments)
+        assert vars(forest) == before
+    text = dd.from_pandas(pd.DataFrame({"a": ["x", "y"] * 4500}), npartitions=3)
+    with pytest.raises(ValueError, match="column 'a' is not numeric"):
+        forest.set_params(categorical_features=None).fit(text, labels)
+    with pytest.raises(ValueError, match="'strategy' parameter"):
+        forest.set_params(strategy="random").fit(rows, labels)
+
+
+def test_an_interrupted_fit_cancels_its_tasks(client, monkeypatch):
+    forest = DaskAUCForestClassifier(**OPTIONS)
+    n_tasks = []
+
+    def interrupt(*_):
+        n_tasks.append(client.run_on_scheduler(_count_tasks))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_dask_fit, "grow_replicated", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        forest.fit(*chunked(2, X, Y))
+    assert not hasattr(forest, "trees_")
+    assert n_tasks[0] > 0
+    assert _wait_for(lambda: client.run_on_scheduler(_count_tasks) == 0)
+
+
+def _count_tasks(dask_scheduler):
+    """Return how many tasks of fits the scheduler knows."""
+    return sum("join" in str(key) or "encode" in str(key) for key in dask_scheduler.tasks)
+
+
+def _wait_for(condition):
+    """Wait until something holds, or say that it does not."""
+    end = time.monotonic() + 20.0
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def test_the_plan_says_what_there_is_and_why(client):
+    rows, labels = chunked(3, X, Y)
+    plan = DaskAUCForestClassifier(20).explain_plan(rows, labels)
+    assert (plan.n_rows, plan.n_features, plan.n_classes, plan.n_trees) == (9000, 4, 2, 20)
+    assert (plan.strategy, plan.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 3)
+    assert "replicate: all codes, 35.16 kiB, fit into 40% of 2.00 GiB" in str(plan)
+    unknown = dd.from_pandas(make_frame()[0], npartitions=2)
+    assert DaskAUCForestClassifier(sampling="balanced").explain_plan(unknown).n_rows == 9000
+
+
+def test_too_little_memory_is_told_before_growing(client, monkeypatch):
+    monkeypatch.setattr(_dask_fit.DaskExecutor, "cluster", lambda self: Cluster(2, 2, 100_000))
+    for strategy in ("replicate", "gather", "level"):
+        forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy)
+        with pytest.raises(ClusterError, match=rf"too little memory: strategy='{strategy}' .* of n_workers=2 workers"):
+            forest.fit(*chunked(2, X, Y))

@@ -1,0 +1,238 @@
+"""Whatever dies: the forest is that of a clean fit in memory, or there is an error with a name, in bounded time."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from aucforest import AUCForestClassifier
+from aucforest.distributed import ClusterError, DaskAUCForestClassifier
+from aucforest.distributed._dask_executor import DaskExecutor
+from tests.distributed.forests import assert_same, chunked, make_rows
+
+pytestmark = pytest.mark.slow
+
+X, Y = make_rows()
+# More than one row in a hundred million is drawn by all of so many trees.
+OPTIONS = {"n_estimators": 24, "max_depth": 5, "threshold": "f1", "random_state": 0}
+LEVEL = {"strategy": "level", "local_rows": 4000}
+
+
+@pytest.fixture(scope="module")
+def local():
+    return AUCForestClassifier(**OPTIONS).fit(X, Y)
+
+
+@pytest.fixture(autouse=True)
+def _hard_limit():
+    """Fail a test that hangs."""
+
+    def fail(*_):
+        raise AssertionError("this hangs")
+
+    signal.signal(signal.SIGALRM, fail)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+
+
+@contextmanager
+def cluster_of(n_workers=2, config=None, **options):
+    """Run a cluster of its own, and its client."""
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "host": "127.0.0.1"} | options
+    with (
+        dask.config.set(config or {}),
+        LocalCluster(n_workers=n_workers, silence_logs=logging.CRITICAL, **options) as cluster,
+        Client(cluster) as client,
+    ):
+        yield cluster, client
+
+
+@pytest.fixture(scope="module")
+def hardy():
+    """Return the client of a cluster whose workers are started again when they die."""
+    with cluster_of() as (_, client):
+        yield client
+
+
+def fit(client, **options):
+    return DaskAUCForestClassifier(**OPTIONS, **options, client=client).fit(*chunked(4, X, Y))
+
+
+def die_once(flag, function, *args):
+    """Kill the worker that is the first to run this."""
+    try:
+        Path(flag).touch(exist_ok=False)
+    except FileExistsError:
+        return function(*args)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_always(function, *args):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hold(n_bytes, seconds):
+    held = np.ones(n_bytes, dtype=np.uint8)
+    time.sleep(seconds)
+    return len(held)
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Return what replaces the first submission of a function, or does something at that moment."""
+    submit = DaskExecutor.submit
+
+    def install(name, *, instead=None, do=None):
+        waiting = [True]
+
+        def intercept(self, function, *args):
+            if function.__name__ == name and waiting:
+                waiting.clear()
+                if do is not None:
+                    do()
+                if instead is not None:
+                    return submit(self, *instead, function, *args)
+            return submit(self, function, *args)
+
+        monkeypatch.setattr(DaskExecutor, "submit", intercept)
+        return waiting
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("phase", "options"),
+    [
+        ("_look_at_target", {}),
+        ("_look_at_values", {}),
+        ("_encode", {}),
+        ("_join", {}),
+        ("_grow", {}),
+        ("count_part", LEVEL),
+        ("grow_branches", LEVEL),
+        ("_sum_out_of_bag", {}),
+    ],
+)
+def test_a_worker_dies(hardy, local, at, tmp_path, phase, options):
+    waiting = at(phase, instead=(die_once, str(tmp_path / "flag")))
+    assert_same(local, fit(hardy, **options))
+    assert not waiting
+    assert (tmp_path / "flag").exists()
+
+
+def test_all_workers_die(hardy, local, at):
+    pids = list(hardy.run(os.getpid).values())
+    timer = threading.Timer(0.1, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
+    at("_grow", do=timer.start)
+    assert_same(local, fit(hardy))
+    assert not set(pids) & set(hardy.run(os.getpid).values())
+
+
+def test_a_worker_freezes(local, at):
+    with cluster_of(config={"distributed.scheduler.worker-ttl": "3s"}) as (_, client):
+        pid = min(client.run(os.getpid).values())
+        at("_grow", do=lambda: os.kill(pid, signal.SIGSTOP))
+        try:
+            assert_same(local, fit(client))
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_workers_come_and_go(local, monkeypatch):
+    with cluster_of(n_workers=1) as (cluster, client):
+        results = DaskExecutor.as_completed
+        sizes = iter([3, 1])
+
+        def rescale(self, futures):
+            for place, result in results(self, futures):
+                cluster.scale(next(sizes, 1))
+                yield place, result
+                time.sleep(0.3)
+
+        monkeypatch.setattr(DaskExecutor, "as_completed", rescale)
+        assert_same(local, fit(client))
+        assert next(sizes, None) is None
+
+
+def test_a_task_that_always_kills_its_worker_is_explained(at):
+    with cluster_of(config={"distributed.scheduler.allowed-failures": 0}) as (_, client):
+        at("_grow", instead=(die_always,))
+        with pytest.raises(ClusterError, match=r"a worker died .* local_rows=.* max_hist_bytes=.* n_workers="):
+            fit(client)
+
+
+def test_a_worker_with_too_little_memory_is_explained():
+    with cluster_of(1, {"distributed.scheduler.allowed-failures": 0}, memory_limit="400MiB") as (_, client):
+        executor = DaskExecutor(client, "Take more memory.")
+        with pytest.raises(ClusterError, match=r"a worker died or ran out of memory.* Take more memory\."):
+            executor.gather([executor.submit(hold, 2**29, 5.0)])
+
+
+@pytest.mark.parametrize("lost", ["client", "scheduler"])
+@pytest.mark.parametrize("phase", ["_encode", "_grow"])
+def test_the_cluster_is_lost(at, lost, phase):
+    with cluster_of() as (cluster, client):
+        close = client.close if lost == "client" else cluster.close
+        at(phase, do=lambda: threading.Timer(0.05, close).start())
+        forest = DaskAUCForestClassifier(2000, random_state=0, client=client)
+        with pytest.raises(ClusterError):
+            forest.fit(*chunked(4, X, Y))
+        assert not hasattr(forest, "trees_")
+
+
+DRIVER = """
+import sys, time
+from distributed import Client, LocalCluster
+from aucforest.distributed import DaskAUCForestClassifier
+from aucforest.distributed._checkpoint import Checkpoint
+from tests.distributed.test_dask_faults import OPTIONS, X, Y, chunked
+
+save = Checkpoint.save
+
+def save_once(self, numbers, trees):
+    save(self, numbers, trees)
+    print(len(numbers), flush=True)
+    time.sleep(100)
+
+if __name__ == "__main__":
+    Checkpoint.save = save_once
+    with LocalCluster(1, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1") as cluster, Client(cluster):
+        DaskAUCForestClassifier(**OPTIONS, checkpoint_dir=sys.argv[1]).fit(*chunked(3, X, Y))
+"""
+
+
+def test_a_fit_goes_on_after_its_process_was_killed(hardy, local, tmp_path, monkeypatch):
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    driver = subprocess.Popen(
+        [sys.executable, script, tmp_path / "trees"],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": path},
+        start_new_session=True,
+    )
+    n_saved = int(driver.stdout.readline())
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.communicate()
+    grown = []
+    submit = DaskExecutor.submit
+
+    def note(self, function, *args):
+        grown.extend(args[1] if function.__name__ == "_grow" else [])
+        return submit(self, function, *args)
+
+    monkeypatch.setattr(DaskExecutor, "submit", note)
+    assert_same(local, fit(hardy, checkpoint_dir=tmp_path / "trees"))
+    assert n_saved > 0
+    assert len(grown) == OPTIONS["n_estimators"] - n_saved
