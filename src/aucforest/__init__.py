@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aucforest import datasets, inspection, interop, losses, metrics, monitoring
+    from aucforest import datasets, distributed, inspection, interop, losses, metrics, monitoring
     from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier, load
     from aucforest.interop import ModelFormatError
 
@@ -14,6 +14,7 @@ __all__ = [
     "LinearAUCClassifier",
     "ModelFormatError",
     "datasets",
+    "distributed",
     "inspection",
     "interop",
     "load",

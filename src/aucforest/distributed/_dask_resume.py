@@ -58,5 +58,5 @@ def _digest(data: Any) -> str:
 def _digest_blocks(part: CodedPart) -> bytes:
     """Return digests of blocks of codes: however rows are cut into parts, together they are the same."""
     starts = range(0, part.n_rows, BLOCK_ROWS)
-    blocks = [np.ascontiguousarray(part.codes[:, start : start + BLOCK_ROWS]) for start in starts]
+    blocks = [part.codes[:, start : start + BLOCK_ROWS].tobytes() for start in starts]
     return b"".join(blake2b(block, digest_size=8).digest() for block in blocks)

@@ -334,8 +334,8 @@ def _grow_one(
     return Tree.from_nodes(buffers.work.nodes, n_nodes, unit, n_features, **grown_sets(buffers.subsets))
 
 
-def grow_batch(training: TrainingSet, params: GrowthParams, stopped: NDArray[np.bool_], keys: list[int]) -> list[Tree]:
-    """Grow some trees in one set of buffers, until it is stopped."""
+def grow_batch(training: TrainingSet, params: GrowthParams, stopped: Any, keys: list[int]) -> list[Tree]:
+    """Grow some trees in one set of buffers, until ``stopped[0]`` is true."""
     n_rows = len(training.labels)
     fixed = fit_fixed_point(training, params, n_rows if params.draws is None else params.draws.n_draws)
     buffers = make_buffers(training, params, n_rows, n_rows)
