@@ -5,7 +5,7 @@ is cut ahead, so that its gain is known; at the end the cuts that did not come t
 """
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.grower import find_cut, may_split, push, push_children, set_root, split_node, start_node
+from aucforest.tree.grower import find_cut, may_split, move_node, push, push_children, set_root, split_node, start_node
 
 
 @bare_device
@@ -46,19 +46,6 @@ def _take(heap, n_heap, ahead, nodes):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _move_node(nodes, node, to):  # type: ignore[no-untyped-def]
-    """Give a node another number."""
-    nodes.feature[to] = nodes.feature[node]
-    nodes.threshold[to] = nodes.threshold[node]
-    nodes.missing_left[to] = nodes.missing_left[node]
-    nodes.left_child[to] = nodes.left_child[node]
-    nodes.gain[to] = nodes.gain[node]
-    nodes.n_samples[to] = nodes.n_samples[node]
-    for k in range(nodes.totals.shape[1]):
-        nodes.totals[to, k] = nodes.totals[node, k]
-
-
-@bare_device
 def _leave_out(nodes, ahead, n_ahead):  # type: ignore[no-untyped-def]
     """Number the nodes anew without the children of leaves; return how many there are.
 
@@ -76,7 +63,7 @@ def _leave_out(nodes, ahead, n_ahead):  # type: ignore[no-untyped-def]
             continue
         nodes.left_child[node] = 2 * i + 1 - n_dropped
         for child in (2 * i + 1, 2 * i + 2):
-            _move_node(nodes, child, child - n_dropped)
+            move_node(nodes, child, child - n_dropped)
     return 2 * n_ahead + 1 - n_dropped
 
 
@@ -115,7 +102,7 @@ def grow_best_first(columns, names, values, rules, stops, n_rows, key, work, max
     int
         The number of nodes; work.nodes holds them.
     """
-    nodes, stack, keys, ahead = work.nodes, work.stack, work.keys, work.aside
+    nodes, stack, keys, ahead = work.nodes, work.stack, work.keys, work.ahead
     heap = stack[2:, 0]
     set_root(columns, work.elements[:n_rows], nodes, subsets, extras)
     n_stacked, n_ahead, n_heap, n_leaves = 0, 0, 0, 1
@@ -132,7 +119,7 @@ def grow_best_first(columns, names, values, rules, stops, n_rows, key, work, max
                 continue
             left_child = 2 * n_ahead + 1
             split_node(columns, names, values, node, left_child, cut, gain, start, end, work, subsets, extras, cuts)
-            push(start, end, node, depth, node_key, ahead, work.aside_keys, n_ahead)
+            push(start, end, node, depth, node_key, ahead, work.ahead_keys, n_ahead)
             _add(heap, n_heap, ahead, n_ahead, nodes)
             n_heap += 1
             n_ahead += 1
@@ -142,7 +129,7 @@ def grow_best_first(columns, names, values, rules, stops, n_rows, key, work, max
         n_heap -= 1
         n_leaves += 1
         start, end, node, depth = ahead[item]
-        n_stacked = push_children(start, end, node, depth, work.aside_keys[item], stops, work, n_stacked)
+        n_stacked = push_children(start, end, node, depth, work.ahead_keys[item], stops, work, n_stacked)
     for i in range(n_heap):
         node = ahead[heap[i], 2]
         start_node(nodes, node, nodes.n_samples[node])

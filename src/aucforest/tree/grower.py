@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.binning import midway
 from aucforest.tree.bounds import pass_bounds, start_bounds
-from aucforest.tree.histogram import label_of, list_codes, pack, row_of, weight_of, with_row
+from aucforest.tree.copies import Copies, columns_at, copy_branch, level_of, make_copies
+from aucforest.tree.histogram import label_of, pack, row_of, weight_of
 from aucforest.tree.random import derive_key
 from aucforest.tree.random_cuts import drawn_threshold, find_random_cut
 from aucforest.tree.splitter import Columns, Scratch, find_best_cut, make_scratch
@@ -51,16 +52,6 @@ class Nodes(NamedTuple):
     totals: NDArray[np.int64]  # (capacity, n_classes)
 
 
-class Branch(NamedTuple):
-    """The local copy of the rows of a branch."""
-
-    codes: NDArray[np.unsignedinteger]  # (n_features, branch_rows)
-    n_bins: NDArray[np.int64]
-    weights: NDArray[np.int64]
-    names: NDArray[np.uint32]  # (n_features, branch_rows + 1) local code -> code, when codes are ranked anew
-    rank_of: NDArray[np.uint32]  # (max n_codes,) code -> local code
-
-
 class Workspace(NamedTuple):
     """Everything that growing a tree writes to; reused from tree to tree, since fresh pages cost a fault each."""
 
@@ -68,10 +59,10 @@ class Workspace(NamedTuple):
     spill: NDArray[np.uint64]
     stack: NDArray[np.int64]  # (capacity, 4): start, end, node, depth
     keys: NDArray[np.uint64]
-    aside: NDArray[np.int64]
-    aside_keys: NDArray[np.uint64]
+    ahead: NDArray[np.int64]  # cuts found ahead, like the stack
+    ahead_keys: NDArray[np.uint64]
     nodes: Nodes
-    branch: Branch
+    copies: Copies
     scratch: Scratch
 
 
@@ -86,16 +77,15 @@ def make_workspace(columns: Columns, max_features: int, n_rows: int, n_classes: 
     """Allocate the buffers for trees of up to n_rows rows; untouched pages cost nothing."""
     n_features = len(columns.codes)
     n_codes = int(columns.n_bins.max()) + 1
-    capacity = 2 * n_rows + 1
-    local_rows = branch_rows(n_features, max_features)
-    ranked = columns.codes.dtype != np.uint8
+    # Half of it for nodes that are numbered only at the end.
+    capacity = 2 * (2 * n_rows + 1)
     return Workspace(
         elements=np.empty(n_rows, dtype=np.uint64),
         spill=np.empty(n_rows, dtype=np.uint64),
         stack=np.empty((n_rows + 1, 4), dtype=np.int64),
         keys=np.empty(n_rows + 1, dtype=np.uint64),
-        aside=np.empty((n_rows + 1, 4), dtype=np.int64),
-        aside_keys=np.empty(n_rows + 1, dtype=np.uint64),
+        ahead=np.empty((n_rows + 1, 4), dtype=np.int64),
+        ahead_keys=np.empty(n_rows + 1, dtype=np.uint64),
         nodes=Nodes(
             feature=np.empty(capacity, dtype=np.int32),
             threshold=np.empty(capacity, dtype=np.float64),
@@ -105,13 +95,7 @@ def make_workspace(columns: Columns, max_features: int, n_rows: int, n_classes: 
             n_samples=np.empty(capacity, dtype=np.int64),
             totals=np.empty((capacity, n_classes), dtype=np.int64),
         ),
-        branch=Branch(
-            codes=np.empty((n_features, local_rows), dtype=np.uint16 if ranked else np.uint8),
-            n_bins=columns.n_bins.copy(),
-            weights=np.empty(local_rows if len(columns.weights) > 0 else 0, dtype=np.int64),
-            names=np.empty((n_features, local_rows + 1) if ranked else (0, 0), dtype=np.uint32),
-            rank_of=np.empty(n_codes if ranked else 0, dtype=np.uint32),
-        ),
+        copies=make_copies(columns, n_rows, branch_rows(n_features, max_features)),
         scratch=make_scratch(n_features, n_codes, n_classes),
     )
 
@@ -259,51 +243,70 @@ def push_children(start, end, node, depth, key, stops, work, n_stacked):  # type
 
 
 @bare_device
-def _grow(columns, names, values, rules, stops, work, n_stacked, n_nodes, aside_rows, subsets, extras, cuts):  # type: ignore[no-untyped-def]
-    """Grow all nodes on the stack; set those of at most aside_rows rows aside. Return (n_nodes, n_aside)."""
-    n_aside = 0
-    while n_stacked > 0:
-        n_stacked -= 1
-        start, end, node, depth = work.stack[n_stacked]
-        key = work.keys[n_stacked]
-        if end - start <= aside_rows:
-            n_aside = push(start, end, node, depth, key, work.aside, work.aside_keys, n_aside)
-            continue
-        elements = work.elements[start:end]
-        cut, gain = find_cut(columns, names, values, elements, node, key, rules, work, subsets, extras, cuts)
-        if gain <= 0.0 or gain < stops.min_gain:
-            continue
-        split_node(columns, names, values, node, n_nodes, cut, gain, start, end, work, subsets, extras, cuts)
-        n_nodes += 2
-        n_stacked = push_children(start, end, node, depth, key, stops, work, n_stacked)
-    return n_nodes, n_aside
+def move_node(nodes, node, to):  # type: ignore[no-untyped-def]
+    """Give a node another number."""
+    nodes.feature[to] = nodes.feature[node]
+    nodes.threshold[to] = nodes.threshold[node]
+    nodes.missing_left[to] = nodes.missing_left[node]
+    nodes.left_child[to] = nodes.left_child[node]
+    nodes.gain[to] = nodes.gain[node]
+    nodes.n_samples[to] = nodes.n_samples[node]
+    for k in range(nodes.totals.shape[1]):
+        nodes.totals[to, k] = nodes.totals[node, k]
 
 
 @bare_device
-def _copy_branch(columns, elements, branch, scratch):  # type: ignore[no-untyped-def]
-    """Copy the rows of a branch, all features, and number its rows from 0.
+def _number(nodes, n_nodes, n_above, subsets):  # type: ignore[no-untyped-def]
+    """Number the nodes above the branches, which lie in the second half of the buffers, next to the root."""
+    half = len(nodes.feature) // 2
+    for node in range(n_nodes - 1, 0, -1):
+        move_node(nodes, node, node + n_above)
+    for i in range(n_above):
+        move_node(nodes, half + i, 1 + i)
+    for node in range(n_nodes + n_above):
+        nodes.left_child[node] = _new_number(nodes.left_child[node], half, n_above)
+    if subsets is not None:
+        for i in range(subsets.n_sets[0]):
+            subsets.nodes[i] = _new_number(subsets.nodes[i], half, n_above)
 
-    Wide codes are ranked anew within the branch: then its histograms are short and stay in the cache as well.
-    """
-    ranked = len(branch.names) > 0
-    for feature in range(len(columns.codes)):
-        column, local = columns.codes[feature], branch.codes[feature]
-        if not ranked:
-            for i in range(len(elements)):
-                local[i] = column[row_of(elements[i])]
+
+@bare_device
+def _new_number(node, half, n_above):  # type: ignore[no-untyped-def]
+    if node >= half:
+        return node - half + 1
+    return node + n_above if node > 0 else node
+
+
+@bare_device
+def _grow(columns, names, values, rules, stops, work, n_stacked, aside_rows, subsets, extras, cuts):  # type: ignore[no-untyped-def]
+    """Grow all nodes on the stack, those of at most aside_rows rows in branches. Return (n_nodes, n_above)."""
+    copies, half = work.copies, len(work.nodes.feature) // 2
+    last, level, n_nodes, n_above = len(copies.most_rows) - 1, 0, 1, 0
+    while n_stacked > 0:
+        n_stacked -= 1
+        start, end, node, depth = work.stack[n_stacked]
+        key, elements = work.keys[n_stacked], work.elements[start:end]
+        while n_stacked < copies.height[level]:
+            level -= 1
+        here, here_names = columns_at(level, columns, names, copies)
+        to_level = level_of(end - start, level, aside_rows, copies)
+        if to_level > level:
+            copy_branch(here, elements, to_level, copies, work.scratch)
+            while level < to_level:
+                level += 1
+                copies.height[level] = n_stacked
+            here, here_names = columns_at(level, columns, names, copies)
+        cut, gain = find_cut(here, here_names, values, elements, node, key, rules, work, subsets, extras, cuts)
+        if gain <= 0.0 or gain < stops.min_gain:
             continue
-        missing_code = columns.n_bins[feature]
-        n_codes = list_codes(column, elements, missing_code + 1, scratch.mask, scratch.listed)
-        for t in range(n_codes):
-            branch.names[feature, t] = scratch.listed[t]
-            branch.rank_of[scratch.listed[t]] = t
-        branch.n_bins[feature] = n_codes - 1 if scratch.listed[n_codes - 1] == missing_code else n_codes
-        for i in range(len(elements)):
-            local[i] = branch.rank_of[column[row_of(elements[i])]]
-    for i in range(len(elements)):
-        if len(branch.weights) > 0:
-            branch.weights[i] = columns.weights[row_of(elements[i])]
-        elements[i] = with_row(elements[i], i)
+        left_child = n_nodes if level == last else half + n_above
+        split_node(here, here_names, values, node, left_child, cut, gain, start, end, work, subsets, extras, cuts)
+        if level == last:
+            n_nodes += 2
+        else:
+            n_above += 2
+        n_stacked = push_children(start, end, node, depth, key, stops, work, n_stacked)
+    return n_nodes, n_above
 
 
 @bare_device
@@ -357,19 +360,10 @@ def grow_tree(columns, names, values, rules, stops, n_rows, key, work, aside_row
     if not may_split(nodes.totals[0], n_rows, 0, stops):
         return 1
     n_stacked = push(0, n_rows, 0, 0, key, work.stack, work.keys, 0)
-    n_nodes, n_aside = _grow(
-        columns, names, values, rules, stops, work, n_stacked, 1, aside_rows, subsets, extras, cuts
-    )
-    branch = work.branch
-    local = Columns(branch.codes, branch.n_bins, branch.weights)
-    for i in range(n_aside):
-        start, end, node, depth = work.aside[i]
-        _copy_branch(columns, elements[start:end], branch, work.scratch)
-        n_stacked = push(start, end, node, depth, work.aside_keys[i], work.stack, work.keys, 0)
-        n_nodes, _ = _grow(
-            local, branch.names, values, rules, stops, work, n_stacked, n_nodes, 0, subsets, extras, cuts
-        )
-    return n_nodes
+    n_nodes, n_above = _grow(columns, names, values, rules, stops, work, n_stacked, aside_rows, subsets, extras, cuts)
+    if n_above > 0:
+        _number(nodes, n_nodes, n_above, subsets)
+    return n_nodes + n_above
 
 
 @bare_kernel
