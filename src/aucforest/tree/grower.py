@@ -4,9 +4,9 @@
 
     elements   | left child: start .. middle | right child: middle .. end |
 
-Nodes of at most a few thousand rows are set aside. Their rows are then copied, all features, into a matrix that
-stays in the cache, and the whole branch is grown there. The tree does not depend on this: what is drawn at a node
-depends on its key only.
+The rows of a branch are copied, all features, so that they lie close together (see `copies`). The tree does not depend
+on this: what is drawn at a node depends on its key only. Just its numbering does: branches of at most a few thousand
+rows are numbered after all nodes above them.
 """
 
 from typing import NamedTuple
@@ -77,7 +77,7 @@ def make_workspace(columns: Columns, max_features: int, n_rows: int, n_classes: 
     """Allocate the buffers for trees of up to n_rows rows; untouched pages cost nothing."""
     n_features = len(columns.codes)
     n_codes = int(columns.n_bins.max()) + 1
-    # Half of it for nodes that are numbered only at the end.
+    # The second half is for the nodes above the branches, which are numbered at the end.
     capacity = 2 * (2 * n_rows + 1)
     return Workspace(
         elements=np.empty(n_rows, dtype=np.uint64),
@@ -256,6 +256,14 @@ def move_node(nodes, node, to):  # type: ignore[no-untyped-def]
 
 
 @bare_device
+def _new_number(node, half, n_above):  # type: ignore[no-untyped-def]
+    """Return what a node, or -1 for none, is called in the end."""
+    if node >= half:
+        return node - half + 1
+    return node + n_above if node > 0 else node
+
+
+@bare_device
 def _number(nodes, n_nodes, n_above, subsets):  # type: ignore[no-untyped-def]
     """Number the nodes above the branches, which lie in the second half of the buffers, next to the root."""
     half = len(nodes.feature) // 2
@@ -268,13 +276,6 @@ def _number(nodes, n_nodes, n_above, subsets):  # type: ignore[no-untyped-def]
     if subsets is not None:
         for i in range(subsets.n_sets[0]):
             subsets.nodes[i] = _new_number(subsets.nodes[i], half, n_above)
-
-
-@bare_device
-def _new_number(node, half, n_above):  # type: ignore[no-untyped-def]
-    if node >= half:
-        return node - half + 1
-    return node + n_above if node > 0 else node
 
 
 @bare_device
