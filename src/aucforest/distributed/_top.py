@@ -10,10 +10,10 @@ from aucforest.distributed._parts import Growth
 from aucforest.estimators._growing import tree_bounds
 from aucforest.tree.assembly import Grown, splice
 from aucforest.tree.grower import Nodes, Stops, branch_rows
-from aucforest.tree.histogram_search import Top, draw_candidates, split_by_histograms
+from aucforest.tree.histogram_search import Top, draw_candidates, make_top, split_by_histograms
 from aucforest.tree.level import Route
 from aucforest.tree.splitter import Rules, make_scratch
-from aucforest.tree.structure import SET_WORDS, Tree
+from aucforest.tree.structure import Tree
 from aucforest.tree.subsets import make_subsets
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)
@@ -54,7 +54,7 @@ class TopTree:
     def __init__(self, place: int, key: int, searcher: Searcher) -> None:
         self.place, self.key, self._searcher = place, key, searcher
         self._n_nodes = 1
-        self._top = _make_top(1, searcher.growth)
+        self._top = make_top(1, searcher.growth.n_classes, by_set=searcher.growth.by_set is not None)
         self._top.keys[0] = key
         self._open = {0: _OpenNode(np.zeros(searcher.n_features, dtype=np.bool_))}
         self._handed_out: list[int] = []
@@ -128,7 +128,7 @@ class TopTree:
         if not candidates:
             return
         if self._n_nodes + 2 > len(self._top.code):
-            self._top = _enlarge(self._top, 2 * self._n_nodes + 2, growth)
+            self._top = _enlarge(self._top, 2 * self._n_nodes + 2)
         worth = split_by_histograms(
             np.concatenate([open_node.histograms[feature] for feature in candidates]),
             np.array(candidates, dtype=np.int32),
@@ -201,30 +201,9 @@ class TopTree:
         return Grown(nodes, set_nodes, self._top.sets[set_nodes])
 
 
-def _make_top(capacity: int, growth: Growth) -> Top:
-    """Allocate the top of a tree; its root is a leaf of nothing."""
-    words = (0 if growth.by_set is None else capacity, SET_WORDS)
-    return Top(
-        nodes=Nodes(
-            feature=np.full(capacity, -1, dtype=np.int32),
-            threshold=np.zeros(capacity),
-            missing_left=np.zeros(capacity, dtype=np.bool_),
-            left_child=np.full(capacity, -1, dtype=np.int32),
-            gain=np.zeros(capacity),
-            n_samples=np.zeros(capacity, dtype=np.int64),
-            totals=np.zeros((capacity, growth.n_classes), dtype=np.int64),
-        ),
-        code=np.zeros(capacity, dtype=np.int64),
-        codes_left=np.zeros(words, dtype=np.uint64),
-        sets=np.zeros(words, dtype=np.uint64),
-        keys=np.zeros(capacity, dtype=np.uint64),
-        depth=np.zeros(capacity, dtype=np.int64),
-    )
-
-
-def _enlarge(top: Top, capacity: int, growth: Growth) -> Top:
+def _enlarge(top: Top, capacity: int) -> Top:
     """Return the same top with more room."""
-    larger = _make_top(capacity, growth)
+    larger = make_top(capacity, top.nodes.totals.shape[1], by_set=len(top.sets) > 0)
     columns: list[Any] = [*larger.nodes, *larger[1:]]
     for column, old in zip(columns, (*top.nodes, *top[1:])):
         column[: len(top.code)] = old

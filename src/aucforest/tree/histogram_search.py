@@ -33,6 +33,27 @@ class Top(NamedTuple):
     depth: NDArray[np.int64]
 
 
+def make_top(capacity: int, n_classes: int, *, by_set: bool) -> Top:
+    """Allocate the top of a tree, whose root is a leaf of nothing; by_set says whether features are cut by sets."""
+    words = (capacity if by_set else 0, SET_WORDS)
+    return Top(
+        nodes=Nodes(
+            feature=np.full(capacity, -1, dtype=np.int32),
+            threshold=np.zeros(capacity),
+            missing_left=np.zeros(capacity, dtype=np.bool_),
+            left_child=np.full(capacity, -1, dtype=np.int32),
+            gain=np.zeros(capacity),
+            n_samples=np.zeros(capacity, dtype=np.int64),
+            totals=np.zeros((capacity, n_classes), dtype=np.int64),
+        ),
+        code=np.zeros(capacity, dtype=np.int64),
+        codes_left=np.zeros(words, dtype=np.uint64),
+        sets=np.zeros(words, dtype=np.uint64),
+        keys=np.zeros(capacity, dtype=np.uint64),
+        depth=np.zeros(capacity, dtype=np.int64),
+    )
+
+
 @bare_kernel
 def draw_candidates(key, is_constant, max_features, scratch):  # type: ignore[no-untyped-def]
     """List in scratch.tried the first max_features features that are not known to be constant; return how many."""
