@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aucforest._arrow.kinds import NUMBER, Columns, as_kind, holds_text, nearest
+from aucforest._arrow.sources import Source
 
 _MOST_CLASSES = 2**16
 
@@ -57,6 +58,7 @@ class LabelReader:
             return column.cast(pa.string())
         type_ = column.type
         if pa.types.is_floating(type_):
+            column = pc.if_else(pc.is_nan(column), None, column)
             whole = pc.equal(column, pc.round(column))
             if pc.all(whole).as_py() is False:
                 value = column[pc.index(whole, False).as_py()]
@@ -108,3 +110,18 @@ def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> 
         row = int(np.argmax(bad))
         raise ValueError(f"{place(row)}: column {name!r} has the weight {weights[row]}, not a finite one of at least 0")
     return weights
+
+
+def read_target(
+    source: Source, target: str, positive: Any, weight: str | None
+) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None]:
+    """Return the sorted classes, the number of each row's class, and the weights of rows."""
+    reader, weights, n_rows = LabelReader(source, target, positive), [], 0
+    for batch in source.batches([target] if weight is None else [target, weight]):
+        reader.add(batch.column(target))
+        if weight is not None:
+            weights.append(read_weights(source, batch.column(weight), weight, n_rows))
+        n_rows += batch.num_rows
+    if n_rows == 0:
+        raise ValueError(f"{source.name} has no rows")
+    return *reader.finish(), np.concatenate(weights) if weights else None

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet
 
-# Cells of a batch, and its most rows.
+# Cells of a batch, unless others are asked for, and its most rows.
 _CELLS = 2**20
 _MOST_ROWS = 2**14
 
@@ -20,8 +20,8 @@ class Source(Protocol):
     name: str
     columns: list[str]
 
-    def batches(self, columns: Sequence[str], first_row: int = 0) -> Iterator[Any]:
-        """Yield record batches of some columns, from a row on."""
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of some columns, from a row on, of up to so many rows."""
 
     def schema(self, columns: Sequence[str]) -> Any:
         """Return names and types of columns of batches."""
@@ -81,7 +81,7 @@ class ParquetFiles:
         """Number of rows."""
         return self._first_rows[-1]
 
-    def batches(self, columns: Sequence[str], first_row: int = 0) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on, in the types of the files."""
         self._rows_read = first_row
         for file, stamp, start, stop in zip(self._files, self._stamps, self._first_rows, self._first_rows[1:]):
@@ -91,7 +91,7 @@ class ParquetFiles:
                 raise ValueError(f"{file} has changed while it is read")
             with _open(file) as content:
                 skipped, groups = _groups_from(content.metadata, first_row - start)
-                rows = rows_of_batch(len(columns))
+                rows = rows or rows_of_batch(len(columns))
                 for batch in content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
                     rest = batch.slice(max(0, first_row - start - skipped))
                     skipped += batch.num_rows
@@ -145,9 +145,9 @@ class Streams:
             return self._source.scanner(batch_readahead=1, fragment_readahead=1, use_threads=False).to_reader()
         return pa.RecordBatchReader.from_stream(self._source)
 
-    def batches(self, columns: Sequence[str], first_row: int = 0) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on."""
-        rows, n_passed = rows_of_batch(len(columns)), 0
+        rows, n_passed = rows or rows_of_batch(len(columns)), 0
         for batch in self._reader():
             rest = batch.slice(max(0, first_row - n_passed)).select(columns)
             n_passed += batch.num_rows

@@ -3,5 +3,13 @@
 from aucforest.distributed._dask_metrics import auc_sketch, roc_auc_score
 from aucforest.distributed._errors import ClusterError, VersionMismatchError
 from aucforest.distributed.dask import DaskAUCForestClassifier
+from aucforest.distributed.outofcore import fit_out_of_core
 
-__all__ = ["ClusterError", "DaskAUCForestClassifier", "VersionMismatchError", "auc_sketch", "roc_auc_score"]
+__all__ = [
+    "ClusterError",
+    "DaskAUCForestClassifier",
+    "VersionMismatchError",
+    "auc_sketch",
+    "fit_out_of_core",
+    "roc_auc_score",
+]

@@ -25,6 +25,7 @@ from aucforest.distributed._level_tasks import (
 )
 from aucforest.distributed._parts import Growth
 from aucforest.distributed._top import Searcher, TopTree
+from aucforest.estimators._growing import GrowthParams
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import OWN
 from aucforest.tree.many_classes import SORT_ROWS
@@ -54,6 +55,18 @@ class _Bundle:
     branches: list[tuple[TopTree, Branch]]
 
 
+def needs_all_rows(params: GrowthParams) -> str | None:
+    """Return a parameter that needs all rows of a tree in one place, None if there is none."""
+    needs_all = {
+        "max_leaf_nodes": params.max_leaf_nodes is not None,
+        "criterion": params.criterion == OWN,
+        "monotonic_cst": len(params.signs) > 0,
+        "splitter='random'": params.random_cuts,
+        "class_weight='balanced_subsample'": params.balance_draws,
+    }
+    return next((name for name, is_given in needs_all.items() if is_given), None)
+
+
 def check_level(growth: Growth, local_rows: int) -> None:
     """Refuse what only one process that has all rows of a tree can do.
 
@@ -62,23 +75,12 @@ def check_level(growth: Growth, local_rows: int) -> None:
     ValueError
         If trees may have more than local_rows rows, and a parameter needs all rows of a tree in one place.
     """
-    params = growth.params
-    needs_all = {
-        "max_leaf_nodes": params.max_leaf_nodes is not None,
-        "criterion": params.criterion == OWN,
-        "monotonic_cst": len(params.signs) > 0,
-        "splitter='random'": params.random_cuts,
-        "class_weight='balanced_subsample'": params.balance_draws,
-        "max_bins=None": int(growth.n_bins.max()) > MAX_BINS,
-    }
-    if growth.n_draws <= local_rows:
-        return
-    for name, is_given in needs_all.items():
-        if is_given:
-            raise ValueError(
-                f"{name} needs all {growth.n_draws} rows of a tree in one place: raise local_rows, which is"
-                f" {local_rows}, lower max_samples, or choose strategy 'gather' or 'replicate'"
-            )
+    name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else needs_all_rows(growth.params)
+    if growth.n_draws > local_rows and name is not None:
+        raise ValueError(
+            f"{name} needs all {growth.n_draws} rows of a tree in one place: raise local_rows, which is"
+            f" {local_rows}, lower max_samples, or choose strategy 'gather' or 'replicate'"
+        )
 
 
 class _Level:

@@ -352,25 +352,30 @@ def estimate_seconds(n_rows: int, params: GrowthParams) -> float:
     return float(_ROW_TIME * max(n_rows, 1) * np.log2(n_rows + 1) * params.max_features)
 
 
-def grow_trees(
+def grow_batches(
     training: TrainingSet, params: GrowthParams, keys: list[int], n_jobs: int | None = 1, verbose: int = 0
-) -> list[Tree]:
-    """Grow one tree for every key, in this order, on whatever joblib backend is active (threads by default)."""
+) -> Iterator[list[Tree]]:
+    """Yield trees of some keys at a time, in order, grown on whatever joblib backend is active, threads by default."""
     size = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs)))
     batches = [keys[i : i + size] for i in range(0, len(keys), size)]
     n_rows = len(training.labels) if params.draws is None else params.draws.n_draws
     tree_seconds = estimate_seconds(n_rows, params)
-    trees: list[Tree] = []
     stopped = np.zeros(1, dtype=np.bool_)
     with tqdm(total=len(keys), desc="trees", disable=not verbose) as progress:
         try:
             for batch in _run_anywhere(n_jobs, tree_seconds)(partial(grow_batch, training, params, stopped), batches):
-                trees += batch
                 progress.update(len(batch))
+                yield batch
         finally:
             # Nobody else tells threads that the fit was interrupted.
             stopped[0] = True
-    return trees
+
+
+def grow_trees(
+    training: TrainingSet, params: GrowthParams, keys: list[int], n_jobs: int | None = 1, verbose: int = 0
+) -> list[Tree]:
+    """Return one tree for every key, as `grow_batches` grows them."""
+    return [tree for batch in grow_batches(training, params, keys, n_jobs, verbose) for tree in batch]
 
 
 def class_weight_factors(

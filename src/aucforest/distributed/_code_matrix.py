@@ -1,0 +1,114 @@
+"""The codes of all rows in a file that is mapped into memory, with a record of what of it is there.
+
+A process may be killed while it writes, and its computer too: the record has a checksum of all that was written, a
+chunk of rows at a time, and what does not fit is written again.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.interop.model_file import ModelFormatError, read_model, write_model
+
+CODES, RECORD = "codes.bin", "codes.safetensors"
+_BLOCK_BYTES = 2**24
+
+
+class CodeMatrix:
+    """A matrix of codes, (n_features, n_rows), that is filled from the first row to the last.
+
+    Parameters
+    ----------
+    folder : Path
+    n_features, n_rows : int
+    dtype : numpy unsigned type
+    n_known : int
+        How many rows are kept as they are, too.
+    fit : str or None
+        What a record of the codes must be of; None keeps no record.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_features, n_rows)
+        An ordinary array, whose pages are those of the file.
+    known : ndarray of shape (n_known, n_features), float64
+        The rows that are kept as they are, to be filled by whoever writes codes.
+    n_read, n_written : int
+        How many rows of the source are read, and rows of the matrix written.
+
+    Raises
+    ------
+    OSError
+        When there is no room for the file.
+    """
+
+    def __init__(self, folder: Path, n_features: int, n_rows: int, dtype: Any, n_known: int, fit: str | None) -> None:
+        self._record, self._fit = folder / RECORD, fit
+        self._chunks: list[list[int]] = []
+        path, n_bytes = folder / CODES, n_features * n_rows * np.dtype(dtype).itemsize
+        is_there = fit is not None and path.exists() and path.stat().st_size == n_bytes
+        if not is_there:
+            self._record.unlink(missing_ok=True)
+            _allocate(path, n_bytes)
+        # writable, since numba compiles for read-only arrays anew
+        self.codes: NDArray[np.unsignedinteger] = np.asarray(
+            np.memmap(path, dtype=dtype, mode="r+", shape=(n_features, n_rows))
+        )
+        self.known = np.zeros((n_known, n_features))
+        self.n_read = self.n_written = 0
+        if is_there:
+            self._take_up()
+
+    def _take_up(self) -> None:
+        """Go on after the last chunk that is there, as the record tells."""
+        try:
+            record = read_model(self._record)
+            chunks, known = record.take_array("chunks", "q", (-1, 3)), record.take_array("known", "d", self.known.shape)
+            if record.take("fit", str) != self._fit:
+                return
+        except (FileNotFoundError, ModelFormatError):
+            return
+        self.known = known
+        for n_read, n_written, checksum in chunks.tolist():
+            if checksum != self._checksum(self.n_written, n_written):
+                return
+            self._chunks.append([n_read, n_written, checksum])
+            self.n_read, self.n_written = n_read, n_written
+
+    def _checksum(self, start: int, stop: int) -> int:
+        """Return the CRC-32 of the codes of some rows."""
+        checksum = 0
+        for column in self.codes:
+            checksum = crc32(column[start:stop].data, checksum)
+        return checksum
+
+    def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:
+        """Write the codes of rows from `start` on; threads may do so at the same time."""
+        self.codes[:, start : start + codes.shape[1]] = codes
+
+    def record(self, n_read: int, n_written: int) -> None:
+        """Record that all is written up to some row of the source and of the matrix."""
+        if self._fit is not None and n_written > self.n_written:
+            self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
+            arrays = {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known}
+            write_model(self._record, arrays, {"fit": self._fit})
+        self.n_read, self.n_written = n_read, n_written
+
+
+def _allocate(path: Path, n_bytes: int) -> None:
+    """Make a file with room for all: a map of a full disk would end the process when it is written to."""
+    path.unlink(missing_ok=True)
+    try:
+        with path.open("wb") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+                return
+            for start in range(0, n_bytes, _BLOCK_BYTES):
+                file.write(bytes(min(_BLOCK_BYTES, n_bytes - start)))
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of codes: {error.strerror}", str(path)) from error

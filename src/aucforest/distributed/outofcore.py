@@ -1,0 +1,254 @@
+"""Training on tables that do not fit into memory."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from aucforest._optional import import_optional
+from aucforest.distributed._checkpoint import Checkpoint
+from aucforest.distributed._claims import Claim
+from aucforest.distributed._code_matrix import CODES, RECORD, CodeMatrix
+from aucforest.distributed._coding import Coding
+from aucforest.distributed._coding_file import CODING, read_coding, write_coding
+from aucforest.distributed._executor import LocalExecutor
+from aucforest.distributed._fitting import CodedFit, RunningSums, Source, Target
+from aucforest.distributed._level import grow_by_level
+from aucforest.distributed._looks import Features, look_for_coding, sum_out_of_bag, write_codes
+from aucforest.distributed._memory import Plan, parse_bytes, plan_fit
+from aucforest.distributed._parts import cut_into_parts, describe_growth
+from aucforest.estimators._growing import GrowthParams, TrainingSet, grow_batches
+from aucforest.estimators._sampling import resolve_draws
+from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.tree.binning import BinnedMatrix, code_dtype
+from aucforest.tree.structure import Tree
+
+_FILES = re.compile("|".join(map(re.escape, (CODES, RECORD, CODING))))
+_TREES = "trees"
+# Parameters that trees do not depend on.
+_FREE = {"n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold"}
+
+
+def fit_out_of_core(
+    forest: AUCForestClassifier,
+    source: Any,
+    target: str,
+    *,
+    sample_weight: str | None = None,
+    positive: Any = None,
+    drop: Sequence[str] = (),
+    memory_limit: int | str = "2GiB",
+    folder: str | os.PathLike[str] | None = None,
+) -> AUCForestClassifier:
+    """Fit a forest to a table that need not fit into memory.
+
+    The forest is, bit for bit, the one that ``forest.fit`` grows from the same rows in memory.
+
+    Parameters
+    ----------
+    forest : AUCForestClassifier
+        Its parameters say what is grown, in how many threads, and whether progress is shown.
+    source : path, list of paths, or object with ``__arrow_c_stream__``
+        A Parquet file, several of one schema, or a folder of them, in the order of their names; or a table or query
+        that can be read again and again, with its rows in the same order: of pyarrow, polars, pandas or duckdb.
+    target : str
+        The column of class labels: text, flags, whole numbers, or a dictionary of them.
+    sample_weight : str, default=None
+        The column of row weights; a row of weight 0 is as if absent.
+    positive : label, default=None
+        This label against all others: the classes are False and True.
+    drop : sequence of str, default=()
+        Columns that are not learned from. All others are: numbers as numbers; text, flags and dictionaries as
+        categories.
+    memory_limit : int or str, default="2GiB"
+        Bytes, such as ``500_000_000`` or ``"500MB"``, that the fit may take beside the forest itself, the interpreter
+        and its libraries. Where the codes of all rows do not fit, trees are grown level by level. Labels and weights
+        take 2 and 16 bytes a row in any case.
+    folder : path-like, default=None
+        Where codes and finished trees are kept, so that a fit that is killed goes on from there when it is called
+        again; needs an integer `random_state`. The folder can be removed after the fit. By default a temporary one,
+        which takes a byte for each value.
+
+    Returns
+    -------
+    forest : AUCForestClassifier
+        The same object, fitted.
+
+    Raises
+    ------
+    ValueError
+        For data or parameters that `fit` refuses; columns that are neither numbers, text nor flags; a source that
+        changes while it is read; a memory_limit that is too small; a folder of another fit.
+    TypeError
+        For a source that can be read only once.
+    ImportError
+        Without pyarrow.
+    OSError
+        When files cannot be read or written, or the disk is full.
+
+    Notes
+    -----
+    The source is read three times: for labels and weights; for a sample of the rows, all distinct values where they
+    are few, and categories; and for the code of each value, one byte as long as ``max_bins`` is not None, in a file
+    that is mapped into memory. Once more for out-of-bag probabilities, where `oob_score` or `threshold` needs them.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.distributed import fit_out_of_core
+    >>> table = pa.Table.from_pandas(load_breast_cancer(as_frame=True).frame)
+    >>> forest = fit_out_of_core(AUCForestClassifier(20, random_state=0), table, "target")
+    >>> forest.predict_proba(table.drop_columns("target")).shape
+    (569, 2)
+    """
+    import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
+    from aucforest._arrow.features import feature_names, to_features
+    from aucforest._arrow.kinds import find_column
+    from aucforest._arrow.labels import read_target
+    from aucforest._arrow.sources import open_source
+
+    forest._validate_params()
+    limit, table = parse_bytes(memory_limit), open_source(source)
+    others = [target, *([] if sample_weight is None else [sample_weight]), *drop]
+    for name in others:
+        find_column(table, name)
+    names = feature_names(table, others)
+    classes, labels, weights = read_target(table, target, positive, sample_weight)
+    rows = Target([(classes, labels)], weights)
+    fit = CodedFit(forest, rows)
+    draws = resolve_draws(forest, rows.kept_labels, rows.classes)
+    params = GrowthParams.resolve(forest, len(rows.kept_labels), len(names), draws)
+    plan = plan_fit(forest, rows, params, len(names), limit)
+    if forest.verbose:
+        tqdm.write(f"{len(labels):,} rows of {len(names)} features: {plan}", file=sys.stderr)
+    features = Features(table, names, to_features, rows)
+    manifest = None if folder is None else _manifest(forest, table, rows, names, target, sample_weight, positive)
+    with ExitStack() as stack:
+        work = _Work.begin(stack, folder, manifest, forest, features, fit)
+        fit.finish(Source(names, work.coding, work.matrix.known, partial(work.grow, plan), work.sum_out_of_bag))
+    return forest
+
+
+def _manifest(
+    forest: AUCForestClassifier,
+    table: Any,
+    rows: Target,
+    names: list[str],
+    target: str,
+    sample_weight: str | None,
+    positive: Any,
+) -> dict[str, Any]:
+    """Return what tells a fit from others."""
+    if not isinstance(forest.random_state, int | np.integer):
+        raise ValueError(
+            f"folder needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
+            f" {forest.random_state!r}"
+        )
+    params = {name: value for name, value in forest.get_params(deep=False).items() if name not in _FREE}
+    digest = crc32(rows.labels.data, 0 if rows.sample_weight is None else crc32(rows.sample_weight.data))
+    columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
+    return {**table.fingerprint(), **columns, "labels": digest, **params}
+
+
+@dataclass
+class _Work:
+    """What a fit has written: codes and, in a folder that is kept, trees."""
+
+    forest: AUCForestClassifier
+    features: Features
+    coding: Coding
+    matrix: CodeMatrix
+    checkpoint: Checkpoint | None
+
+    @classmethod
+    def begin(
+        cls,
+        stack: ExitStack,
+        folder: str | os.PathLike[str] | None,
+        manifest: dict[str, Any] | None,
+        forest: AUCForestClassifier,
+        features: Features,
+        fit: CodedFit,
+    ) -> "_Work":
+        """Write codes, or what of them is not there."""
+        coding, checkpoint, id_ = None, None, None
+        n_threads = effective_n_jobs(forest.n_jobs)
+        if folder is None or manifest is None:
+            path = Path(stack.enter_context(TemporaryDirectory(prefix="aucforest-")))
+        else:
+            claim = stack.enter_context(Claim(folder, manifest, _FILES))
+            path, id_ = claim.folder, claim.fit
+            coding = read_coding(path, id_)
+        if coding is None:
+            coding = look_for_coding(features, forest, fit, n_threads)
+            if id_ is not None:
+                write_coding(path, coding, id_)
+        shape = len(features.names), len(features.target.kept_labels)
+        if id_ is not None:
+            n_classes = len(features.target.classes)
+            checkpoint = stack.enter_context(
+                Checkpoint(path / _TREES, {"fit": id_}, shape[0], n_classes, coding.by_set)
+            )
+        matrix = CodeMatrix(path, *shape, code_dtype(int(coding.n_bins.max())), len(fit.scored), id_)
+        write_codes(features, coding, fit.scored, matrix, n_threads, forest.verbose)
+        return cls(forest, features, coding, matrix, checkpoint)
+
+    def sum_out_of_bag(self, bags: Any, packed: Any, ranges: Sequence[range]) -> list[Any]:
+        """Sum out of bag over all rows of the source."""
+        sums = RunningSums(bags, packed, ranges, len(self.features.target.labels))
+        n_threads = effective_n_jobs(self.forest.n_jobs)
+        sum_out_of_bag(self.features, self.coding, sums, n_threads, self.forest.verbose)
+        return sums.sums
+
+    def grow(
+        self, plan: Plan, params: GrowthParams, keys: list[int], weights: NDArray[np.float64] | None
+    ) -> list[Tree]:
+        """Grow the trees that are not there yet."""
+        numbers = range(self.forest.n_estimators - len(keys), self.forest.n_estimators)
+        there = {} if self.checkpoint is None else self.checkpoint.trees()
+        missing = [(number, key) for number, key in zip(numbers, keys) if number not in there]
+        if missing:
+            for places, trees in self._grown(plan, params, [key for _, key in missing], weights):
+                of_trees = [missing[place][0] for place in places]
+                if self.checkpoint is not None:
+                    self.checkpoint.save(of_trees, trees)
+                there.update(zip(of_trees, trees))
+        return [there[number] for number in numbers]
+
+    def _grown(
+        self, plan: Plan, params: GrowthParams, keys: list[int], weights: NDArray[np.float64] | None
+    ) -> Iterator[tuple[Sequence[int], list[Tree]]]:
+        """Yield trees as they are done, with the places of their keys."""
+        target, coding = self.features.target, self.coding
+        binned = BinnedMatrix(self.matrix.codes, coding.n_bins, coding.values)
+        training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), coding.by_set)
+        if plan.levels is None:
+            place = 0
+            for trees in grow_batches(training, params, keys, plan.n_threads, self.forest.verbose):
+                yield range(place, place + len(trees)), trees
+                place += len(trees)
+            return
+        bounds = [*range(0, len(training.labels), plan.levels.part_rows), len(training.labels)]
+        parts, growth = cut_into_parts(training, params.draws, bounds), describe_growth(training, params)
+        sizes = {"local_rows": plan.levels.local_rows, "max_hist_bytes": plan.levels.max_hist_bytes}
+        with (
+            LocalExecutor(plan.n_threads, plan.n_bytes) as executor,
+            tqdm(total=len(keys), desc="trees", disable=not self.forest.verbose) as progress,
+        ):
+            for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
+                yield [place], [tree]
+                progress.update()

@@ -1,0 +1,83 @@
+"""Plans keep to a limit, and say which limit would do."""
+
+import re
+
+import numpy as np
+import pytest
+
+from aucforest.distributed._fitting import Target
+from aucforest.distributed._memory import parse_bytes, plan_fit
+from aucforest.estimators._growing import GrowthParams
+from aucforest.estimators._sampling import resolve_draws
+from tests.distributed.tables import make_forest
+
+LABELS = np.arange(10_000_000) % 2
+
+
+def plan(limit, n_features=100, weight=None, **params):
+    target = Target([(np.array([0, 1]), LABELS.astype(np.uint16))], weight)
+    forest = make_forest(n_jobs=4, **params)
+    draws = resolve_draws(forest, target.kept_labels, target.classes)
+    resolved = GrowthParams.resolve(forest, len(target.kept_labels), n_features, draws)
+    return plan_fit(forest, target, resolved, n_features, limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [("2GiB", 2**31), ("500MB", 5 * 10**8), (" 1.5 gb ", 1_500_000_000), ("100", 100), (7, 7), (np.int64(8), 8),
+     ("3kB", 3000), ("2 TiB", 2**41), ("16k", 16000)],
+)  # fmt: skip
+def test_bytes(text, n_bytes):
+    assert parse_bytes(text) == n_bytes
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "-1GB", "0", 0, -5, True, None, 1.5, "2XB", "1 2", "2iB"])
+def test_what_is_no_number_of_bytes(text):
+    with pytest.raises(ValueError, match="memory_limit must be bytes"):
+        parse_bytes(text)
+
+
+def test_less_memory_is_fewer_threads_and_then_levels():
+    limits = np.geomspace(2**33, 750e6, 40).astype(int).tolist()
+    plans = [plan(limit) for limit in limits]
+    assert plans[0].n_threads == 4
+    assert plans[0].levels is None
+    threads = [found.n_threads for found in plans if found.levels is None]
+    assert threads == sorted(threads, reverse=True)
+    assert set(threads) >= {2, 3, 4}
+    is_level = [found.levels is not None for found in plans]
+    assert is_level == sorted(is_level)
+    for found, limit in zip(plans, limits):
+        assert found.n_bytes <= limit
+
+
+def test_levels_shrink_with_the_limit():
+    large, small = plan(1_500_000_000), plan(1_000_000_000)
+    assert large.levels is not None
+    assert small.levels is not None
+    assert all(one > other for one, other in zip(large.levels, small.levels))
+
+
+@pytest.mark.parametrize("params", [{}, {"max_bins": None}, {"max_leaf_nodes": 8}, {"threshold": "gmean"}])
+def test_the_limit_that_is_asked_for_is_enough(params):
+    with pytest.raises(ValueError, match="memory_limit=1,000 bytes is too small for 10,000,000 rows of 100") as error:
+        plan(1000, **params)
+    needed = int(re.search(r"([\d,]+) bytes are needed", str(error.value))[1].replace(",", ""))
+    assert plan(needed, **params).n_bytes <= needed
+    with pytest.raises(ValueError, match="too small"):
+        plan(needed - 2**21, **params)
+
+
+def test_what_takes_more():
+    """Weights, sums out of bag, all rows instead of samples; shallow trees take less."""
+    base = plan(2**40).n_bytes
+    assert plan(2**40, weight=np.ones(len(LABELS))).n_bytes > base
+    assert plan(2**40, oob_score=True, threshold="gmean").n_bytes > base
+    assert plan(2**40, max_bins=None).n_bytes > base
+    assert plan(2**40, max_depth=3).n_bytes < base
+    assert plan(2**40, max_samples=0.1).n_bytes < base
+
+
+def test_plans_are_said():
+    assert re.fullmatch(r"up to [\d,]+ MiB beside the trees, 4 threads", str(plan(2**40)))
+    assert "level by level down to" in str(plan(1_000_000_000))
