@@ -26,7 +26,8 @@ FLOORS = {
 }  # fmt: skip
 
 OPTIONAL = {
-    "pandas", "polars", "pyarrow", "matplotlib", "typer", "rich", "lightgbm", "xgboost", "dask", "distributed", "jinja2", "onnx",
+    "pandas", "polars", "pyarrow", "matplotlib", "typer", "rich", "lightgbm", "xgboost", "dask", "distributed",
+    "jinja2", "onnx",
 }  # fmt: skip
 
 

@@ -14,11 +14,11 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 from aucforest.estimators import _growing
+from aucforest.estimators._class_weights import class_weight_factors
 from aucforest.estimators._growing import (
     FixedPoint,
     GrowthParams,
     are_whole,
-    class_weight_factors,
     fit_fixed_point,
     grow_trees,
     make_training_set,

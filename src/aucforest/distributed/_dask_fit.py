@@ -22,10 +22,10 @@ from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._parts import Growth, describe_growth
 from aucforest.distributed._plan import Plan, choose_plan, count_tree_rows
 from aucforest.estimators._base import refuse_dates
+from aucforest.estimators._class_weights import class_weight_factors
 from aucforest.estimators._growing import (
     GrowthParams,
     TrainingSet,
-    class_weight_factors,
     estimate_seconds,
     resolve_max_features,
 )

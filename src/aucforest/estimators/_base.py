@@ -15,9 +15,9 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
+from aucforest.estimators._class_weights import class_weight_factors
 from aucforest.estimators._columns import Categories, as_table, check_numeric, cut_by_sets, encode, learn
 from aucforest.estimators._growing import (
-    class_weight_factors,
     grow_trees,
     make_training_set,
     run_in_threads,
