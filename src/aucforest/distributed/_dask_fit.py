@@ -156,6 +156,8 @@ class _Growing:
             seconds = estimate_seconds(growth.n_draws, growth.params)
             yield from grow_replicated(parts, growth, keys, executor, seconds)
             return
-        sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
+        # The plan knows about how many distinct rows a tree has; that all are gathered must hold for every tree.
+        local_rows = growth.n_draws if plan.strategy == "gather" else plan.local_rows
+        sizes = {"local_rows": local_rows, "max_hist_bytes": plan.max_hist_bytes}
         for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
             yield [place], [tree]

@@ -35,6 +35,8 @@ from aucforest.tree.structure import Tree
 _TREES_A_ROUND = 50
 # While the driver searches one, workers count for the other.
 _ROUNDS = 2
+# At least so many, where trees are small, that no worker waits long for the last one.
+_BUNDLES_A_WORKER = 4
 # How many histograms are added up at once.
 _ARITY = 4
 
@@ -98,6 +100,7 @@ class _Level:
         self._parts, self._growth, self._executor = parts, growth, executor
         self._local_rows, self._max_hist_bytes = local_rows, max_hist_bytes
         self._shared = executor.share(growth)
+        self._bundle_rows = min(local_rows, growth.n_draws * len(keys) // (_BUNDLES_A_WORKER * executor.n_workers))
         # Rows that few are sorted one by one, and sums of floats over them would be rounded otherwise.
         searcher = Searcher(growth, max(local_rows, SORT_ROWS))
         self._new = deque(TopTree(place, key, searcher) for place, key in enumerate(keys))
@@ -181,11 +184,11 @@ class _Level:
         return sum(branch.n_rows for _, branch in self._branches)
 
     def _send_bundles(self) -> None:
-        """Send branches of up to local_rows rows in all; fewer only if no more can come."""
+        """Send branches of so many rows that a task may have; fewer only if no more can come."""
         while self._branches and self._count(_Bundle) < 2 * self._executor.n_workers:
             bundle: list[tuple[TopTree, Branch]] = []
             n_rows = 0
-            while self._branches and (not bundle or n_rows + self._branches[0][1].n_rows <= self._local_rows):
+            while self._branches and (not bundle or n_rows + self._branches[0][1].n_rows <= self._bundle_rows):
                 bundle.append(self._branches.popleft())
                 n_rows += bundle[-1][1].n_rows
             if not self._branches and (self._new or self._waiting or self._count(_Round)):
