@@ -117,6 +117,26 @@ def test_an_index_of_pandas_is_no_column(files, tmp_path):
     assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
 
 
+def test_parquet_is_trained_out_of_core(files, tmp_path):
+    """The same figures and the same model as by cross-validation, which needs all rows in memory."""
+    rows = mixed(300, 0)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    arguments = ["fit", tmp_path / "rows.parquet", "--target", "label", "--drop", "id", "--weight", "weight",
+                 "--trees", 20, "--threshold", "gmean"]  # fmt: skip
+    whole = run(*arguments, "--out", tmp_path / "whole", "--json", tmp_path / "w.json", "--validate", 2)
+    options = ["--memory-limit", "1GB", "--folder", tmp_path / "folder"]
+    for _ in range(2):
+        result = run(*arguments, "--out", tmp_path / "m", "--json", tmp_path / "m.json", *options)
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+        contents = [json.loads((tmp_path / name).read_text()) for name in ("w.json", "m.json")]
+        contents[0]["figures"].pop("2 folds")
+        assert contents[0] == contents[1]
+        assert result.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
+    assert list((tmp_path / "folder" / "trees").glob("*.safetensors"))
+    check_refusal(run(*arguments, "--out", tmp_path / "m", "--memory-limit", "1kB"), "memory_limit=1,000 bytes is too")
+
+
 def test_standard_input_and_a_column_without_a_name(files, tmp_path):
     text = mixed(300, 0).drop(columns=["id", "weight"]).to_csv()
     result = run(
@@ -150,7 +170,8 @@ def refusals(folder):
         ((path(b""),), "it is empty"),
         ((path(b"\nlabel\n"),), "has no header"),
         ((path(rows[:0]),), "has a header, but no rows"),
-        ((path(rows[:0], "parquet"),), "has a header, but no rows"),
+        ((path(rows[:0], "parquet"),), "has no rows"),
+        ((path(rows[:0], "parquet"), "--validate", "2"), "has a header, but no rows"),
         ((path(text.replace("width", "count").encode()),), "has two columns 'count'"),
         ((path(f"{text}1,2\n{text}".encode()),), "line 42: the header names 7 columns, but the row has 2"),
         ((path(f'{text}\n\n"1\n2",2\n'.encode()),), "line 44: the header names 7 columns, but the row has 2"),
@@ -168,7 +189,7 @@ def refusals(folder):
         ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first: "),
         ((table, "--target", "width"), "column 'width' has numbers such as"),
         ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not labels of classes"),
-        ((path(rows.assign(day=pd.Timestamp("2024-02-29")), "parquet"),), "column 'day' is not numeric but datetime64"),
+        ((path(rows.assign(day=pd.Timestamp("2024-02-29")), "parquet"),), "column 'day' is not numeric but timestamp"),
         ((path(rows.assign(day="2024-02-29")),), "column 'day' is not numeric but datetime64"),
         ((table, *no_id, "--validate", "31"), "too few for 31 folds"),
         ((table, "--out", folder / "no" / "m"), f"the folder {folder / 'no'} does not exist"),
@@ -195,6 +216,8 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
         (["--target", "label", "--out", "m", "--threshold", "ginny"], "a probability, got 'ginny'"),
         (["--target", "label", "--out", "m", "--threshold", "1.5"], "a probability, got '1.5'"),
         (["--target", "label", "--out", "m", "--trees", "0"], "'--trees'"),
+        (["--target", "label", "--out", "m", "--folder", "f"], "is for Parquet tables, without --validate"),
+        (["--target", "label", "--out", "m", "--memory-limit", "1GB"], "is for Parquet tables, without --validate"),
     ],
 )
 def test_wrong_calls_exit_with_2(files, arguments, sentence):

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.class_weight import compute_sample_weight
 
 from aucforest.estimators import _growing
-from aucforest.estimators._class_weights import class_weight_factors
 from aucforest.estimators._growing import (
     FixedPoint,
     GrowthParams,
@@ -166,26 +164,6 @@ def test_balancing_draws_without_a_class():
     fixed, unit = weigh(training(), counts, resolve(n_draws=101, class_weight="balanced_subsample"))
     shares = np.bincount(Y, fixed * unit)
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
-
-
-def test_class_weights_of_rows():
-    classes = np.arange(3)
-    assert class_weight_factors(None, classes, Y, None) is None
-    assert class_weight_factors("balanced_subsample", classes, Y, None) is None
-    factors = class_weight_factors("balanced", classes, Y, None)
-    np.testing.assert_array_equal(factors, compute_sample_weight("balanced", Y))
-    weights = np.linspace(1, 3, 101)
-    shares = np.bincount(Y, weights * class_weight_factors("balanced", classes, Y, weights))
-    np.testing.assert_allclose(shares, weights.sum() / 3)
-    words = np.array(["a", "b", "c"])
-    factors = class_weight_factors({"a": 1, "b": 2, "c": 5}, words, Y, None)
-    np.testing.assert_array_equal(factors, np.array([1, 2, 5])[Y])
-
-
-def test_a_class_without_rows_has_no_part_in_balance():
-    labels = Y[Y != 1]
-    factors = class_weight_factors("balanced", np.arange(3), labels, None)
-    np.testing.assert_array_equal(factors, compute_sample_weight("balanced", labels))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, None])

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
-from aucforest._arrow.kinds import FLAG, ModelColumns, as_kind, as_text, find_column, kind_of
-from aucforest._arrow.labels import LabelReader, read_weights
+from aucforest._arrow.kinds import FLAG, Columns, ModelColumns, as_kind, as_text, find_column, kind_of
+from aucforest._arrow.labels import LabelReader, read_target, read_weights
+from aucforest._arrow.sources import ParquetFiles
 from aucforest.cli._frames import model_frame, to_frame
 from aucforest.cli._reading import TableFile, open_table
 from aucforest.estimators._base import refuse_dates
@@ -50,6 +51,13 @@ def read_training(
     return Labelled(_title(table, target, positive), features, y, weights)
 
 
+def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
+    """Read no more than labels and weights of a Parquet table."""
+    table = ParquetFiles([file], file.name)
+    classes, labels, weights = read_target(table, target, positive, weight)
+    return Labelled(_title(table, target, positive), None, classes[labels], weights)
+
+
 def read_for_model(
     model: Any, file: Path, target: str, positive: str | None = None, weight: str | None = None
 ) -> Labelled:
@@ -77,7 +85,7 @@ def _weights(table: TableFile, content: Any, weight: str | None) -> NDArray[np.f
     return None if weight is None else read_weights(table, content.column(weight), weight)
 
 
-def _title(table: TableFile, target: str, positive: str | None) -> str:
+def _title(table: Columns, target: str, positive: str | None) -> str:
     """Return what results are called."""
     return f"{table.name}, {target}" + ("" if positive is None else f" = {positive}")
 

@@ -8,10 +8,11 @@ import typer
 from sklearn.base import clone
 
 from aucforest.cli._figures import QUALITY, Figure, as_table, auc_with_interval, positive_class
-from aucforest.cli._labelled import Labelled, read_training
+from aucforest.cli._labelled import Labelled, read_labels, read_training
 from aucforest.cli._options import Criterion, Jobs, JsonOut, Positive, Seed, Target, Weight, names_in
 from aucforest.cli._outputs import check_outputs, console, write_json
 from aucforest.cli._progress import is_watched
+from aucforest.distributed.outofcore import fit_out_of_core
 from aucforest.estimators._thresholds import RULES
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.inspection._folds import run_folds
@@ -41,15 +42,27 @@ def fit(
     validate: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Cross-validate in N stratified folds, too.")
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(metavar="BYTES", help="Of Parquet: memory beside the forest, such as 500MB; 2GiB by default."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Of Parquet: what is done is kept here, and gone on from after a kill.")
+    ] = None,
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest to a labelled table and write it to a model file.
 
-    All other columns are learned from: numbers as numbers, text and flags as categories. Values may be missing.
+    All other columns are learned from: numbers as numbers, text and flags as categories. Values may be missing. A
+    Parquet table need not fit into memory, unless it is cross-validated.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
     check_outputs(out, json_out, inputs=[train])
+    streams = train.suffix.lower() == ".parquet" and not train.is_dir() and validate is None
+    if not streams and (memory_limit is not None or folder is not None):
+        option = "--folder" if memory_limit is None else "--memory-limit"
+        raise typer.BadParameter("is for Parquet tables, without --validate", param_hint=option)
     forest = AUCForestClassifier(
         trees,
         criterion=criterion,
@@ -60,9 +73,24 @@ def fit(
         n_jobs=jobs,
         verbose=int(is_watched()),
     )
-    data = read_training(train, target, positive, weight, names_in(drop))
-    figures = {} if validate is None else {f"{validate} folds": _cross_validate(forest, data, validate, seed)}
-    forest.fit(data.X, data.y, sample_weight=data.weight)
+    figures: dict[str, list[Figure]] = {}
+    if streams:
+        fit_out_of_core(
+            forest,
+            train,
+            target,
+            sample_weight=weight,
+            positive=positive,
+            drop=names_in(drop),
+            memory_limit=memory_limit or "2GiB",
+            folder=folder,
+        )
+        data = read_labels(train, target, positive, weight)
+    else:
+        data = read_training(train, target, positive, weight, names_in(drop))
+        if validate is not None:
+            figures = {f"{validate} folds": _cross_validate(forest, data, validate, seed)}
+        forest.fit(data.X, data.y, sample_weight=data.weight)
     figures = {"out of bag": [_out_of_bag(forest, data)], **figures}
     # What is of no use to whoever gets the file: as large as the training data, and how many cores there are here.
     del forest.oob_decision_function_

@@ -11,6 +11,10 @@ from typing import Any, Self
 from aucforest._files import half_written, lock, write_whole
 from aucforest.interop.plain_values import from_plain, to_plain
 
+# Parameters of a forest that trees do not depend on before they are shrunk.
+FREE = {
+    "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold", "shrinkage", "prior_correction",
+}  # fmt: skip
 _MANIFEST, _LOCK = "manifest.json", "lock"
 _FORMAT = 1
 # Characters of a value in a message.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from aucforest.distributed._checkpoint import Checkpoint
+from aucforest.distributed._claims import FREE
 from aucforest.distributed._coding import Coding
 from aucforest.distributed._dask_executor import DaskExecutor
 from aucforest.distributed._fitting import Target
@@ -13,11 +14,7 @@ from aucforest.distributed._parts import CodedPart
 from aucforest.distributed._versions import find_versions
 from aucforest.tree.sampling import BLOCK_ROWS
 
-# Parameters that trees do not depend on before they are shrunk.
-_FREE = {
-    "n_estimators", "warm_start", "n_jobs", "verbose", "random_state", "oob_score", "threshold", "shrinkage",
-    "prior_correction", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client",
-}  # fmt: skip
+_FREE = FREE | {"random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client"}
 
 
 def open_checkpoint(

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from aucforest._optional import import_optional
 from aucforest.distributed._checkpoint import Checkpoint
-from aucforest.distributed._claims import Claim
+from aucforest.distributed._claims import FREE, Claim
 from aucforest.distributed._code_matrix import CODES, RECORD, CodeMatrix
 from aucforest.distributed._coding import Coding
 from aucforest.distributed._coding_file import CODING, read_coding, write_coding
@@ -29,6 +29,7 @@ from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._looks import Features, look_for_coding, sum_out_of_bag, write_codes
 from aucforest.distributed._memory import Plan, parse_bytes, plan_fit
 from aucforest.distributed._parts import cut_into_parts, describe_growth
+from aucforest.distributed._versions import find_versions
 from aucforest.estimators._growing import GrowthParams, TrainingSet, grow_batches
 from aucforest.estimators._sampling import resolve_draws
 from aucforest.estimators.forest import AUCForestClassifier
@@ -37,8 +38,6 @@ from aucforest.tree.structure import Tree
 
 _FILES = re.compile("|".join(map(re.escape, (CODES, RECORD, CODING))))
 _TREES = "trees"
-# Parameters that trees do not depend on.
-_FREE = {"n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold"}
 
 
 def fit_out_of_core(
@@ -158,10 +157,10 @@ def _manifest(
             f"folder needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
             f" {forest.random_state!r}"
         )
-    params = {name: value for name, value in forest.get_params(deep=False).items() if name not in _FREE}
+    params = {name: value for name, value in forest.get_params(deep=False).items() if name not in FREE}
     digest = crc32(rows.labels.data, 0 if rows.sample_weight is None else crc32(rows.sample_weight.data))
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-    return {**table.fingerprint(), **columns, "labels": digest, **params}
+    return {**table.fingerprint(), **columns, "the digest of the labels": digest, **params, **find_versions()}
 
 
 @dataclass

@@ -1,0 +1,214 @@
+"""A fit out of core that was killed goes on in its folder, and ends with the same forest."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import aucforest
+from aucforest.distributed import _looks, fit_out_of_core, outofcore
+from aucforest.distributed._code_matrix import CODES, RECORD
+from aucforest.distributed._coding_file import CODING
+from tests.distributed.tables import assert_same_forests, features_and_labels, make_forest, make_rows
+
+TABLE = make_rows()
+EXPECTED = make_forest(oob_score="average_precision", max_samples=0.5, n_estimators=30)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return EXPECTED.fit(*features_and_labels(TABLE))
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(_looks, "_BATCH_CELLS", 800)
+    monkeypatch.setattr(_looks, "_CHUNK_CELLS", 4000)
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(TABLE, path, row_group_size=700)
+    return path
+
+
+def fit(source, folder, forest=None, **options):
+    return fit_out_of_core(
+        aucforest.AUCForestClassifier(**EXPECTED.get_params()) if forest is None else forest,
+        source,
+        "label",
+        drop=["weight"],
+        folder=folder,
+        **options,
+    )
+
+
+# Forks of one process that has imported all: each goes on in the folder until it is killed, where it calls one of these
+# for the n-th time, or has done.
+PROGRAM = """
+import os, signal, sys
+from aucforest import _files
+from aucforest.distributed import _checkpoint, _code_matrix, _coding_file, _looks, outofcore
+from tests.distributed.test_resuming import fit
+source, folder = sys.argv[1:]
+_looks._BATCH_CELLS, _looks._CHUNK_CELLS = 800, 4000
+
+def kill_at(owner, name, n, after):
+    function, calls = getattr(owner, name), []
+    def call(*args, **kwargs):
+        calls.append(1)
+        result = function(*args, **kwargs) if after else None
+        if len(calls) == n:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result if after else function(*args, **kwargs)
+    setattr(owner, name, call)
+
+kills = [
+    (outofcore, "write_coding", 1, True),
+    (_code_matrix, "_allocate", 1, True),
+    (_code_matrix.CodeMatrix, "write", 7, True),
+    (_code_matrix.Path, "write_bytes", 2, True),
+    (_checkpoint.Checkpoint, "save", 1, True),
+    (_checkpoint.Checkpoint, "save", 3, False),
+    None,
+]
+for kill in kills:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if kill:
+                kill_at(*kill)
+            looks, look_for_coding = [], outofcore.look_for_coding
+            outofcore.look_for_coding = lambda *args: looks.append(1) or look_for_coding(*args)
+            fit(source, folder).save(os.path.join(os.path.dirname(folder), "model"))
+            print(len(looks), flush=True)
+        except BaseException as error:
+            print(repr(error), flush=True)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    print("killed" if os.WIFSIGNALED(status) else "done", flush=True)
+"""
+
+
+def test_killed_at_many_moments(source, tmp_path, expected):
+    arguments = [sys.executable, "-c", PROGRAM, str(source), str(tmp_path / "folder")]
+    finished = subprocess.run(arguments, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert finished.stdout.split() == [*["killed"] * 6, "0", "done"], (finished.stdout, finished.stderr)
+    model = aucforest.load(tmp_path / "model")
+    X, _ = features_and_labels(TABLE)
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+def test_a_finished_fit_is_read_again(source, tmp_path, expected, monkeypatch):
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+    for name in ("look_for_coding", "grow_batches"):
+        monkeypatch.setattr(outofcore, name, None)
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+
+
+def test_more_trees_later(source, tmp_path, expected):
+    fewer = aucforest.AUCForestClassifier(**EXPECTED.get_params()).set_params(n_estimators=7, oob_score=False)
+    fit(source, tmp_path / "folder", fewer)
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+
+
+@pytest.mark.parametrize("name", [CODES, RECORD, CODING, "trees"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+def test_damaged_files_are_made_anew(source, tmp_path, expected, name, damage):
+    fit(source, tmp_path / "folder")
+    path = tmp_path / "folder" / name
+    if name == "trees":
+        path = sorted(path.glob("*.safetensors"))[1]
+    content = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        content[-len(content) // 3] ^= 1
+        path.write_bytes(content)
+    if name == "trees" and damage != "gone":
+        with pytest.warns(UserWarning, match="its trees are grown again"):
+            assert_same_forests(fit(source, tmp_path / "folder"), expected)
+    else:
+        assert_same_forests(fit(source, tmp_path / "folder"), expected)
+
+
+def test_another_fit_in_the_folder_is_refused(source, tmp_path):
+    folder = tmp_path / "folder"
+    fit(source, folder)
+    other = tmp_path / "other.parquet"
+    pq.write_table(TABLE[1:], other)
+    params = EXPECTED.get_params()
+    cases = [
+        ({"source": other}, "files is"),
+        ({"forest": make_forest(**{**params, "criterion": "gini"})}, "criterion is 'auc' there, but 'gini' here"),
+        ({"forest": make_forest(**{**params, "random_state": 4})}, "random_state is 3 there, but 4 here"),
+        ({"positive": "b"}, "positive is None there, but 'b' here"),
+    ]
+    for options, sentence in cases:
+        with pytest.raises(ValueError) as error:
+            fit(**{"source": source, "folder": folder, **options})
+        assert "the checkpoint of another fit" in str(error.value)
+        assert sentence in str(error.value)
+    os.utime(source, ns=(1, 1))
+    with pytest.raises(ValueError, match="another fit: files is"):
+        fit(source, folder)
+
+
+def test_a_folder_of_others_is_refused(source, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match=r"holds thesis.tex, but no checkpoint"):
+        fit(source, tmp_path / "folder")
+
+
+def test_a_full_disk(source, tmp_path, monkeypatch, expected):
+    """What could not be written is not believed later."""
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    for owner, name in [(outofcore, "write_coding"), (os, "posix_fallocate"), (outofcore.Checkpoint, "save")]:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, full)
+            with pytest.raises(OSError, match="No space left"):
+                fit(source, tmp_path / "folder")
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+
+
+def test_nothing_is_left_of_a_temporary_folder(source, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = sorted(tmp_path.iterdir())
+    fit(source, None, make_forest(random_state=None))
+    monkeypatch.setattr(outofcore, "grow_batches", None)
+    with pytest.raises(TypeError):
+        fit(source, None)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(source, tmp_path, expected):
+    """Again and again, until it comes through."""
+    program = PROGRAM.split("kills = [")[0] + 'fit(source, folder).save(folder + ".model")'
+    arguments = [sys.executable, "-c", program, str(source), str(tmp_path / "folder")]
+    random = np.random.default_rng(0)
+    for _ in range(12):
+        process = subprocess.Popen(arguments, cwd=Path(__file__).parents[2])
+        try:
+            process.wait(random.uniform(1.5, 4.0))
+            shutil.rmtree(tmp_path / "folder")  # it came through
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    subprocess.run(arguments, check=True, cwd=Path(__file__).parents[2])
+    X, _ = features_and_labels(TABLE)
+    model = aucforest.load(tmp_path / "folder.model")
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
