@@ -18,9 +18,9 @@ SOURCES = ROOT / "src"
 FLOORS = {
     "_compile": 0, "_files": 0, "_optional": 0,
     "tree": 1, "metrics": 1, "datasets": 1,
-    "_arrow": 2, "losses": 2, "interop": 2,
+    "losses": 2, "interop": 2,
     "estimators": 3, "monitoring": 3,
-    "inspection": 4, "distributed": 4,
+    "_arrow": 4, "inspection": 4, "distributed": 4,
     "cli": 5,
     "": 6, "__main__": 6,  # aucforest/__init__.py only hands names on: nothing below may import from it
 }  # fmt: skip

@@ -24,6 +24,8 @@ class Columns(Protocol):
 
     name: str
     columns: list[str]
+    # words that stand for nothing where a column is text
+    missing: Sequence[str]
 
     def place(self, row: int) -> str:
         """Return what a row of values, counted from 0, is called in a message."""
@@ -36,15 +38,17 @@ def kind_of(values: Sequence[Any]) -> str:
     return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
 
 
-def as_kind(column: Any, kind: str, name: str, place: Place) -> Any:
-    """Return a column, text or of a type of its own, as one of a kind; `place` says what a row is called."""
+def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[str] = MISSING) -> Any:
+    """Return a column, text or of a type of its own, as one of a kind; `place` says what a row is called.
+
+    Of text some words stand for nothing; where it is to be numbers or flags, always the same.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_null(column.type):
         return column.cast({NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}[kind])
     if holds_text(column.type):
-        column = as_text(column)
-        return column if kind == TEXT else _parse(column, kind, name, place)
+        return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, place)
     type_, is_number = column.type, pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if kind == NUMBER and (is_number or pa.types.is_boolean(type_) or pa.types.is_decimal(type_)):
         return column.cast(pa.float64(), safe=False)
@@ -58,10 +62,10 @@ def holds_text(type_: Any) -> bool:
     return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
 
 
-def as_text(column: Any) -> Any:
+def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
     """Return a column as text, with nothing in place of the words for it."""
     column = column.cast(pa.string())
-    return pc.if_else(pc.is_in(column, pa.array(MISSING)), pa.scalar(None, pa.string()), column)
+    return pc.if_else(pc.is_in(column, pa.array(missing, pa.string())), pa.scalar(None, pa.string()), column)
 
 
 def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
@@ -95,7 +99,7 @@ class ModelColumns:
     """The columns that a model reads, found in a table by name; in their order where the model knows no names."""
 
     def __init__(self, model: Any, table: Columns, others: Sequence[str] = ()) -> None:
-        self._place, self.has_names = table.place, hasattr(model, "feature_names_in_")
+        self._table, self.has_names = table, hasattr(model, "feature_names_in_")
         for name in others:
             find_column(table, name)
         if self.has_names:
@@ -121,7 +125,7 @@ class ModelColumns:
     def typed(self, batch: Any, first_row: int) -> Any:
         """Return the columns of a batch as an arrow table of the model's kinds; its first row has a number."""
         columns = [
-            as_kind(batch.column(name), kind, name, lambda row: self._place(first_row + row))
+            as_kind(batch.column(name), kind, name, lambda row: self._table.place(first_row + row), self._table.missing)
             for name, kind in zip(self.names, self._kinds)
         ]
         return pa.table(columns, names=self.names)

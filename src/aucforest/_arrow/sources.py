@@ -19,6 +19,7 @@ class Source(Protocol):
 
     name: str
     columns: list[str]
+    missing: Sequence[str]
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on, of up to so many rows."""
@@ -60,6 +61,8 @@ def open_source(source: Any) -> Source:
 
 class ParquetFiles:
     """Parquet files of one schema, as one table."""
+
+    missing: Sequence[str] = ()
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         self.name, self._files = name, files
@@ -132,6 +135,8 @@ class ParquetFiles:
 
 class Streams:
     """A table in memory, or a query: each reading asks for a new stream."""
+
+    missing: Sequence[str] = ()
 
     def __init__(self, source: Any) -> None:
         self._source, self.name = source, f"the {type(source).__name__}"

@@ -107,8 +107,8 @@ def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive:
             raise ValueError(
                 f"--positive is for a model that was fitted with it; this one's classes are {_listed(classes)}"
             )
-        return _labels(table, as_text(column), target, positive)
-    labels = as_kind(column, kind, target, table.place)
+        return _labels(table, as_text(column, table.missing), target, positive)
+    labels = as_kind(column, kind, target, table.place, table.missing)
     _check_present(table, labels, target)
     places = pd.Index(classes).get_indexer(labels.to_pandas())
     if np.any(places < 0):

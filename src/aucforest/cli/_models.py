@@ -3,10 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from aucforest.estimators import load
-from aucforest.estimators._thresholds import decide
 
 
 def read_model(file: Path, jobs: int | None = None) -> Any:
@@ -17,11 +14,3 @@ def read_model(file: Path, jobs: int | None = None) -> Any:
         raise ValueError(f"{file} is a folder, not a model file")
     model = load(file)
     return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params() else model
-
-
-def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels that go with class probabilities; a forest need not be walked again for them."""
-    if hasattr(model, "threshold_"):
-        labels: NDArray[Any] = model.classes_[decide(proba, model.threshold_)]
-        return labels
-    return model.predict(X)

@@ -28,6 +28,7 @@ class TableFile(Protocol):
 
     name: str
     columns: list[str]
+    missing: Sequence[str]
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield record batches of some columns."""
@@ -65,6 +66,8 @@ def open_table(file: Path) -> Iterator[TableFile]:
 
 class CsvTable:
     """A CSV with a header, in UTF-8."""
+
+    missing: Sequence[str] = MISSING
 
     def __init__(self, handle: BinaryIO, name: str, file: Path | None = None) -> None:
         self.name, self._handle, self._file = name, handle, file if file and file.is_file() else None

@@ -3,7 +3,7 @@
 from aucforest.distributed._dask_metrics import auc_sketch, roc_auc_score
 from aucforest.distributed._errors import ClusterError, VersionMismatchError
 from aucforest.distributed.dask import DaskAUCForestClassifier
-from aucforest.distributed.outofcore import fit_out_of_core
+from aucforest.distributed.outofcore import fit_out_of_core, predict_out_of_core
 
 __all__ = [
     "ClusterError",
@@ -11,5 +11,6 @@ __all__ = [
     "VersionMismatchError",
     "auc_sketch",
     "fit_out_of_core",
+    "predict_out_of_core",
     "roc_auc_score",
 ]

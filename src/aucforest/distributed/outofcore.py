@@ -1,4 +1,4 @@
-"""Training on tables that do not fit into memory."""
+"""Training and prediction on tables that do not fit into memory."""
 
 import os
 import re
@@ -17,6 +17,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from aucforest._files import file_beside
 from aucforest._optional import import_optional
 from aucforest.distributed._checkpoint import Checkpoint
 from aucforest.distributed._claims import FREE, Claim
@@ -140,6 +141,72 @@ def fit_out_of_core(
         work = _Work.begin(stack, folder, manifest, forest, features, fit)
         fit.finish(Source(names, work.coding, work.matrix.known, partial(work.grow, plan), work.sum_out_of_bag))
     return forest
+
+
+def predict_out_of_core(
+    model: Any,
+    source: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    keep: Sequence[str] = (),
+    proba: bool | None = None,
+) -> Any:
+    """Predict the rows of a table that need not fit into memory.
+
+    Parameters
+    ----------
+    model : fitted classifier of this package
+    source : path, list of paths, or object with ``__arrow_c_stream__``
+        As in `fit_out_of_core`. The columns of the model are found by name, in any order; others are ignored.
+    out : path-like, default=None
+        A Parquet file to write, whole or not at all.
+    keep : sequence of str, default=()
+        Columns to hand on.
+    proba : bool, default=None
+        Probabilities only, or labels only; both by default.
+
+    Returns
+    -------
+    iterator of pyarrow.RecordBatch, or int
+        The columns to keep, the label as ``prediction``, and of each class the probability, such as
+        ``probability_yes``; with `out` the number of rows instead.
+
+    Raises
+    ------
+    ValueError
+        For columns that are missing or not of the kind that the model was fitted on.
+    TypeError
+        For a source that can be read only once.
+    ImportError
+        Without pyarrow.
+    OSError
+        When files cannot be read or written.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sklearn.datasets import load_iris
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.distributed import predict_out_of_core
+    >>> iris = load_iris(as_frame=True)
+    >>> forest = AUCForestClassifier(20, random_state=0).fit(iris.data, iris.target)
+    >>> batches = predict_out_of_core(forest, pa.Table.from_pandas(iris.frame), keep=["target"], proba=False)
+    >>> next(batches).column_names
+    ['target', 'prediction']
+    """
+    parquet = import_optional("pyarrow.parquet", purpose="prediction out of core", extra="arrow")
+    from aucforest._arrow.predictions import Predictions
+    from aucforest._arrow.sources import open_source
+
+    predictions = Predictions(model, open_source(source), keep, proba)
+    if out is None:
+        return predictions.batches()
+    n_rows = 0
+    with file_beside(out) as beside, parquet.ParquetWriter(beside, predictions.schema) as writer:
+        for batch in predictions.batches():
+            writer.write_batch(batch)
+            n_rows += batch.num_rows
+    return n_rows
 
 
 def _manifest(
