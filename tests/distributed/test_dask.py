@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import aucforest
 from aucforest import AUCForestClassifier
-from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _dask_fit, roc_auc_score
+from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _dask_fit, _dask_source, roc_auc_score
 from aucforest.distributed._checkpoint import Checkpoint
 from aucforest.distributed._plan import Cluster
 from tests.distributed.forests import assert_same, chunked, make_frame, make_rows
@@ -51,6 +51,14 @@ def test_out_of_bag_sums_and_draws_and_weights(client, options, weights):
     local = AUCForestClassifier(40, random_state=1, max_depth=4, **options).fit(X, Y, weights)
     forest = DaskAUCForestClassifier(**local.get_params()).fit(*chunked(3, X, Y, weights))
     assert_same(local, forest)
+
+
+def test_large_trees_go_to_the_workers_in_groups(client, monkeypatch):
+    options = {"threshold": "youden", "oob_score": True, "random_state": 3, "max_depth": 4}
+    local = AUCForestClassifier(40, **options).fit(X, Y)
+    monkeypatch.setattr(_dask_source, "_GROUP_BYTES", 5000)
+    assert len(_dask_source._cut_trees(local._pack(), 40)) > 5
+    assert_same(local, DaskAUCForestClassifier(40, **options).fit(*chunked(3, X, Y)))
 
 
 def test_frames_of_unknown_divisions_and_categories_with_empty_partitions(client):

@@ -5,7 +5,9 @@ from asyncio import CancelledError as AsyncCancelledError
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from itertools import pairwise
+from operator import is_
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -56,7 +58,7 @@ class DaskExecutor:
         self._versions = find_versions()
         self._n_submitted = 0
         self._check_running()
-        reports = client.run(_report, on_error="return")
+        reports = self._patiently(partial(client.run, _report, on_error="return"))
         reports = {worker: report for worker, report in reports.items() if isinstance(report, tuple)}
         if not reports:
             raise ClusterError("the Dask cluster has no workers")
@@ -157,23 +159,26 @@ class DaskExecutor:
 
     def _fetch(self, futures: list[Any]) -> list[Any]:
         """Return the results of futures that have ended."""
+        return list(self._patiently(partial(self._client.gather, futures)))
+
+    def _patiently(self, ask: Callable[[], Any]) -> Any:
+        """Return what Dask answers; in a thread, since nothing that waits in Dask wakes up when the cluster is gone."""
         done = threading.Event()
         found: list[tuple[Any, BaseException | None]] = []
 
-        def gather() -> None:
+        def call() -> None:
             try:
-                found.append((self._client.gather(futures), None))
+                found.append((ask(), None))
             except BaseException as error:
                 found.append((None, error))
             done.set()
 
-        # A thread, since nothing that waits in Dask itself wakes up when the cluster does not answer any more.
-        threading.Thread(target=gather, daemon=True).start()
+        threading.Thread(target=call, daemon=True).start()
         self._await(done)
-        results, error = found[0]
+        result, error = found[0]
         if error is not None:
             raise self._explain(error)
-        return list(results)
+        return result
 
     def _await(self, event: threading.Event) -> None:
         """Wait for an event, or raise ClusterError when it will not come any more."""
@@ -253,7 +258,9 @@ def _writable(value: Any) -> Any:
         return value if value.flags.writeable else value.copy()
     if isinstance(value, tuple):
         parts = [_writable(item) for item in value]
-        return value if all(map(_is, parts, value)) else (type(value)(*parts) if hasattr(value, "_fields") else parts)
+        if all(map(is_, parts, value)):
+            return value
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, list):
         return [_writable(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
@@ -261,11 +268,6 @@ def _writable(value: Any) -> Any:
         changed = {name: new for name, old in parts_by_name.items() if (new := _writable(old)) is not old}
         return replace(value, **changed) if changed else value
     return value
-
-
-def _is(first: Any, second: Any) -> bool:
-    """Say whether two names mean one object."""
-    return first is second
 
 
 def _report(dask_worker: Any) -> tuple[dict[str, str], int]:

@@ -1,6 +1,7 @@
 """Dask partitions in three looks: at labels and weights, at what the values are, and as codes."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ from aucforest.tree.traverse import PackedTrees
 
 # Summaries that are merged at a time.
 _MERGED = 8
+# Bytes of trees that go to workers at a time.
+_GROUP_BYTES = 2**28
 
 
 class LabelledPart(NamedTuple):
@@ -133,19 +136,48 @@ class DaskSource:
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
         """Sum out of bag, as `_out_of_bag.sum_out_of_bag` does, where the partitions are, which are read once more."""
         executor, running = self._executor, RunningSums(bags, packed, ranges, len(self.target.labels))
-        shared, (X,) = executor.share((packed, list(ranges))), executor.compute([self._delayed])
-        futures = []
-        for place, (start, stop) in enumerate(pairwise(self._starts)):
-            first_block = start // BLOCK_ROWS
-            blocks = bags.draws.of_part(first_block * BLOCK_ROWS, (-(-stop // BLOCK_ROWS) - first_block) * BLOCK_ROWS)
-            look = X[place], self._labelled[place], self._coding
-            futures.append(executor.submit(_sum_out_of_bag, *look, shared, blocks, bags.keys, start))
+        (X,), futures = executor.compute([self._delayed]), [None] * len(self._delayed)
+        for group in _cut_trees(packed, bags.n_trees):
+            # Each on top of the sums of those before it: sums are rounded as if all trees came at once.
+            some = [_within(trees, group) for trees in ranges]
+            shared, keys = executor.share((_take_trees(packed, group), some)), bags.keys[group.start : group.stop]
+            for place, (start, stop) in enumerate(pairwise(self._starts)):
+                first = start // BLOCK_ROWS * BLOCK_ROWS
+                blocks = bags.draws.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
+                look = X[place], self._labelled[place], self._coding
+                futures[place] = executor.submit(_sum_out_of_bag, *look, shared, blocks, keys, start, futures[place])
         del X, look
         executor.release()
         for place, sums in executor.as_completed(futures):
             if sums is not None:
                 running.put(self._starts[place], sums)
         return running.sums
+
+
+def _cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
+    """Cut trees into groups that are not too much for a message."""
+    ends = packed.nodes.itemsize * packed.first + packed.values.itemsize * packed.values.shape[1] * packed.first_leaf
+    bounds = [0]
+    while bounds[-1] < n_trees:
+        fitting = int(np.searchsorted(ends, ends[bounds[-1]] + _GROUP_BYTES, side="right")) - 1
+        bounds.append(max(fitting, bounds[-1] + 1))
+    return [range(*pair) for pair in pairwise(bounds)]
+
+
+def _take_trees(packed: PackedTrees, trees: range) -> PackedTrees:
+    """Return some of the trees, with their nodes and leaves alone."""
+    some = copy(packed)
+    nodes, leaves = (starts[trees.start : trees.stop + 1] for starts in (packed.first, packed.first_leaf))
+    some.first, some.first_leaf = nodes - nodes[0], leaves - leaves[0]
+    some.nodes = packed.nodes[nodes[0] : nodes[-1]]
+    some.values, some.names = packed.values[leaves[0] : leaves[-1]], packed.names[leaves[0] : leaves[-1]]
+    return some
+
+
+def _within(trees: range, group: range) -> range:
+    """Return the places in a group of those trees that are in it."""
+    start, stop = np.clip([trees.start, trees.stop], group.start, group.stop) - group.start
+    return range(int(start), int(stop))
 
 
 def read_table(X: Any) -> Table:
@@ -223,12 +255,13 @@ def _sum_out_of_bag(
     draws: RowDraws,
     keys: list[int],
     start: int,
+    before: list[Sums] | None,
 ) -> list[Sums] | None:
     """Return the sums of a partition whose rows of positive weight begin at a place; None without rows."""
     rows = _kept(labelled)
     if len(labelled.labels if rows is None else rows) == 0:
         return None
-    return sum_places(Bags(draws, keys, None), *shared, start, coding.read(read_table(X), rows))
+    return sum_places(Bags(draws, keys, None), *shared, start, coding.read(read_table(X), rows), before)
 
 
 def _cut(piece: Piece, start: int, stop: int) -> Piece:

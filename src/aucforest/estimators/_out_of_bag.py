@@ -128,7 +128,14 @@ class TrainingRows:
         return counts
 
 
-def sum_places(bags: Bags, packed: PackedTrees, ranges: Sequence[range], first: int, X: NDArray[Any]) -> list[Sums]:
+def sum_places(
+    bags: Bags,
+    packed: PackedTrees,
+    ranges: Sequence[range],
+    first: int,
+    X: NDArray[Any],
+    before: Sequence[Sums] | None = None,
+) -> list[Sums]:
     """Sum over trees out of bag for rows that follow each other among those that trees draw from.
 
     Parameters
@@ -141,8 +148,12 @@ def sum_places(bags: Bags, packed: PackedTrees, ranges: Sequence[range], first: 
     first : int
         The place of the first row.
     X : ndarray of shape (n_rows, n_features)
+    before : sequence of Sums, or None
+        The sums over trees before these, to be added to, as many as ranges.
     """
     all_sums = [Sums.zero(len(X), packed.values.shape[1]) for _ in ranges]
+    for sums, known in zip(all_sums, before or ()):
+        sums.total[:], sums.n_trees[:] = known
     trees = range(min(some.start for some in ranges), max(some.stop for some in ranges))
     for block in range(first // BLOCK_ROWS, -(-(first + len(X)) // BLOCK_ROWS)):
         start, stop = max(block * BLOCK_ROWS, first), min((block + 1) * BLOCK_ROWS, first + len(X))
