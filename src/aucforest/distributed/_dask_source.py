@@ -87,8 +87,9 @@ class DaskSource:
         self._pieces = [executor.submit(_first, pair) for pair in coded]
         scored_rows = [executor.submit(_second, pair) for pair in coded]
         del coded, self._X
-        known = [rows for rows in executor.gather(scored_rows) if rows is not None]
+        # Tables go as soon as they are coded.
         executor.release()
+        known = [rows for rows in executor.gather(scored_rows) if rows is not None]
         return coding, np.concatenate(known)
 
     def _summarize(self, sample: NDArray[np.int64], request: Request) -> Summary:

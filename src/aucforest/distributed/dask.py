@@ -55,7 +55,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     Notes
     -----
     Labels and weights of all rows, 2 and 8 bytes a row, and all trees come to this process. The partitions are held by
-    the workers (which write to disk what exceeds their memory) until they are coded.
+    the workers (which write to disk what exceeds their memory) until they are coded; they are computed once more where
+    `oob_score`, `threshold` or `prior_correction` needs out-of-bag probabilities. A function as `oob_score` is refused.
 
     What a worker held that dies is computed anew. Of one that only stops answering Dask waits for the time
     ``distributed.scheduler.worker-ttl``, 5 minutes unless set: 60 s suit a forest. A cluster without workers is given
