@@ -11,11 +11,12 @@ from aucforest.estimators._growing import GrowthParams
 from aucforest.estimators._sampling import resolve_draws
 from tests.distributed.tables import make_forest
 
-LABELS = np.arange(10_000_000) % 2
+N_ROWS = 10_000_000
+PARTS = [(np.array([0, 1]), (np.arange(N_ROWS) % 2).astype(np.uint16))]
+TARGET = Target(PARTS, None)
 
 
-def plan(limit, n_features=100, weight=None, **params):
-    target = Target([(np.array([0, 1]), LABELS.astype(np.uint16))], weight)
+def plan(limit, n_features=100, target=TARGET, **params):
     forest = make_forest(n_jobs=4, **params)
     draws = resolve_draws(forest, target.kept_labels, target.classes)
     resolved = GrowthParams.resolve(forest, len(target.kept_labels), n_features, draws)
@@ -71,7 +72,7 @@ def test_the_limit_that_is_asked_for_is_enough(params):
 def test_what_takes_more():
     """Weights, sums out of bag, all rows instead of samples; shallow trees take less."""
     base = plan(2**40).n_bytes
-    assert plan(2**40, weight=np.ones(len(LABELS))).n_bytes > base
+    assert plan(2**40, target=Target(PARTS, np.ones(N_ROWS))).n_bytes > base
     assert plan(2**40, oob_score=True, threshold="gmean").n_bytes > base
     assert plan(2**40, max_bins=None).n_bytes > base
     assert plan(2**40, max_depth=3).n_bytes < base

@@ -27,6 +27,10 @@ def frame(kinds=None, **columns):
     return pd.DataFrame(X[:, 1:], columns=list("bcde")).assign(kind=KINDS if kinds is None else kinds, **columns)
 
 
+def arrow_table(*chunks):
+    return pa.table({**{name: frame()[name].to_numpy() for name in "bcde"}, "kind": pa.chunked_array(chunks)})
+
+
 FRAMES = {
     "pandas str": frame(),
     "pandas object": frame(pd.Series(KINDS, dtype=object)),
@@ -39,6 +43,15 @@ FRAMES = {
     "polars categorical": pl.from_pandas(frame()).with_columns(pl.col("kind").cast(pl.Categorical)),
     "polars enum": pl.from_pandas(frame()).with_columns(pl.col("kind").cast(pl.Enum(["yew", "oak", *NAMES[:3]]))),
     "arrow": pl.from_pandas(frame()).to_arrow(),
+    "arrow dictionaries": arrow_table(
+        pa.array(KINDS[:50], pa.string()).dictionary_encode(), pa.array(KINDS[50:], pa.string()).dictionary_encode()
+    ),
+    "arrow repeated values": arrow_table(
+        pa.DictionaryArray.from_arrays(
+            pa.array([None if kind is None else NAMES.index(kind) + 5 * (row % 2) for row, kind in enumerate(KINDS)]),
+            [*NAMES, *NAMES],
+        )
+    ),
 }  # fmt: skip
 
 

@@ -117,6 +117,11 @@ def _read_series(series: nw.Series[Any]) -> Column:
         codes = physical.to_numpy()  # a missing value is NaN, which is sorted as the last
         first = first[np.argsort(codes[first])]
         return Factor(native.gather(first).to_list(), np.searchsorted(codes[first], codes))
+    if series.implementation.is_pyarrow():
+        encoded = (native.unify_dictionaries() if coded else native.dictionary_encode()).combine_chunks()
+        values = encoded.dictionary.to_pylist()
+        if len(set(values)) == len(values):  # others than arrow may write a value twice
+            return Factor(values, encoded.indices.fill_null(-1).to_numpy())
     return _read_values(series)
 
 
