@@ -68,14 +68,13 @@ def test_whole_tables_and_shares(folder):
     assert source.done() == 0.24  # what is left of a batch that begins before the row
 
 
-def test_fingerprints_tell_files_and_types(folder):
+def test_fingerprints_tell_files(folder):
     before = open_source(folder).fingerprint()
     assert before == open_source(str(folder)).fingerprint()
     assert before["n_rows"] == 50
     pq.write_table(table()[20:], folder / "part3.parquet", row_group_size=30)
     assert open_source(folder).fingerprint() != before
-    other = table().set_column(0, "a", pa.array(range(50), pa.int8()))
-    assert open_source(other).fingerprint() != open_source(table()).fingerprint()
+    assert open_source(table()).fingerprint() is None
 
 
 def test_a_file_that_changes_while_it_is_read(folder):

@@ -133,6 +133,7 @@ def test_refusals(tmp_path, folder):
         ({"memory_limit": "1kB"}, "memory_limit=1,000 bytes is too small for 3,000 rows of 8 features: beside the"),
         ({"forest": make_forest(criterion="ginny")}, "'criterion' parameter"),
         ({"forest": make_forest(random_state=None), "folder": tmp_path / "f"}, "needs an integer random_state"),
+        ({"folder": tmp_path / "f"}, "folder needs Parquet files: nothing tells whether the Table is the same later"),
         ({"forest": make_forest(threshold="gmena")}, "gmena"),
     ]  # fmt: skip
     for options, sentence in cases:

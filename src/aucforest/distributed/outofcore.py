@@ -78,8 +78,8 @@ def fit_out_of_core(
         take 2 and 16 bytes a row in any case.
     folder : path-like, default=None
         Where codes and finished trees are kept, so that a fit that is killed goes on from there when it is called
-        again; needs an integer `random_state`. The folder can be removed after the fit. By default a temporary one,
-        which takes a byte for each value.
+        again; needs Parquet files and an integer `random_state`. The folder can be removed after the fit. By default a
+        temporary one, which takes a byte for each value.
 
     Returns
     -------
@@ -224,10 +224,13 @@ def _manifest(
             f"folder needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
             f" {forest.random_state!r}"
         )
+    files = table.fingerprint()
+    if files is None:
+        raise ValueError(f"folder needs Parquet files: nothing tells whether {table.name} is the same later")
     params = {name: value for name, value in forest.get_params(deep=False).items() if name not in FREE}
     digest = crc32(rows.labels.data, 0 if rows.sample_weight is None else crc32(rows.sample_weight.data))
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-    return {**table.fingerprint(), **columns, "the digest of the labels": digest, **params, **find_versions()}
+    return {**files, **columns, "the digest of the labels": digest, **params, **find_versions()}
 
 
 @dataclass
