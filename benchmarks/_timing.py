@@ -31,6 +31,11 @@ def interleaved(functions: Mapping[str, Callable[[], object]], repeats: int) -> 
 
 def in_fresh_process(program: str, *, cold: bool = False) -> float:
     """Run a program in a new Python; return the number it prints. `cold` hides what numba compiled before."""
+    return float(run_fresh(program, cold=cold))
+
+
+def run_fresh(program: str, *, cold: bool = False) -> str:
+    """Do the same and return all that it prints."""
     with tempfile.TemporaryDirectory() as empty:
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), environment.get("PYTHONPATH", "")])
@@ -38,7 +43,7 @@ def in_fresh_process(program: str, *, cold: bool = False) -> float:
             environment["NUMBA_CACHE_DIR"] = empty
         command = [sys.executable, "-c", program]
         finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return float(finished.stdout)
+    return finished.stdout
 
 
 def peak_rss_mib() -> float:
