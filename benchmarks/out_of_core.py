@@ -4,8 +4,8 @@
 
 Fifty trees of default settings, on all cores, each fit in a process of its own with compiled code loaded. The peak is
 that of the whole process less what it held before, and less the trees. scikit-learn-intelex fits the same rows,
-already in memory, up to a million of them; beyond, its time is extrapolated by the line through log rows and log seconds,
-and in proportion to the rows from the last size, which favours it. Linux only.
+already in memory, up to a million of them; beyond, its time is extrapolated by the line through log rows and log
+seconds, and in proportion to the rows from the last size, which favours it. Linux only.
 """
 
 import json
