@@ -1,0 +1,152 @@
+"""What does a cluster gain, and what does it cost? Dask on this machine: workers, strategies, partitions.
+
+    python benchmarks/dask_speed.py [PART ...]
+
+runs some parts: workers (one against two, of a thread each), strategies (against one process with as many threads),
+partitions (bytes and seconds of a level). 1,000,000 rows of 30 features, 50 trees; whole fits of data that lie in files;
+warm; medians of fits that take turns. Bytes are those that workers sent, to each other and to this process.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from _timing import interleaved
+from dask import delayed
+from distributed import Client, LocalCluster
+from sklearn.datasets import make_classification
+
+from aucforest import AUCForestClassifier
+from aucforest.distributed import DaskAUCForestClassifier, _plan
+
+N_ROWS, N_FEATURES, N_TREES, N_CHUNKS = 1_000_000, 30, 50, 8
+N_WORKERS = 2
+REPEATS = 3
+
+
+def write_arrays(folder: Path, n_rows: int = N_ROWS) -> None:
+    """Write a matrix and labels, of which 5 % are positive."""
+    X, y = make_classification(n_rows, N_FEATURES, n_informative=10, n_redundant=5, weights=[0.95], random_state=0)
+    np.save(folder / "X.npy", X)
+    np.save(folder / "y.npy", y)
+
+
+def _load(file: str, start: int, stop: int) -> np.ndarray:
+    return np.load(file, mmap_mode="r")[start:stop].copy()
+
+
+def read_arrays(folder: Path) -> tuple[Any, Any]:
+    """Return both as dask arrays that workers read."""
+    n_rows = len(np.load(folder / "y.npy", mmap_mode="r"))
+    bounds = np.linspace(0, n_rows, N_CHUNKS + 1).astype(int).tolist()
+    columns = []
+    for name, shape, dtype in (("X", (N_FEATURES,), np.float64), ("y", (), np.int64)):
+        chunks = [
+            da.from_delayed(delayed(_load)(str(folder / f"{name}.npy"), start, stop), (stop - start, *shape), dtype)
+            for start, stop in pairwise(bounds)
+        ]
+        columns.append(da.concatenate(chunks))
+    return columns[0], columns[1]
+
+
+@contextmanager
+def cluster(n_workers: int) -> Iterator[Client]:
+    """Start processes of one thread each."""
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "host": "127.0.0.1"}
+    with LocalCluster(n_workers=n_workers, **options) as workers, Client(workers, set_as_default=False) as client:
+        yield client
+
+
+def fit(client: Client, data: tuple[Any, Any], **options: Any) -> DaskAUCForestClassifier:
+    """Fit a forest on a cluster."""
+    params = {"n_estimators": N_TREES, "random_state": 0, "n_jobs": N_WORKERS, "client": client, **options}
+    return DaskAUCForestClassifier(**params).fit(*data)
+
+
+def sent_bytes(client: Client) -> int:
+    """Return how many bytes all workers have sent since they started."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def compare_workers(folder: Path) -> None:
+    """Print what a second worker gains."""
+    data = read_arrays(folder)
+    with ExitStack() as stack:
+        clients = {n: stack.enter_context(cluster(n)) for n in (1, N_WORKERS)}
+        runs = {str(n): partial(fit, client, data, strategy="replicate") for n, client in clients.items()}
+        for run in runs.values():
+            run()  # warm
+        seconds = interleaved(runs, REPEATS)
+    one, two = seconds["1"], seconds[str(N_WORKERS)]
+    print(f"replicate, {N_ROWS:,} x {N_FEATURES}, {N_TREES} trees: one worker {one:.2f} s,", end=" ")
+    print(f"two workers {two:.2f} s, gain {one / two:.2f}")
+
+
+def compare_strategies(folder: Path) -> None:
+    """Print what strategies cost against one process that has the arrays in memory."""
+    data, X, y = read_arrays(folder), np.load(folder / "X.npy"), np.load(folder / "y.npy")
+    with cluster(N_WORKERS) as client:
+        runs: dict[str, Callable[[], Any]] = {
+            "one process": lambda: AUCForestClassifier(N_TREES, n_jobs=N_WORKERS, random_state=0).fit(X, y),
+            "replicate": partial(fit, client, data, strategy="replicate"),
+            "gather": partial(fit, client, data, strategy="gather"),
+            **{
+                f"level, local_rows={rows:,}": partial(fit, client, data, strategy="level", local_rows=rows)
+                for rows in (250_000, 100_000, 25_000)
+            },
+        }
+        sent, trees = {}, None
+        for name, run in runs.items():
+            before = sent_bytes(client)
+            forest = run()  # warm
+            sent[name] = sent_bytes(client) - before
+            grown = [tree.threshold.tobytes() for tree in forest.trees_]
+            trees = grown if trees is None else trees
+            assert grown == trees, f"{name} has grown other trees"
+        seconds = interleaved(runs, REPEATS)
+    print(f"two workers, {N_ROWS:,} x {N_FEATURES}, {N_TREES} trees, the same to the last bit")
+    for name, time in seconds.items():
+        print(f"{name:<28}{time:>8.2f} s{time / seconds['one process']:>7.2f}{sent[name] / 2**20:>9,.0f} MiB sent")
+
+
+def compare_partitions(folder: Path) -> None:
+    """Print what levels cost by the number of parts, of few rows, where that is all they cost, and of many."""
+    with tempfile.TemporaryDirectory() as small, cluster(N_WORKERS) as client:
+        write_arrays(Path(small), 200_000)
+        print("parts   ms a level of 50 trees: 200,000 rows   1,000,000 rows   MiB sent a level")
+        for n_parts in (2, 4, 8, 16, 32):
+            _plan._PARTS = n_parts // N_WORKERS
+            costs = []
+            for where in (Path(small), folder):
+                data = read_arrays(where)
+
+                def grow(depth: int, data: tuple[Any, Any] = data) -> Any:
+                    return fit(client, data, strategy="level", local_rows=1, max_depth=depth, shrinkage=None)
+
+                depths = {str(depth): partial(grow, depth) for depth in (2, 6)}
+                depths["2"]()  # warm
+                before = sent_bytes(client)
+                depths["2"]()
+                between = sent_bytes(client)
+                depths["6"]()
+                moved = (sent_bytes(client) - between - (between - before)) / 4
+                seconds = interleaved(depths, REPEATS)
+                costs.append(((seconds["6"] - seconds["2"]) / 4, moved))
+            (few, _), (many, moved) = costs
+            print(f"{n_parts:>5}{1000 * few:>47.0f}{1000 * many:>17.0f}{moved / 2**20:>19.0f}")
+
+
+PARTS = {"workers": compare_workers, "strategies": compare_strategies, "partitions": compare_partitions}
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as arrays:
+        write_arrays(Path(arrays))
+        for part in sys.argv[1:] or PARTS:
+            PARTS[part](Path(arrays))
