@@ -3,8 +3,8 @@
     python benchmarks/dask_speed.py [PART ...]
 
 runs some parts: workers (one against two, of a thread each), strategies (against one process with as many threads),
-partitions (bytes and seconds of a level). 1,000,000 rows of 30 features, 50 trees; whole fits of data that lie in files;
-warm; medians of fits that take turns. Bytes are those that workers sent, to each other and to this process.
+partitions (bytes and seconds of a level). 1,000,000 rows of 30 features, 50 trees; whole fits of data that lie in
+files; warm; medians of fits that take turns. Bytes are those that workers sent, to each other and to this process.
 """
 
 import sys
