@@ -22,7 +22,7 @@ from sklearn.datasets import make_classification
 
 N_TREES, N_FEATURES = 50, 30
 SIZES = (100_000, 1_000_000, 10_000_000)
-PEER_SIZES = (125_000, 250_000, 500_000, 1_000_000)
+PEER_SIZES = (100_000, 250_000, 500_000, 1_000_000)
 REPEATS = 3
 ROWS_OF_GROUP = 250_000
 
@@ -85,13 +85,14 @@ def measure_peer(files: dict[int, Path]) -> dict[int, float]:
 
 def main(sizes: tuple[int, ...]) -> None:
     """Print seconds and memory by size, and what the peer takes."""
+    all_sizes = tuple(sorted({*sizes, *PEER_SIZES}))
     with tempfile.TemporaryDirectory() as folder:
         program = (
             f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from pathlib import Path;"
-            f" import out_of_core as m; m.write_tables(Path({folder!r}), {sizes + PEER_SIZES!r}); print(0)"
+            f" import out_of_core as m; m.write_tables(Path({folder!r}), {all_sizes!r}); print(0)"
         )
         in_fresh_process(program)  # whose memory goes with it
-        files = {n_rows: Path(folder) / f"{n_rows}.parquet" for n_rows in sizes + PEER_SIZES}
+        files = {n_rows: Path(folder) / f"{n_rows}.parquet" for n_rows in all_sizes}
         ours = {}
         for n_rows in sizes:
             fits = [
