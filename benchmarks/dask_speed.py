@@ -3,7 +3,7 @@
     python benchmarks/dask_speed.py [PART ...]
 
 runs some parts: workers (one against two, of a thread each), strategies (against one process with as many threads),
-partitions (bytes and seconds of a level). 1,000,000 rows of 30 features, 50 trees; whole fits of data that lie in
+partitions (bytes and seconds of a level). 1,000,000 rows of 30 features, 100 trees; whole fits of data that lie in
 files; warm; medians of fits that take turns. Bytes are those that workers sent, to each other and to this process.
 """
 
@@ -26,7 +26,7 @@ from sklearn.datasets import make_classification
 from aucforest import AUCForestClassifier
 from aucforest.distributed import DaskAUCForestClassifier, _plan
 
-N_ROWS, N_FEATURES, N_TREES, N_CHUNKS = 1_000_000, 30, 50, 8
+N_ROWS, N_FEATURES, N_TREES, N_CHUNKS = 1_000_000, 30, 100, 8
 N_WORKERS = 2
 REPEATS = 3
 
@@ -99,7 +99,7 @@ def compare_strategies(folder: Path) -> None:
             "gather": partial(fit, client, data, strategy="gather"),
             **{
                 f"level, local_rows={rows:,}": partial(fit, client, data, strategy="level", local_rows=rows)
-                for rows in (250_000, 100_000, 25_000)
+                for rows in (250_000, 100_000)
             },
         }
         sent, trees = {}, None
@@ -120,9 +120,9 @@ def compare_partitions(folder: Path) -> None:
     """Print what levels cost by the number of parts, of few rows, where that is all they cost, and of many."""
     with tempfile.TemporaryDirectory() as small, cluster(N_WORKERS) as client:
         write_arrays(Path(small), 200_000)
-        print("parts   ms a level of 50 trees: 200,000 rows   1,000,000 rows   MiB sent a level")
+        print("parts   ms a level of 100 trees: 200,000 rows   1,000,000 rows   MiB sent a level")
         for n_parts in (2, 4, 8, 16, 32):
-            _plan._PARTS = n_parts // N_WORKERS
+            _plan._PART_BYTES, _plan._PARTS = 1, n_parts // N_WORKERS
             costs = []
             for where in (Path(small), folder):
                 data = read_arrays(where)

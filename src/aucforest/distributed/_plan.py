@@ -18,8 +18,9 @@ _TREE_ROW = 40
 # Bytes a row of a part beside its codes: label, place in its stratum, weight.
 _PART_ROW = 12
 _BINS, _COUNT = 256, 4
-# Most parts for each thread of a worker: every task costs milliseconds.
-_PARTS = 4
+# Bytes of the codes of a part, so that a lost one is soon made anew; but most parts for each thread of a worker: every
+# task costs milliseconds.
+_PART_BYTES, _PARTS = 2**26, 4
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,10 @@ def choose_plan(
     n_rows, n_features = shape
     # Without bins there may be as many codes as rows.
     code_bytes = 1 if forest.max_bins is not None else 4
-    n_parts = min(-(-n_rows // BLOCK_ROWS), _PARTS * cluster.n_threads)
     room = _SHARE * cluster.memory
     matrix = n_rows * n_features * code_bytes
+    n_parts = max(cluster.n_threads, min(-(-matrix // _PART_BYTES), _PARTS * cluster.n_threads))
+    n_parts = min(n_parts, -(-n_rows // BLOCK_ROWS))
     row = n_features * code_bytes + _PART_ROW + _TREE_ROW
     fitting = max(1, int(room / cluster.threads_per_worker / row))
     local_rows = fitting if forest.local_rows is None else int(forest.local_rows)
