@@ -227,7 +227,7 @@ def test_the_plan_says_what_there_is_and_why(client):
     rows, labels = chunked(3, X, Y)
     plan = DaskAUCForestClassifier(20).explain_plan(rows, labels)
     assert (plan.n_rows, plan.n_features, plan.n_classes, plan.n_trees) == (9000, 4, 2, 20)
-    assert (plan.strategy, plan.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 3)
+    assert (plan.strategy, plan.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 2)
     assert "replicate: all codes, 35.16 kiB, fit into 40% of 2.00 GiB" in str(plan)
     unknown = dd.from_pandas(make_frame()[0], npartitions=2)
     assert DaskAUCForestClassifier(sampling="balanced").explain_plan(unknown).n_rows == 9000

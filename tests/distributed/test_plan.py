@@ -41,8 +41,7 @@ def test_codes_of_distinct_values_take_more_bytes():
 
 
 def test_parts_are_few_and_of_blocks():
-    assert plan_of().n_parts == 16
-    assert plan_of(n_rows=10_000).n_parts == 3
+    assert [plan_of(n_rows=n_rows).n_parts for n_rows in (10_000, 1_000_000, 10_000_000, 100_000_000)] == [3, 4, 8, 16]
 
 
 def test_what_a_worker_needs_is_told_before_it_begins():
