@@ -52,7 +52,8 @@ def cluster_of(n_workers=2, config=None, **options):
     """Run a cluster of its own, and its client."""
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "host": "127.0.0.1"} | options
     with (
-        dask.config.set(config or {}),
+        # A port of one that is dead is not tried for half a minute.
+        dask.config.set({"distributed.comm.timeouts.connect": "3s"} | (config or {})),
         LocalCluster(n_workers=n_workers, silence_logs=logging.CRITICAL, **options) as cluster,
         Client(cluster) as client,
     ):

@@ -59,13 +59,15 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     `oob_score`, `threshold` or `prior_correction` needs out-of-bag probabilities. A function as `oob_score` is refused.
 
     What a worker held that dies is computed anew. Of one that only stops answering Dask waits for the time
-    ``distributed.scheduler.worker-ttl``, 5 minutes unless set: 60 s suit a forest. A cluster without workers is given
-    up after 5 minutes.
+    ``distributed.scheduler.worker-ttl``, 5 minutes unless set: 60 s suit a forest, much less takes workers for dead that
+    load compiled code. Others try to reach one that is dead for ``distributed.comm.timeouts.connect``, 30 s unless set. A
+    cluster without workers is given up after 5 minutes.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from distributed import Client
+    >>> from aucforest import AUCForestClassifier
     >>> from aucforest.datasets import load_abalone
     >>> from aucforest.distributed import DaskAUCForestClassifier
     >>> X, rings = load_abalone(return_X_y=True)
@@ -73,10 +75,12 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
     ...     forest = DaskAUCForestClassifier(50, random_state=0).fit(X, y)
     ...     proba = forest.predict_proba(X)
-    ...     proba
-    ...     print(f"{proba[:, 1].mean().compute():.2f}")
-    dask.array<_predict_part, shape=(4177, 2), dtype=float64, chunksize=(1000, 2), chunktype=numpy.ndarray>
-    0.02
+    ...     print(proba.chunks)
+    ...     found = proba.compute()
+    ((1000, 1000, 1000, 1000, 177), (2,))
+    >>> local = AUCForestClassifier(50, random_state=0).fit(X.compute(), y.compute())
+    >>> bool((found == local.predict_proba(X.compute())).all())
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
