@@ -99,7 +99,7 @@ def test_too_little_memory_is_explained(executor):
 
 
 def test_a_cancelled_future_is_an_error(executor):
-    futures = [executor.submit(nap, 5.0) for _ in range(4)]
+    futures = [executor.submit(nap, 1.5) for _ in range(4)]
     threading.Timer(0.2, executor.cancel).start()
     with pytest.raises(ClusterError, match="cancelled"):
         executor.gather(futures)
@@ -107,7 +107,7 @@ def test_a_cancelled_future_is_an_error(executor):
 
 def test_a_client_that_is_closed_is_an_error(other_client):
     executor = DaskExecutor(other_client)
-    futures = [executor.submit(nap, 5.0)]
+    futures = [executor.submit(nap, 1.5)]
     threading.Timer(0.2, other_client.close).start()
     with pytest.raises(ClusterError):
         executor.gather(futures)

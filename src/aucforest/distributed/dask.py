@@ -59,8 +59,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     `oob_score`, `threshold` or `prior_correction` needs out-of-bag probabilities. A function as `oob_score` is refused.
 
     What a worker held that dies is computed anew. Of one that only stops answering Dask waits for the time
-    ``distributed.scheduler.worker-ttl``, 5 minutes unless set: 60 s suit a forest, much less takes workers for dead that
-    load compiled code. Others try to reach one that is dead for ``distributed.comm.timeouts.connect``, 30 s unless set. A
+    ``distributed.scheduler.worker-ttl``, 5 minutes unless set: 60 s suit a forest, much less takes workers for dead
+    that load compiled code. One that is dead is tried for ``distributed.comm.timeouts.connect``, 30 s unless set. A
     cluster without workers is given up after 5 minutes.
 
     Examples
