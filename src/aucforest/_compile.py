@@ -8,6 +8,7 @@ moves ties, and delete the checks for NaN.
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import numba
 from llvmlite import ir
@@ -15,10 +16,22 @@ from llvmlite import ir
 F = TypeVar("F", bound=Callable[..., object])
 
 
+def _cache_apart(compiled: F) -> F:
+    """Give every signature in the cache a file of a name of its own.
+
+    numba counts the files of a kernel, without a lock: of two processes that compile it for different types at the
+    same moment, one would put its code where the other's index points, and that would be run from then on.
+    """
+    if is_compiled(compiled):
+        file = compiled._cache._cache_file  # type: ignore[attr-defined]
+        base = file._index_name.removesuffix(".nbi")
+        file._data_name = lambda number: f"{base}.{uuid4().hex}.nbc"
+    return compiled
+
+
 def kernel(function: F) -> F:
     """Compile a function that Python calls; its machine code is cached on disk."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
-    return compiled
+    return _cache_apart(numba.njit(nogil=True, error_model="numpy", cache=True)(function))
 
 
 def device(function: F) -> F:
@@ -48,8 +61,7 @@ def bare_kernel(function: F) -> F:
     An atomic count per array handed on costs more than the work on a small node, and much more when threads share
     the array. `_nrt` is numba's own switch for its internal kernels.
     """
-    compiled: F = numba.njit(nogil=True, error_model="numpy", cache=True, _nrt=False)(function)
-    return compiled
+    return _cache_apart(numba.njit(nogil=True, error_model="numpy", cache=True, _nrt=False)(function))
 
 
 def bare_device(function: F) -> F:
