@@ -1,0 +1,37 @@
+"""A coding comes back from its file to the last bit, or not at all."""
+
+import numpy as np
+import pytest
+
+from aucforest.distributed._coding import Coding
+from aucforest.distributed._coding_file import CODING, read_coding, write_coding
+from aucforest.tree.binning import CutValues
+
+VALUES = CutValues(
+    np.array([0, 2, 5]), np.array([-np.inf, 0.1, 0.0, 1.0, 2.0]), np.array([-1.0, 5e-324, 0.0, 1.0, 2.0])
+)
+CATEGORIES = {1: np.array(["a", "é", "c"], dtype=object)}
+
+
+@pytest.mark.parametrize("by_set", [None, np.array([False, True])])
+@pytest.mark.parametrize("categories", [{}, CATEGORIES, {0: np.array([1, 2]), 1: np.array([False, True])}])
+def test_codings_come_back(tmp_path, by_set, categories):
+    write_coding(tmp_path, Coding(categories, VALUES, by_set), "a")
+    coding = read_coding(tmp_path, "a")
+    assert coding is not None
+    assert all(np.array_equal(one, other) for one, other in zip(coding.values, VALUES))
+    assert (coding.by_set is None) == (by_set is None)
+    assert {j: labels.tolist() for j, labels in coding.categories.items()} == {
+        j: labels.tolist() for j, labels in categories.items()
+    }
+    assert [labels.dtype for labels in coding.categories.values()] == [labels.dtype for labels in categories.values()]
+
+
+def test_others_are_not_believed(tmp_path):
+    assert read_coding(tmp_path, "a") is None
+    write_coding(tmp_path, Coding(CATEGORIES, VALUES, None), "a")
+    assert read_coding(tmp_path, "b") is None
+    content = (tmp_path / CODING).read_bytes()
+    for cut in (0, 5, len(content) // 2, len(content) - 1):
+        (tmp_path / CODING).write_bytes(content[:cut])
+        assert read_coding(tmp_path, "a") is None
