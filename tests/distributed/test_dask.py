@@ -53,6 +53,13 @@ def test_out_of_bag_sums_and_draws_and_weights(client, options, weights):
     assert_same(local, forest)
 
 
+@pytest.mark.parametrize("strategy", [{"strategy": "gather"}, LEVEL], ids=["gather", "level"])
+def test_parts_draw_their_share_of_every_class(client, strategy):
+    options = OPTIONS | {"sampling": "stratified", "class_weight": "balanced"}
+    local = AUCForestClassifier(**options).fit(X, Y)
+    assert_same(local, DaskAUCForestClassifier(**options, **strategy).fit(*chunked(3, X, Y)))
+
+
 def test_large_trees_go_to_the_workers_in_groups(client, monkeypatch):
     options = {"threshold": "youden", "oob_score": True, "random_state": 3, "max_depth": 4}
     local = AUCForestClassifier(40, **options).fit(X, Y)
