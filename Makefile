@@ -8,6 +8,8 @@ python_works = $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev
 base_python := $(shell for name in $(PYTHON) python3; do $(call python_works,$$name) && echo $$name && break; done)
 
 bin := .venv/bin
+# files to processes, two at least: many tests wait for one core
+parallel := --numprocesses logical --maxprocesses 4 --dist loadfile
 blocks := src/aucforest/datasets/data/page_blocks.csv
 # numba stamps only the file of a cached kernel, so every state of the sources gets a cache of its own: see conftest.py
 print_cache := import conftest, os; print(os.environ["NUMBA_CACHE_DIR"])
@@ -32,7 +34,7 @@ demo: .venv/.cli
 		--title "Graphics among the blocks of pages" --out out/report.html
 
 test: lint
-	$(bin)/pytest --doctest-modules src tests
+	$(bin)/pytest $(parallel) --doctest-modules src tests
 
 slow: .venv/.dev
 	$(bin)/pytest -m slow
