@@ -1,6 +1,8 @@
 """``python -m aucforest`` and the command ``aucforest``."""
 
+import os
 import sys
+from contextlib import suppress
 
 from aucforest._optional import import_optional
 
@@ -14,7 +16,16 @@ def main() -> None:
         sys.exit(str(error))
     from aucforest.cli.app import app
 
-    app(prog_name="aucforest")
+    try:
+        app(prog_name="aucforest")
+    except SystemExit as ended:
+        if not ended.code:
+            raise
+        # A thread of Arrow may still wait for standard input: if it wakes up while Python ends, the process aborts.
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(ended.code if isinstance(ended.code, int) else 1)
 
 
 if __name__ == "__main__":
