@@ -175,3 +175,14 @@ def test_all_parameters_at_the_root_and_none_below(name):
 def test_bounds_are_whole_blocks():
     bounds = bounds_of(7, 3 * BLOCK_ROWS + 100)
     assert any(start == stop for start, stop in pairwise(bounds))
+
+
+def test_trees_that_draw_many_times_their_rows_are_all_grown():
+    """Branches are of many draws but few rows, and trees ask one after the other."""
+    X, labels = make_rows(BLOCK_ROWS)
+    draws = RowDraws.of_all(BLOCK_ROWS, 30 * BLOCK_ROWS)
+    training, params = prepare(X, labels, draws=draws, max_depth=2)
+    keys = tree_keys(7, range(20))
+    grown = grow_parts(training, params, bounds_of(1, BLOCK_ROWS), BLOCK_ROWS, 2**14, keys)
+    for tree, other in zip(grown, grow_trees(training, params, keys)):
+        assert_same_tree(tree, other)

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from aucforest.distributed import _memory
 from aucforest.distributed._fitting import Target
 from aucforest.distributed._memory import parse_bytes, plan_fit
 from aucforest.estimators._growing import GrowthParams
@@ -77,6 +78,19 @@ def test_what_takes_more():
     assert plan(2**40, max_bins=None).n_bytes > base
     assert plan(2**40, max_depth=3).n_bytes < base
     assert plan(2**40, max_samples=0.1).n_bytes < base
+
+
+def test_copies_of_branches_take_memory_where_there_are_any():
+    """Each of four threads copies an eighth of the rows, and an eighth of these."""
+    with_copies, without = plan(2**40, max_features=9).n_bytes, plan(2**40, max_features=8).n_bytes
+    assert with_copies - without > 4 * 100 * (N_ROWS // 8 + N_ROWS // 64)
+
+
+def test_rows_that_are_too_many_for_one_place_go_by_levels(monkeypatch):
+    monkeypatch.setattr(_memory, "MOST_ROWS", N_ROWS)
+    assert plan(2**40).levels is None
+    monkeypatch.setattr(_memory, "MOST_ROWS", N_ROWS - 1)
+    assert plan(2**40).levels.local_rows == N_ROWS - 1
 
 
 def test_plans_are_said():

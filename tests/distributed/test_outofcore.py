@@ -50,6 +50,7 @@ def check(table, params=(), weight=None, columns=None, **options):
         ({"bootstrap": False, "max_depth": 4, "n_estimators": 2}, None),
         ({"max_bins": 20, "n_jobs": 1}, None),
         ({"max_bins": None}, "weight"),
+        ({"monotonic_cst": {"double": 1}}, None),
         ({"categorical_features": ["few", "coded", "flag", "text"]}, None),
         ({"threshold": "gmean", "oob_score": True, "n_estimators": 30, "max_samples": 0.5}, "weight"),
     ],

@@ -5,6 +5,7 @@ import pytest
 
 from aucforest.distributed import ClusterError, DaskAUCForestClassifier
 from aucforest.distributed._plan import Cluster, choose_plan, count_tree_rows
+from aucforest.tree.grower import MOST_ROWS
 
 GIB = 2**30
 
@@ -74,3 +75,10 @@ def test_the_plan_is_a_table():
     text = str(plan_of(n_rows=100_000_000, tree_rows=60_000_000))
     assert "rows x features  100000000 x 50, 2 classes" in text
     assert "strategy         level: the rows of a tree, 60000000, are more than fit into 40% of 8.00 GiB" in text
+
+
+def test_rows_that_are_too_many_for_one_place_are_not_replicated():
+    assert plan_of(n_rows=MOST_ROWS, memory=1000 * GIB).strategy == "replicate"
+    plan = plan_of(n_rows=MOST_ROWS + 1, memory=1000 * GIB)
+    assert plan.strategy == "level"
+    assert plan.local_rows == MOST_ROWS

@@ -212,3 +212,12 @@ def test_killed_at_any_moment(source, tmp_path, expected):
     X, _ = features_and_labels(TABLE)
     model = aucforest.load(tmp_path / "folder.model")
     assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+def test_a_warm_start_with_the_seed_of_another_fit_is_another_fit(source, tmp_path):
+    """Its trees are not those of its random_state."""
+    forest = make_forest(n_estimators=2, warm_start=True, random_state=1)
+    fit(source, tmp_path / "one", forest)
+    fit(source, tmp_path / "two", forest.set_params(n_estimators=4, random_state=0))
+    with pytest.raises(ValueError, match="is the checkpoint of another fit: the seed is"):
+        fit(source, tmp_path / "two", make_forest(n_estimators=4, random_state=0))

@@ -1,6 +1,7 @@
 """A tree that is put together has the nodes, and the numbers, of one that is grown in one go."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,3 +53,14 @@ def test_parts_of_a_tree_make_the_tree(seed, depth, aside_rows, by_set):
         )
     np.testing.assert_array_equal(spliced.set_nodes, tree.set_nodes)
     np.testing.assert_array_equal(spliced.sets, tree.sets)
+
+
+def test_too_many_nodes_are_refused():
+    """Columns of one value that stand for many."""
+
+    def grown(n_nodes):
+        columns = {name: np.broadcast_to(np.int32(-1), n_nodes) for name in Nodes._fields}
+        return Grown(Nodes(**columns), np.empty(0, dtype=np.int64), np.empty((0, 4), dtype=np.uint64))
+
+    with pytest.raises(ValueError, match="a tree has more than 2147483647 nodes"):
+        splice(grown(3), {1: grown(2**30), 2: grown(2**30)}, 0)

@@ -1,5 +1,6 @@
 """Values to codes and back: order, edges, the size of bins, and rows that the sample left out."""
 
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -172,12 +173,25 @@ def test_threads_change_nothing(monkeypatch):
         check_codes(X[:, feature], plain, feature)
 
 
-def test_the_sample_is_the_rows_with_the_smallest_hashes():
+def test_the_sample_is_the_rows_with_the_smallest_hashes(monkeypatch):
     assert sample_rows(50, 50).tolist() == list(range(50))
     for n_rows, size in [(51, 50), (1000, 10)]:
         hashes = [reference.mix(row + 1) for row in range(n_rows)]
         expected = sorted(sorted(range(n_rows), key=hashes.__getitem__)[:size])
         assert sample_rows(n_rows, size).tolist() == expected
+        with monkeypatch.context() as patched:
+            patched.setattr(binning, "_HASHED_ROWS", 7)
+            assert sample_rows(n_rows, size).tolist() == expected
+
+
+def test_the_sample_takes_less_memory_than_a_few_bytes_a_row():
+    n_rows = 8_000_000
+    sample_rows(3, 2)
+    tracemalloc.start()
+    sample_rows(n_rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * n_rows
 
 
 @pytest.fixture

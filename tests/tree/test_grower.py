@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aucforest.tree.binning import bin_matrix
-from aucforest.tree.grower import branch_rows
+from aucforest.tree.grower import MOST_ROWS, branch_rows, make_workspace
+from aucforest.tree.splitter import Columns
 from tests.reference import tree as reference
 from tests.tree.growing import Growth, bin_for, canonical, grow, grow_binned
 from tests.tree.oracle import make_rules, make_table, random_data, threshold
@@ -295,3 +296,9 @@ def test_more_distinct_values_than_16_bits_hold():
     grown = grow_binned(binned, labels, how)
     assert canonical(grown) == canonical(grow_binned(binned, labels, how._replace(aside_rows=0)))
     assert grown.tree.gain[0] == pytest.approx(0.5 - math.atan(0.1) / math.pi, abs=0.01)
+
+
+def test_more_rows_than_nodes_have_numbers_for_are_refused():
+    columns = Columns(np.empty((3, 0), dtype=np.uint8), np.full(3, 255), np.empty(0, dtype=np.int64))
+    with pytest.raises(ValueError, match="536,870,912 rows are too many to grow trees from in one place"):
+        make_workspace(columns, 2, MOST_ROWS + 1, 2)

@@ -77,3 +77,17 @@ def test_columns_are_looked_at_not_copied(writeable):
     assert np.shares_memory(columns.flat, codes) == writeable
     assert columns.flat.flags.writeable
     assert columns.flat.flags.c_contiguous
+
+
+@pytest.mark.parametrize("n_cells", [16, 0])
+def test_cells_that_hold_more_than_32_bits(n_cells):
+    """Where there are no cells, weights of a code may be any; else less than 2**32."""
+    n_rows, weight = 70_000, 65_535 if n_cells == 0 else 60_000
+    columns = PartColumns.of(np.zeros((1, n_rows), dtype=np.uint8))
+    elements = np.empty(n_rows, dtype=np.uint64)
+    take_rows(np.ones(n_rows, dtype=np.uint16), np.full(n_rows, weight, dtype=np.uint16), True, elements)
+    histograms, zero = np.zeros(2 * 3, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    cells = np.zeros(n_cells, dtype=np.uint64)
+    rows = elements, zero, np.array([n_rows]), zero, zero
+    fill_histograms(columns, np.array([1]), NO_WEIGHTS, *rows, 2, cells, histograms)
+    assert histograms.tolist() == [0, n_rows * weight, n_rows, 0, 0, 0]

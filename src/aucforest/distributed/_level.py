@@ -134,7 +134,9 @@ class _Level:
     def _send_rounds(self) -> None:
         """Send questions, unless enough branches wait to keep all workers busy."""
         while self._count(_Round) < _ROUNDS and (self._waiting or self._new):
-            if not self._waiting and self._rows_waiting() > 2 * self._executor.n_workers * self._local_rows:
+            enough = 2 * self._executor.n_workers * self._local_rows
+            # Branches that wait for others to share a task with would wait for ever, were nothing on its way.
+            if not self._waiting and self._on_the_way and self._rows_waiting() > enough:
                 return
             asked = self._ask()
             questions = self._executor.share([question for _, question in asked])

@@ -115,7 +115,8 @@ def count_part(part: CodedPart, growth: Growth, questions: list[Question]) -> ND
     if part.n_rows > 0:
         routed = _RoutedPart(part, growth)
         fixed = None if growth.fixed is None or part.weights is None else growth.fixed.apply(part.weights)
-        cells = np.zeros((int(growth.n_bins.max()) + 1) << (growth.n_classes - 1).bit_length(), dtype=np.uint64)
+        n_cells = (int(growth.n_bins.max()) + 1) << (growth.n_classes - 1).bit_length()
+        cells = np.zeros(n_cells if growth.n_draws < 2**32 else 0, dtype=np.uint64)
         end = 0
         for question, size in zip(questions, sizes):
             elements, starts, ends = routed.route(question.key, question.route, question.nodes)

@@ -11,11 +11,14 @@ from aucforest.distributed._level import needs_all_rows
 from aucforest.estimators._growing import GrowthParams
 from aucforest.estimators._thresholds import N_GROUPS, is_tuned
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
+from aucforest.tree.grower import MOST_ROWS, branch_rows
 from aucforest.tree.sampling import BLOCK_ROWS
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 # Bytes that a thread takes for each row, and for each node of the tree that it grows; a weight more for weighted rows.
 _ROW_BYTES, _NODE_BYTES, _WEIGHT_BYTES = 26, 49, 8
+# One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
+_COPIED = 7
 # Bytes of batches on their way, for each thread and what is read ahead.
 _BATCH_BYTES = 2**26
 # The level setting: bytes beside its codes of a row that is handed over, and how many tasks of each thread hold some.
@@ -98,13 +101,14 @@ def plan_fit(forest: Any, target: Any, params: GrowthParams, n_features: int, li
     sums = _bytes_of_sums(forest, n_rows, n_classes)
     drawn = _distinct_rows(params, n_kept)
     row_bytes = _ROW_BYTES + (_WEIGHT_BYTES if weighted else 0)
-    of_tree = row_bytes * n_kept + _NODE_BYTES * _most_nodes(params, drawn)
+    copied = code_bytes * n_features / _COPIED if branch_rows(n_features, params.max_features) > 0 else 0.0
+    of_tree = int((row_bytes + copied) * n_kept) + _NODE_BYTES * _most_nodes(params, drawn)
 
     def needed(n_threads: int) -> int:
         return of_rows + max(reading, codes + max(n_threads * of_tree, sums))
 
     for n in range(n_threads, 0, -1):
-        if needed(n) <= limit:
+        if needed(n) <= limit and n_kept <= MOST_ROWS:
             return Plan(needed(n), n)
     if forest.max_bins is None or needs_all_rows(params) is not None:
         raise _too_small(limit, needed(1), n_kept, n_features)
@@ -150,7 +154,7 @@ class _Levels(NamedTuple):
         n_parts = -(-self.n_rows // (n_blocks * BLOCK_ROWS))
         max_hist_bytes = room // (_HISTOGRAMS * n_parts)
         a_row = _HANDED_OVER * (self.n_features + _HANDED_BYTES) + row_bytes + _NODE_BYTES
-        local_rows = 2 * room // (a_row * self.n_threads)
+        local_rows = min(2 * room // (a_row * self.n_threads), MOST_ROWS)
         if local_rows < BLOCK_ROWS or max_hist_bytes < self.max_features * (MAX_BINS + 1) * (self.n_classes + 1) * 8:
             return None
         return Plan(limit, self.n_threads, Levels(n_blocks * BLOCK_ROWS, local_rows, max_hist_bytes))

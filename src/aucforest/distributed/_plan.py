@@ -7,6 +7,7 @@ import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.distributed._errors import ClusterError
+from aucforest.tree.grower import MOST_ROWS
 from aucforest.tree.sampling import BLOCK_ROWS
 
 STRATEGIES = ("auto", "replicate", "gather", "level")
@@ -165,12 +166,12 @@ def choose_plan(
     n_parts = max(cluster.n_threads, min(-(-matrix // _PART_BYTES), _PARTS * cluster.n_threads))
     n_parts = min(n_parts, -(-n_rows // BLOCK_ROWS))
     row = n_features * code_bytes + _PART_ROW + _TREE_ROW
-    fitting = max(1, int(room / cluster.threads_per_worker / row))
+    fitting = max(1, min(int(room / cluster.threads_per_worker / row), MOST_ROWS))
     local_rows = fitting if forest.local_rows is None else int(forest.local_rows)
     strategy, of = forest.strategy, f"of {_format(cluster.memory)}"
     reason = "as asked for"
     if strategy == "auto":
-        if matrix <= room:
+        if matrix <= room and n_rows <= MOST_ROWS:
             strategy, reason = "replicate", f"all codes, {_format(matrix)}, fit into {_SHARE:.0%} {of}"
         elif tree_rows <= local_rows:
             strategy, reason = "gather", f"the codes do not fit into {_SHARE:.0%} {of}, the rows of a tree do"

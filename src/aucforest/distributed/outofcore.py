@@ -15,6 +15,7 @@ from zlib import crc32
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.base import clone
 from tqdm import tqdm
 
 from aucforest._files import file_beside
@@ -130,13 +131,13 @@ def fit_out_of_core(
     classes, labels, weights = read_target(table, target, positive, sample_weight)
     rows = Target([(classes, labels)], weights)
     fit = CodedFit(forest, rows)
-    draws = resolve_draws(forest, rows.kept_labels, rows.classes)
-    params = GrowthParams.resolve(forest, len(rows.kept_labels), len(names), draws)
-    plan = plan_fit(forest, rows, params, len(names), limit)
+    plan = plan_fit(forest, rows, _foresee(forest, rows, names), len(names), limit)
     if forest.verbose:
         tqdm.write(f"{len(labels):,} rows of {len(names)} features: {plan}", file=sys.stderr)
     features = Features(table, names, to_features, rows)
-    manifest = None if folder is None else _manifest(forest, table, rows, names, target, sample_weight, positive)
+    manifest = None
+    if folder is not None:
+        manifest = _manifest(forest, fit.seed, table, rows, names, target, sample_weight, positive)
     with ExitStack() as stack:
         work = _Work.begin(stack, folder, manifest, forest, features, fit)
         fit.finish(Source(names, work.coding, work.matrix.known, partial(work.grow, plan), work.sum_out_of_bag))
@@ -209,8 +210,18 @@ def predict_out_of_core(
     return n_rows
 
 
+def _foresee(forest: AUCForestClassifier, rows: Target, names: list[str]) -> GrowthParams:
+    """Return what trees need to know, before it is known which values are categories."""
+    twin = clone(forest)
+    twin.classes_, twin.categories_ = rows.classes, {}
+    twin.n_features_in_, twin.feature_names_in_ = len(names), np.array(names, dtype=object)
+    draws = resolve_draws(forest, rows.kept_labels, rows.classes)
+    return GrowthParams.resolve(twin, len(rows.kept_labels), len(names), draws)
+
+
 def _manifest(
     forest: AUCForestClassifier,
+    seed: int,
     table: Any,
     rows: Target,
     names: list[str],
@@ -230,7 +241,8 @@ def _manifest(
     params = {name: value for name, value in forest.get_params(deep=False).items() if name not in FREE}
     digest = crc32(rows.labels.data, 0 if rows.sample_weight is None else crc32(rows.sample_weight.data))
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-    return {**files, **columns, "the digest of the labels": digest, **params, **find_versions()}
+    # Trees that are added to others are drawn by the seed of these, whatever random_state is now.
+    return {**files, **columns, "the digest of the labels": digest, **params, "the seed": seed, **find_versions()}
 
 
 @dataclass

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.grower import Nodes
 
+# They are numbered in 32 bits.
+_MOST_NODES = 2**31 - 1
+
 
 class Grown(NamedTuple):
     """A tree, or a branch of one, whose class totals are still integers.
@@ -67,9 +70,16 @@ def splice(top: Grown, branches: dict[int, Grown], aside_rows: int) -> Grown:
     Returns
     -------
     Grown
+
+    Raises
+    ------
+    ValueError
+        If there are too many nodes.
     """
     leaves = np.array(list(branches), dtype=np.int64)
     sizes = np.array([len(branch.nodes.feature) - 1 for branch in branches.values()], dtype=np.int64)
+    if len(top.nodes.feature) + sizes.sum() > _MOST_NODES:
+        raise ValueError(f"a tree has more than {_MOST_NODES} nodes: lower max_samples or max_depth")
     # Node i > 0 of a branch becomes node offset + i.
     offsets = len(top.nodes.feature) - 1 + np.cumsum(sizes) - sizes
     columns = []

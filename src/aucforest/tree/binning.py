@@ -18,6 +18,8 @@ from aucforest.tree.random import mix
 MAX_BINS = 255
 # Edges come from the rows with the smallest hashes: the same rows however the data are partitioned.
 SAMPLE_ROWS = 200_000
+# Rows that are hashed at a time: all hashes would take more memory than the labels.
+_HASHED_ROWS = 2**18
 _GROUP_CELLS = 4_000_000
 _BLOCK_ROWS = 16_384
 _TILE_ROWS = 512
@@ -55,18 +57,25 @@ def midway(low: float, high: float) -> float:
 
 
 @bare_kernel
-def _hash_rows(hashes):  # type: ignore[no-untyped-def]
-    for row in range(len(hashes)):
-        hashes[row] = mix(np.uint64(row) + np.uint64(1))
+def _hash_rows(first_row, hashes):  # type: ignore[no-untyped-def]
+    for i in range(len(hashes)):
+        hashes[i] = mix(np.uint64(first_row + i) + np.uint64(1))
 
 
 def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
     """Return the rows with the smallest hashes, in rising order; all rows when there are at most `size`."""
     if n_rows <= size:
         return np.arange(n_rows)
-    hashes = np.empty(n_rows, dtype=np.uint64)
-    _hash_rows(hashes)
-    return np.sort(np.argpartition(hashes, size)[:size])
+    rows, hashes = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
+    for start in range(0, n_rows, _HASHED_ROWS):
+        fresh = np.empty(min(_HASHED_ROWS, n_rows - start), dtype=np.uint64)
+        _hash_rows(start, fresh)
+        rows = np.concatenate((rows, np.arange(start, start + len(fresh))))
+        hashes = np.concatenate((hashes, fresh))
+        if len(rows) > size:
+            least = np.argpartition(hashes, size)[:size]
+            rows, hashes = rows[least], hashes[least]
+    return np.sort(rows)
 
 
 @bare_kernel

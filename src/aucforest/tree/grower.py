@@ -24,6 +24,8 @@ from aucforest.tree.random_cuts import drawn_threshold, find_random_cut
 from aucforest.tree.splitter import Columns, Scratch, find_best_cut, make_scratch
 from aucforest.tree.subsets import is_in_set, record_set
 
+# Nodes are numbered in 32 bits, while a tree grows up to four times the rows.
+MOST_ROWS = 2**29 - 1
 # The matrix of a branch should stay in a core's own cache.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
@@ -77,6 +79,11 @@ def make_workspace(columns: Columns, max_features: int, n_rows: int, n_classes: 
     """Allocate the buffers for trees of up to n_rows rows; untouched pages cost nothing."""
     n_features = len(columns.codes)
     n_codes = int(columns.n_bins.max()) + 1
+    if n_rows > MOST_ROWS:
+        raise ValueError(
+            f"{n_rows:,} rows are too many to grow trees from in one place, {MOST_ROWS:,} are the most: take fewer, or"
+            " strategy 'level' on a cluster"
+        )
     # The second half is for the nodes above the branches, which are numbered at the end.
     capacity = 2 * (2 * n_rows + 1)
     return Workspace(

@@ -147,7 +147,8 @@ def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, fea
     nodes, features : ndarray of shape (n_histograms,), int64
     n_classes : int
     cells : ndarray of uint64
-        Zero before and after: (max n_codes times n_classes, rounded up to a power of two).
+        Zero before and after: (max n_codes times n_classes, rounded up to a power of two). Empty where the weights of
+        a cell may be 2**32 or more.
     histograms : ndarray of int64
         Zero before, one histogram after the other: (n_bins[feature] + 1, n_classes + 1), the weight of every class at
         every code and, last, the number of rows.
@@ -160,7 +161,7 @@ def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, fea
         column, n_codes = columns.flat[start:end], n_bins[features[i]] + 1
         rows = elements[starts[nodes[i]] : ends[nodes[i]]]
         next_at = at + n_codes * (n_classes + 1)
-        if len(weights) > 0 or len(rows) <= _DIRECT_ROWS:
+        if len(weights) > 0 or len(cells) == 0 or len(rows) <= _DIRECT_ROWS:
             _fill_directly(column, rows, weights, n_classes, histograms[at:next_at])
         else:
             _fill_in_cells(column, rows, n_codes, n_classes, shift, cells, histograms[at:next_at])
