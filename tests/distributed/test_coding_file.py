@@ -5,6 +5,8 @@ import pytest
 
 from aucforest.distributed._coding import Coding
 from aucforest.distributed._coding_file import CODING, read_coding, write_coding
+from aucforest.interop.model_file import write_model
+from aucforest.interop.plain_values import labels_to_plain
 from aucforest.tree.binning import CutValues
 
 VALUES = CutValues(
@@ -17,7 +19,7 @@ CATEGORIES = {1: np.array(["a", "é", "c"], dtype=object)}
 @pytest.mark.parametrize("categories", [{}, CATEGORIES, {0: np.array([1, 2]), 1: np.array([False, True])}])
 def test_codings_come_back(tmp_path, by_set, categories):
     write_coding(tmp_path, Coding(categories, VALUES, by_set), "a")
-    coding = read_coding(tmp_path, "a")
+    coding = read_coding(tmp_path, "a", 2)
     assert coding is not None
     assert all(np.array_equal(one, other) for one, other in zip(coding.values, VALUES))
     assert (coding.by_set is None) == (by_set is None)
@@ -28,10 +30,39 @@ def test_codings_come_back(tmp_path, by_set, categories):
 
 
 def test_others_are_not_believed(tmp_path):
-    assert read_coding(tmp_path, "a") is None
+    assert read_coding(tmp_path, "a", 2) is None
     write_coding(tmp_path, Coding(CATEGORIES, VALUES, None), "a")
-    assert read_coding(tmp_path, "b") is None
+    assert read_coding(tmp_path, "b", 2) is None
     content = (tmp_path / CODING).read_bytes()
     for cut in (0, 5, len(content) // 2, len(content) - 1):
         (tmp_path / CODING).write_bytes(content[:cut])
-        assert read_coding(tmp_path, "a") is None
+        assert read_coding(tmp_path, "a", 2) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "upper", "category"),
+    [
+        ([0, 2, 4], None, 1),  # fewer values than there are
+        ([0, 2, 6], None, 1),
+        ([0, 6, 5], None, 1),  # not rising
+        ([1, 2, 5], None, 1),
+        ([0, 5], None, 1),  # of one feature
+        (None, [0.0], 1),
+        (None, None, 2),  # of a third feature
+        (None, None, "x"),
+    ],
+)
+def test_what_compiled_code_would_read_out_of_bounds_is_not_believed(tmp_path, first, upper, category):
+    arrays = {**VALUES._asdict(), "by_set": np.array([0, 1], dtype=np.uint8)}
+    arrays |= {} if first is None else {"first": np.array(first)}
+    arrays |= {} if upper is None else {"upper": np.array(upper)}
+    categories = {str(category): labels_to_plain(CATEGORIES[1])}
+    write_model(tmp_path / CODING, arrays, {"fit": "a", "categories": categories})
+    assert read_coding(tmp_path, "a", 2) is None
+    assert read_coding(tmp_path, "a", 3) is None
+
+
+def test_features_cut_by_sets_have_no_more_codes_than_a_set(tmp_path):
+    numbers = np.arange(256.0)
+    write_coding(tmp_path, Coding({}, CutValues(np.array([0, 256]), numbers, numbers), np.array([True])), "a")
+    assert read_coding(tmp_path, "a", 1) is None

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aucforest.distributed._coding import Coding
 from aucforest.interop.model_file import ModelFormatError, read_model, write_model
 from aucforest.interop.plain_values import labels_from_plain, labels_to_plain
-from aucforest.tree.binning import CutValues
+from aucforest.tree.binning import MAX_BINS, CutValues
 
 CODING = "coding.safetensors"
 
@@ -21,16 +22,27 @@ def write_coding(folder: Path, coding: Coding, fit: str) -> None:
     write_model(folder / CODING, arrays, {"fit": fit, "categories": categories})
 
 
-def read_coding(folder: Path, fit: str) -> Coding | None:
-    """Return the coding of a fit, None where there is no whole one."""
+def read_coding(folder: Path, fit: str, n_features: int) -> Coding | None:
+    """Return the coding of a fit, None where there is none that is whole and of so many features."""
     try:
         stored = read_model(folder / CODING)
         if stored.take("fit", str) != fit:
             return None
         values = CutValues(*(stored.take_array(name, dtype) for name, dtype in zip(CutValues._fields, "qdd")))
-        by_set = stored.take_array("by_set", "B").astype(np.bool_)
+        by_set = stored.take_array("by_set", "B", (n_features,)).astype(np.bool_)
         plain = stored.take("categories", dict)
+        if not (_is_sound(values, by_set) and plain.keys() <= set(map(str, range(n_features)))):
+            return None
         categories = {int(feature): labels_from_plain(labels) for feature, labels in plain.items()}
     except (FileNotFoundError, ModelFormatError):
         return None
     return Coding(categories, values, by_set if np.any(by_set) else None)
+
+
+def _is_sound(values: CutValues, by_set: NDArray[np.bool_]) -> bool:
+    """Say whether compiled code may read values and count by their codes."""
+    first, lower, upper = values
+    if not (first.shape == (len(by_set) + 1,) and lower.shape == upper.shape == (first[-1],)):
+        return False
+    n_bins = np.diff(first)
+    return bool(first[0] == 0 and np.all(n_bins >= 0) and np.all(n_bins[by_set] <= MAX_BINS))

@@ -273,7 +273,7 @@ class _Work:
         else:
             claim = stack.enter_context(Claim(folder, manifest, _FILES))
             path, id_ = claim.folder, claim.fit
-            coding = read_coding(path, id_)
+            coding = read_coding(path, id_, len(features.names))
         if coding is None:
             coding = look_for_coding(features, forest, fit, n_threads)
             if id_ is not None:
