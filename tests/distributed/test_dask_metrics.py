@@ -8,6 +8,7 @@ import pytest
 from dask import delayed
 
 from aucforest.distributed import auc_sketch, roc_auc_score
+from aucforest.distributed._dask_metrics import accuracy
 from aucforest.metrics import AUCSketch
 from aucforest.metrics import roc_auc_score as exact_score
 
@@ -78,3 +79,10 @@ def test_what_does_not_fit_is_refused(client):
     unequal = [da.from_delayed(delayed(np.array)(rows), (np.nan,), float) for rows in ([0, 1, 1], [0.5, 0.5])]
     with pytest.raises(ValueError, match="y_true has 3 rows"):
         roc_auc_score(*unequal)
+
+
+def test_labels_of_other_partitions_are_not_compared():
+    """One label is not compared to all, where the lengths of partitions are not known before."""
+    y_pred, y_true = (da.from_delayed(delayed(np.ones)(n_rows), (np.nan,), dtype=np.float64) for n_rows in (3, 1))
+    with pytest.raises(ValueError, match=r"different numbers of rows in y_pred, y and sample_weight: \[3, 1\]"):
+        accuracy(y_pred, y_true)

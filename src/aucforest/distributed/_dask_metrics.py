@@ -136,6 +136,9 @@ def accuracy(y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
 
 def _count_right(y_pred: Any, y_true: Any, sample_weight: Any = None) -> NDArray[np.float64]:
     """Return the weight of the rows with right labels, and of all."""
+    lengths = [len(column) for column in (y_pred, y_true, sample_weight) if column is not None]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"a partition has different numbers of rows in y_pred, y and sample_weight: {lengths}")
     right = np.asarray(y_pred) == np.asarray(y_true)
     weights = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     return np.array([weights[right].sum(), weights.sum()])
