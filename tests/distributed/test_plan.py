@@ -57,6 +57,15 @@ def test_what_a_worker_needs_is_told_before_it_begins():
             plan.check()
 
 
+def test_rows_of_branches_are_handed_over_ahead_and_joined():
+    """A worker has them three times, beside what growing takes; together with the parts they fit."""
+    for n_features in (10, 1000):
+        plan = plan_of(n_rows=10**8, n_features=n_features, strategy="level", n_workers=100, n_threads=100)
+        branches = 3 * plan.local_rows * n_features
+        assert branches < 0.4 * 8 * GIB
+        assert plan.worker_bytes > branches + 10**6 * n_features
+
+
 def test_messages_are_counted_for_levels_alone():
     assert plan_of().level_bytes == 0
     # 200 nodes, 7 features, 256 bins, 2 classes, 4 bytes

@@ -18,6 +18,8 @@ _SHARE = 0.4
 _TREE_ROW = 40
 # Bytes a row of a part beside its codes: label, place in its stratum, weight.
 _PART_ROW = 12
+# How often the rows of a branch are there: for the task that runs and the next one, and joined.
+_COPIES = 3
 _BINS, _COUNT = 256, 4
 # Bytes of the codes of a part, so that a lost one is soon made anew; but most parts for each thread of a worker: every
 # task costs milliseconds.
@@ -107,7 +109,7 @@ class Plan:
         if self.strategy == "replicate":
             return part + parts + threads * self.tree_rows * _TREE_ROW
         rows = min(self.local_rows, self.tree_rows)
-        row = self.n_features * self.code_bytes + _PART_ROW + _TREE_ROW
+        row = _bytes_of_branch_row(self.n_features * self.code_bytes)
         hist = 0 if self.strategy == "gather" else 2 * self.max_hist_bytes
         return parts + threads * rows * row + hist
 
@@ -165,7 +167,7 @@ def choose_plan(
     matrix = n_rows * n_features * code_bytes
     n_parts = max(cluster.n_threads, min(-(-matrix // _PART_BYTES), _PARTS * cluster.n_threads))
     n_parts = min(n_parts, -(-n_rows // BLOCK_ROWS))
-    row = n_features * code_bytes + _PART_ROW + _TREE_ROW
+    row = _bytes_of_branch_row(n_features * code_bytes)
     fitting = max(1, min(int(room / cluster.threads_per_worker / row), MOST_ROWS))
     local_rows = fitting if forest.local_rows is None else int(forest.local_rows)
     strategy, of = forest.strategy, f"of {_format(cluster.memory)}"
@@ -192,6 +194,11 @@ def count_tree_rows(n_rows: int, sizes: Any, replace: bool) -> int:
     if sizes is None or not replace:
         return min(n_draws, n_rows)
     return int(np.ceil(n_rows * -np.expm1(-n_draws / n_rows)))
+
+
+def _bytes_of_branch_row(code_row: int) -> int:
+    """Return what a row of a branch takes on the worker that grows it, given the bytes of its codes."""
+    return _COPIES * (code_row + _PART_ROW) + _TREE_ROW
 
 
 def _format(n_bytes: int) -> str:
