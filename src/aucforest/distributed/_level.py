@@ -19,9 +19,10 @@ from aucforest.distributed._level_tasks import (
     add_up,
     count_part,
     grow_branches,
-    hand_out,
+    hand_out_bundles,
     histogram_dtype,
     histogram_sizes,
+    take_bundle,
 )
 from aucforest.distributed._parts import Growth
 from aucforest.distributed._top import Searcher, TopTree
@@ -186,19 +187,31 @@ class _Level:
         return sum(branch.n_rows for _, branch in self._branches)
 
     def _send_bundles(self) -> None:
-        """Send branches of so many rows that a task may have; fewer only if no more can come."""
-        while self._branches and self._count(_Bundle) < 2 * self._executor.n_workers:
-            bundle: list[tuple[TopTree, Branch]] = []
-            n_rows = 0
-            while self._branches and (not bundle or n_rows + self._branches[0][1].n_rows <= self._bundle_rows):
-                bundle.append(self._branches.popleft())
-                n_rows += bundle[-1][1].n_rows
-            if not self._branches and (self._new or self._waiting or self._count(_Round)):
-                self._branches.extend(bundle)
-                return
-            branches = self._executor.share([branch for _, branch in bundle])
-            rows = [self._executor.submit(hand_out, part, self._shared, branches) for part in self._parts]
-            self._on_the_way.append(_Bundle(self._executor.submit(grow_branches, self._shared, branches, rows), bundle))
+        """Send branches on their way, several bundles at once: a part draws and arranges the rows of a tree for all."""
+        room = 2 * self._executor.n_workers - self._count(_Bundle)
+        bundles: list[list[tuple[TopTree, Branch]]] = []
+        while room >= self._executor.n_workers and len(bundles) < room and (bundle := self._next_bundle()):
+            bundles.append(bundle)
+        if not bundles:
+            return
+        submit, tasks = self._executor.submit, [[branch for _, branch in bundle] for bundle in bundles]
+        shared = self._executor.share(tasks)
+        handed_out = [submit(hand_out_bundles, part, self._shared, shared) for part in self._parts]
+        for place, bundle in enumerate(bundles):
+            rows = [submit(take_bundle, part, place) for part in handed_out]
+            self._on_the_way.append(_Bundle(submit(grow_branches, self._shared, tasks[place], rows), bundle))
+
+    def _next_bundle(self) -> list[tuple[TopTree, Branch]]:
+        """Take branches of so many rows as a task may have; none if they are few and more may come."""
+        bundle: list[tuple[TopTree, Branch]] = []
+        n_rows = 0
+        while self._branches and (not bundle or n_rows + self._branches[0][1].n_rows <= self._bundle_rows):
+            bundle.append(self._branches.popleft())
+            n_rows += bundle[-1][1].n_rows
+        if not self._branches and (self._new or self._waiting or self._count(_Round)):
+            self._branches.extend(bundle)
+            return []
+        return bundle
 
     def _take_branches(self, sent: _Bundle, results: Any) -> Iterator[tuple[int, Tree]]:
         """Put branches in their places."""

@@ -171,6 +171,17 @@ def hand_out(part: CodedPart, growth: Growth, branches: list[Branch]) -> list[Ro
     return handed_out
 
 
+def hand_out_bundles(part: CodedPart, growth: Growth, bundles: list[list[Branch]]) -> list[list[Rows]]:
+    """Return the rows of one part in every branch of several bundles."""
+    rows = iter(hand_out(part, growth, [branch for bundle in bundles for branch in bundle]))
+    return [[next(rows) for _ in bundle] for bundle in bundles]
+
+
+def take_bundle(handed_out: list[list[Rows]], place: int) -> list[Rows]:
+    """Return the rows of one bundle."""
+    return handed_out[place]
+
+
 def _no_rows(part: CodedPart) -> Rows:
     """Return what an empty part hands out."""
     weights = None if part.weights is None else part.weights[:0]

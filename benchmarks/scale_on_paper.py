@@ -1,0 +1,108 @@
+"""What would 10^8 to 10^10 rows take? Arithmetic with what the other scripts measured; no such data were seen.
+
+    python benchmarks/scale_on_paper.py
+
+Workers are of 16 threads, 64 GB and 10 Gbit/s; 30 features, two classes, 100 trees.
+"""
+
+from math import ceil, log2
+from typing import NamedTuple
+
+N_FEATURES, N_TREES, MAX_FEATURES, N_BINS, N_CLASSES = 30, 100, 5, 256, 2
+THREADS, MEMORY, NETWORK = 16, 64e9, 10e9 / 8
+
+# Measured on one machine of two cores, so that a second is two of a core.
+# out_of_core.py at 10,000,000 rows: a tree, less what reading and coding take.
+TREE_SECONDS, TREE_ROWS = 2 * 0.54, 1e7
+# The same: the three looks at 300,000,000 values in Parquet.
+VALUE_SECONDS = 2 * 6.0 / 3e8
+# Bytes of trees at 10,000,000 rows.
+TREE_BYTES = 823 * 2**20 / 50
+# dask_speed.py, partitions: a level of 100 trees takes so much for each part, beside the counting.
+PART_SECONDS = (0.945 - 0.251) / 30
+# dask_speed.py, strategies: two workers have so much of the speed of two threads of one process.
+EFFICIENCY = {"replicate": 5.03 / 6.72, "gather": 5.03 / 9.13, "level": 5.03 / 14.67}
+# Of a worker's memory, for the rows of trees; bytes of a row beside codes, as `distributed._plan` counts.
+SHARE, ROW_BYTES = 0.4, 52
+DISTINCT = 0.632
+
+
+class Estimate(NamedTuple):
+    """What a fit would take."""
+
+    strategy: str
+    worker_bytes: float
+    sent: float
+    coding: float
+    growing: float
+    network: float
+    trees: float
+
+
+def estimate(n_rows: float, n_workers: int, max_samples: float | None) -> Estimate:
+    """Return what a forest of so many rows takes on so many workers."""
+    threads, n_draws = n_workers * THREADS, max_samples or n_rows
+    tree_rows = min(n_rows, n_draws) * (DISTINCT if max_samples is None else 1.0)
+    codes, room = n_rows * N_FEATURES, SHARE * MEMORY
+    local_rows = room / THREADS / (N_FEATURES + ROW_BYTES)
+    if codes <= room:
+        strategy = "replicate"
+    else:
+        strategy = "gather" if tree_rows <= local_rows else "level"
+    moved = tree_rows * (N_FEATURES + 4)
+    levels = ceil(log2(tree_rows / local_rows)) if strategy == "level" else 0
+    # Parts of 64 MiB, one to four for each thread.
+    n_parts = max(threads, min(ceil(codes / 2**26), 4 * threads))
+    node = MAX_FEATURES * N_BINS * (N_CLASSES + 1) * 4
+    histograms = n_parts * (2**levels - 1) * node * N_TREES
+    sent = codes * n_workers if strategy == "replicate" else N_TREES * moved + histograms
+    growth = N_TREES * TREE_SECONDS * tree_rows / (DISTINCT * TREE_ROWS) * log2(tree_rows) / log2(TREE_ROWS)
+    return Estimate(
+        strategy=strategy,
+        worker_bytes=codes / n_workers
+        + (codes if strategy == "replicate" else 0.0)
+        + THREADS * min(tree_rows, local_rows) * (N_FEATURES + ROW_BYTES),
+        sent=sent,
+        coding=n_rows * N_FEATURES * VALUE_SECONDS / threads,
+        growing=growth / threads / EFFICIENCY[strategy] + levels * n_parts * PART_SECONDS,
+        network=sent / n_workers / NETWORK,
+        trees=N_TREES * TREE_BYTES * tree_rows / (DISTINCT * TREE_ROWS),
+    )
+
+
+def minutes(seconds: float) -> str:
+    """Return a time to read."""
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
+
+
+def gigabytes(n_bytes: float) -> str:
+    """Return a size to read."""
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes < 1e11 else f"{n_bytes / 1e9:,.0f} GB"
+
+
+if __name__ == "__main__":
+    columns = ("rows", "workers", "max_samples", "strategy", "memory a worker", "sent in all", "coding", "growing")
+    print("| " + " | ".join((*columns, "sending", "trees")) + " |")
+    print("|" + " ---: |" * (len(columns) + 2))
+    for n_rows, n_workers, max_samples in [
+        (1e8, 1, None),
+        (1e8, 4, None),
+        (1e9, 4, None),
+        (1e9, 16, None),
+        (1e9, 16, 1e8),
+        (1e9, 16, 1e7),
+        (1e10, 64, None),
+        (1e10, 64, 1e8),
+        (1e10, 64, 1e7),
+    ]:
+        found = estimate(n_rows, n_workers, max_samples)
+        samples = "" if max_samples is None else f"10^{log2(max_samples) / log2(10):.0f}"
+        cells = (f"10^{log2(n_rows) / log2(10):.0f}", n_workers, samples, found.strategy, gigabytes(found.worker_bytes))
+        cells += (gigabytes(found.sent), minutes(found.coding), minutes(found.growing), minutes(found.network))
+        print("| " + " | ".join(map(str, (*cells, gigabytes(found.trees)))) + " |")
