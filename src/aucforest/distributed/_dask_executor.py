@@ -2,7 +2,7 @@
 
 import threading
 from asyncio import CancelledError as AsyncCancelledError
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -111,12 +111,10 @@ class DaskExecutor:
             future.release()
         self._raw.clear()
 
-    def as_completed(self, futures: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield places among the futures and their results, as they end; raise what a task raised."""
-        waiting = dict(enumerate(futures))
-        while waiting:
-            place = self._until_some_ended(waiting)[0]
-            yield place, self._fetch([waiting.pop(place)])[0]
+    def completed(self, futures: Sequence[Any]) -> list[tuple[int, Any]]:
+        """Wait until some of the futures have ended; return their places and results, raise what a task raised."""
+        places = self._until_some_ended(dict(enumerate(futures)))
+        return list(zip(places, self._fetch([futures[place] for place in places])))
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Return all results, in order; raise what a task raised."""

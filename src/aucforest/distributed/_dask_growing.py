@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from aucforest.distributed._dask_executor import DaskExecutor, WorkerStop
+from aucforest.distributed._executor import as_completed
 from aucforest.distributed._parts import CodedPart, Growth, join_parts
 from aucforest.estimators._growing import GrowthParams, TrainingSet, grow_batch
 from aucforest.tree.structure import Tree
@@ -26,7 +27,7 @@ def grow_replicated(
     futures = [executor.submit(_grow, rows, keys[batch[0] : batch[-1] + 1]) for batch in batches]
     # Workers keep the rows as long as tasks need them.
     del rows
-    for task, trees in executor.as_completed(futures):
+    for task, trees in as_completed(executor, futures):
         yield batches[task], trees
 
 

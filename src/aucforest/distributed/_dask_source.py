@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_y, check_array, check_non_negative
 from aucforest.distributed._coding import Coding, Request, Summary, merge_all, places_within, summarize
 from aucforest.distributed._collections import Partitions
 from aucforest.distributed._dask_executor import DaskExecutor
+from aucforest.distributed._executor import as_completed
 from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_part
 from aucforest.distributed._parts import CodedPart
 from aucforest.estimators._columns import Table, as_table
@@ -149,7 +150,7 @@ class DaskSource:
                 futures[place] = executor.submit(_sum_out_of_bag, *look, shared, blocks, keys, start, futures[place])
         del X, look
         executor.release()
-        for place, sums in executor.as_completed(futures):
+        for place, sums in as_completed(executor, futures):
             if sums is not None:
                 running.put(self._starts[place], sums)
         return running.sums

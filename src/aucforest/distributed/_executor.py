@@ -1,8 +1,7 @@
 """Where tasks run: the few things that growing over parts asks of threads, or of a cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import as_completed as completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
 
@@ -26,14 +25,24 @@ class Executor(Protocol):
     def share(self, value: Any) -> Any:
         """Return a future of a value that many tasks are given."""
 
-    def as_completed(self, futures: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield places among the futures and their results, as they end; raise what a task raised."""
+    def completed(self, futures: Sequence[Any]) -> list[tuple[int, Any]]:
+        """Wait until some of the futures have ended; return their places and results, raise what a task raised."""
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Return all results, in order; raise what a task raised."""
 
     def cancel(self) -> None:
         """Give up all that was submitted."""
+
+
+def as_completed(executor: Executor, futures: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield places among the futures and their results, as they end; raise what a task raised."""
+    waiting = dict(enumerate(futures))
+    while waiting:
+        places = list(waiting)
+        for place, result in executor.completed(list(waiting.values())):
+            del waiting[places[place]]
+            yield places[place], result
 
 
 class LocalExecutor:
@@ -60,11 +69,10 @@ class LocalExecutor:
         """Return the value: threads share it anyway."""
         return value
 
-    def as_completed(self, futures: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield places among the futures and their results, in the order in which they end."""
-        places = {future: place for place, future in enumerate(futures)}
-        for future in completed(futures):
-            yield places.pop(future), future.result()
+    def completed(self, futures: Sequence[Any]) -> list[tuple[int, Any]]:
+        """Wait until some of the futures have ended; return their places and results."""
+        ended = wait(futures, return_when=FIRST_COMPLETED).done
+        return [(place, future.result()) for place, future in enumerate(futures) if future in ended]
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Return all results, in order."""

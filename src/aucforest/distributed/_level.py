@@ -42,7 +42,7 @@ _BUNDLES_A_WORKER = 4
 _ARITY = 4
 
 
-@dataclass
+@dataclass(eq=False)
 class _Round:
     """Questions on their way."""
 
@@ -50,7 +50,7 @@ class _Round:
     asked: list[tuple[TopTree, Question]]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Bundle:
     """Branches on their way."""
 
@@ -122,11 +122,18 @@ class _Level:
             self._send_rounds()
             if not self._on_the_way:
                 return
-            place, result = next(iter(self._executor.as_completed([sent.future for sent in self._on_the_way])))
-            sent = self._on_the_way.pop(place)
-            yield from (
-                self._take_histograms(sent, result) if isinstance(sent, _Round) else self._take_branches(sent, result)
-            )
+            completed = self._executor.completed([sent.future for sent in self._on_the_way])
+            ended = [(self._on_the_way[place], result) for place, result in completed]
+            for sent, _ in ended:
+                self._on_the_way.remove(sent)
+            if not any(isinstance(sent, _Round) for sent, _ in ended):
+                # Workers go on while the driver takes its time with the results.
+                self._send_bundles()
+            for sent, result in ended:
+                if isinstance(sent, _Round):
+                    yield from self._take_histograms(sent, result)
+                else:
+                    yield from self._take_branches(sent, result)
 
     def _count(self, kind: type) -> int:
         """Return how many of a kind are on their way."""
