@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 from _timing import interleaved
@@ -59,7 +60,10 @@ def read_arrays(folder: Path) -> tuple[Any, Any]:
 @contextmanager
 def cluster(n_workers: int) -> Iterator[Client]:
     """Start processes of one thread each."""
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "host": "127.0.0.1"}
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "host": "127.0.0.1"}
+    # Without this workers give memory back after every task, and pay for fresh pages in the next one.
+    sizes = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), 2**30)
+    dask.config.set({"distributed.nanny.pre-spawn-environ": {**sizes, "OMP_NUM_THREADS": 1}})
     with LocalCluster(n_workers=n_workers, **options) as workers, Client(workers, set_as_default=False) as client:
         yield client
 

@@ -12,8 +12,8 @@ from aucforest.interop.model_file import write_model
 CODED = np.random.default_rng(0).integers(0, 255, (3, 100)).astype(np.uint8)
 
 
-def open_matrix(folder, fit="a", dtype=np.uint8, shape=CODED.shape):
-    return CodeMatrix(folder, *shape, dtype, 2, fit)
+def open_matrix(folder, fit="a", most=255, shape=CODED.shape):
+    return CodeMatrix(folder, np.full(shape[0], most), shape[1], 2, fit)
 
 
 def fill(folder, stops=(30, 60, 100), fit="a"):
@@ -57,6 +57,19 @@ def test_what_is_damaged_is_written_again(tmp_path, byte, n_good):
     assert open_matrix(tmp_path).n_written == n_good
 
 
+def test_codes_beyond_the_bins_are_written_again(tmp_path):
+    fill(tmp_path)
+    assert open_matrix(tmp_path, most=int(CODED.max())).n_written == 100
+    assert open_matrix(tmp_path, most=int(CODED.max()) - 1).n_written < 100
+
+
+def test_chunks_that_do_not_rise_are_not_believed(tmp_path):
+    matrix = fill(tmp_path)
+    checksum = matrix._checksum(0, 100)
+    write_model(tmp_path / RECORD, {"chunks": np.array([[10, 101, checksum]]), "known": matrix.known}, {"fit": "a"})
+    assert open_matrix(tmp_path).n_written == 0
+
+
 def test_files_of_another_size_or_fit_are_begun_anew(tmp_path):
     fill(tmp_path)
     assert open_matrix(tmp_path, "b").n_written == 0
@@ -64,7 +77,7 @@ def test_files_of_another_size_or_fit_are_begun_anew(tmp_path):
     os.truncate(tmp_path / CODES, 299)
     assert open_matrix(tmp_path).n_written == 0
     fill(tmp_path)
-    assert open_matrix(tmp_path, dtype=np.uint16).n_written == 0
+    assert open_matrix(tmp_path, most=1000).n_written == 0
     assert not (tmp_path / RECORD).exists()
     fill(tmp_path)
     (tmp_path / RECORD).write_bytes((tmp_path / RECORD).read_bytes()[:-1])
@@ -81,7 +94,7 @@ def test_without_a_fit_nothing_is_recorded(tmp_path):
 
 def test_a_full_disk_leaves_no_file(tmp_path):
     with pytest.raises(OSError, match=r"no room for [\d,]+ bytes of codes"):
-        CodeMatrix(tmp_path, 2**20, 2**36, np.uint8, 0, "a")
+        CodeMatrix(tmp_path, np.full(2**20, 255), 2**36, 0, "a")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucforest.distributed import _looks, _memory, fit_out_of_core, outofcore
+from aucforest.distributed import _looks, _memory, fit_out_of_core, outofcore, predict_out_of_core
 from tests.distributed.tables import assert_same_forests, features_and_labels, make_forest, make_rows
 
 TABLE = make_rows()
@@ -186,3 +186,11 @@ def test_labels_of_numbers_are_classes_of_numbers():
     forest = fit_out_of_core(make_forest(n_estimators=2), TABLE.append_column("y", y), "y", drop=["weight", "label"])
     assert forest.classes_.tolist() == [3, 4, 5]
     assert forest.classes_.dtype == np.int8
+
+
+def test_a_single_name_is_no_list():
+    forest, table = make_forest(), pa.table({"a": [0.0, 1.0], "y": [0, 1]})
+    with pytest.raises(TypeError, match=r"drop must be a list of columns, such as \['a'\]"):
+        fit_out_of_core(forest, table, "y", drop="a")
+    with pytest.raises(TypeError, match=r"keep must be a list"):
+        predict_out_of_core(forest, table, keep="a")

@@ -69,7 +69,7 @@ def test_rows_of_branches_are_handed_over_ahead_and_joined():
 def test_messages_are_counted_for_levels_alone():
     assert plan_of().level_bytes == 0
     # 200 nodes, 7 features, 256 bins, 2 classes, 4 bytes
-    assert plan_of(strategy="level", local_rows=100_000).level_bytes == 200 * 7 * 256 * 2 * 4
+    assert plan_of(strategy="level", local_rows=100_000).level_bytes == 200 * 7 * 256 * 3 * 4
     assert plan_of(strategy="level", local_rows=100, max_hist_bytes="1MB").level_bytes == 1_000_000
 
 

@@ -6,13 +6,13 @@ chunk of rows at a time, and what does not fit is written again.
 
 import os
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.interop.model_file import ModelFormatError, read_model, write_model
+from aucforest.tree.binning import code_dtype
 
 CODES, RECORD = "codes.bin", "codes.safetensors"
 _BLOCK_BYTES = 2**24
@@ -24,8 +24,9 @@ class CodeMatrix:
     Parameters
     ----------
     folder : Path
-    n_features, n_rows : int
-    dtype : numpy unsigned type
+    n_bins : ndarray of shape (n_features,), int64
+        Codes are at most these.
+    n_rows : int
     n_known : int
         How many rows are kept as they are, too.
     fit : str or None
@@ -46,8 +47,9 @@ class CodeMatrix:
         When there is no room for the file.
     """
 
-    def __init__(self, folder: Path, n_features: int, n_rows: int, dtype: Any, n_known: int, fit: str | None) -> None:
-        self._record, self._fit = folder / RECORD, fit
+    def __init__(self, folder: Path, n_bins: NDArray[np.int64], n_rows: int, n_known: int, fit: str | None) -> None:
+        self._record, self._fit, self._n_bins = folder / RECORD, fit, n_bins
+        n_features, dtype = len(n_bins), code_dtype(int(n_bins.max()))
         self._chunks: list[list[int]] = []
         path, n_bytes = folder / CODES, n_features * n_rows * np.dtype(dtype).itemsize
         is_there = fit is not None and path.exists() and path.stat().st_size == n_bytes
@@ -74,7 +76,9 @@ class CodeMatrix:
             return
         self.known = known
         for n_read, n_written, checksum in chunks.tolist():
-            if checksum != self._checksum(self.n_written, n_written):
+            if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
+                return
+            if checksum != self._checksum(self.n_written, n_written) or not self._fits(self.n_written, n_written):
                 return
             self._chunks.append([n_read, n_written, checksum])
             self.n_read, self.n_written = n_read, n_written
@@ -85,6 +89,10 @@ class CodeMatrix:
         for column in self.codes:
             checksum = crc32(column[start:stop].data, checksum)
         return checksum
+
+    def _fits(self, start: int, stop: int) -> bool:
+        """Say whether compiled code can read the codes of some rows."""
+        return all(column[start:stop].max() <= most for column, most in zip(self.codes, self._n_bins))
 
     def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:
         """Write the codes of rows from `start` on; threads may do so at the same time."""

@@ -141,7 +141,7 @@ class _Growing:
                 grown_numbers = [names[place] for place in places]
                 if checkpoint is not None:
                     checkpoint.save(grown_numbers, grown)
-                trees.update(zip(grown_numbers, grown))
+                trees.update(zip(grown_numbers, grown, strict=True))
                 progress.update(len(grown))
         return [trees[number] for number in numbers]
 

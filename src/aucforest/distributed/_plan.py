@@ -69,7 +69,7 @@ class Plan:
     local_rows : int
         Most rows of a node, or a tree, that one task grows.
     max_hist_bytes : int
-        Most bytes of histograms of a level that are on their way at once.
+        Most bytes of histograms that a part sends at once.
     n_parts : int
         Parts of the rows.
     """
@@ -97,7 +97,7 @@ class Plan:
     def level_bytes(self) -> int:
         """Bytes of the histograms of a tree's widest level, before its nodes are handed off."""
         n_nodes = max(1, 2 * self.tree_rows // max(1, self.local_rows))
-        node = self.max_features * _BINS * self.n_classes * _COUNT
+        node = self.max_features * _BINS * (self.n_classes + 1) * _COUNT
         return min(self.max_hist_bytes, n_nodes * node) if self.strategy == "level" else 0
 
     @property
@@ -110,7 +110,9 @@ class Plan:
             return part + parts + threads * self.tree_rows * _TREE_ROW
         rows = min(self.local_rows, self.tree_rows)
         row = _bytes_of_branch_row(self.n_features * self.code_bytes)
-        hist = 0 if self.strategy == "gather" else 2 * self.max_hist_bytes
+        # Two rounds have results of every part, and a task counts in words of twice the size.
+        rounds = 2 * -(-self.n_parts // max(1, self.cluster.n_workers)) + 3 * threads
+        hist = 0 if self.strategy == "gather" else rounds * self.max_hist_bytes
         return parts + threads * rows * row + hist
 
     @property

@@ -195,8 +195,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         ClusterError
             When workers have too little memory, other versions of the packages, or when the cluster is lost.
 
-            A fit that fails or is interrupted cancels its tasks; it leaves the forest as `AUCForestClassifier.fit`
-            does.
+            A fit that fails or is interrupted cancels its tasks, and leaves the forest as it was.
         """
         fit_on_cluster(self, align(X, y, sample_weight))
         return self

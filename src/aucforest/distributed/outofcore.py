@@ -35,7 +35,7 @@ from aucforest.distributed._versions import find_versions
 from aucforest.estimators._growing import GrowthParams, TrainingSet, grow_batches
 from aucforest.estimators._sampling import resolve_draws
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.tree.binning import BinnedMatrix, code_dtype
+from aucforest.tree.binning import BinnedMatrix
 from aucforest.tree.structure import Tree
 
 _FILES = re.compile("|".join(map(re.escape, (CODES, RECORD, CODING))))
@@ -93,7 +93,7 @@ def fit_out_of_core(
         For data or parameters that `fit` refuses; columns that are neither numbers, text nor flags; a source that
         changes while it is read; a memory_limit that is too small; a folder of another fit.
     TypeError
-        For a source that can be read only once.
+        For a source that can be read only once, or a single name in place of a list.
     ImportError
         Without pyarrow.
     OSError
@@ -123,7 +123,7 @@ def fit_out_of_core(
     from aucforest._arrow.sources import open_source
 
     forest._validate_params()
-    limit, table = parse_bytes(memory_limit), open_source(source)
+    limit, table, drop = parse_bytes(memory_limit), open_source(source), _as_names("drop", drop)
     others = [target, *([] if sample_weight is None else [sample_weight]), *drop]
     for name in others:
         find_column(table, name)
@@ -142,6 +142,13 @@ def fit_out_of_core(
         work = _Work.begin(stack, folder, manifest, forest, features, fit)
         fit.finish(Source(names, work.coding, work.matrix.known, partial(work.grow, plan), work.sum_out_of_bag))
     return forest
+
+
+def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:
+    """Refuse a single name, whose letters would be taken for names."""
+    if isinstance(columns, str):
+        raise TypeError(f"{name} must be a list of columns, such as [{columns!r}], but is {columns!r}")
+    return columns
 
 
 def predict_out_of_core(
@@ -177,7 +184,7 @@ def predict_out_of_core(
     ValueError
         For columns that are missing or not of the kind that the model was fitted on.
     TypeError
-        For a source that can be read only once.
+        For a source that can be read only once, or a single name in place of a list.
     ImportError
         Without pyarrow.
     OSError
@@ -199,7 +206,7 @@ def predict_out_of_core(
     from aucforest._arrow.predictions import Predictions
     from aucforest._arrow.sources import open_source
 
-    predictions = Predictions(model, open_source(source), keep, proba)
+    predictions = Predictions(model, open_source(source), _as_names("keep", keep), proba)
     if out is None:
         return predictions.batches()
     n_rows = 0
@@ -284,7 +291,7 @@ class _Work:
             checkpoint = stack.enter_context(
                 Checkpoint(path / _TREES, {"fit": id_}, shape[0], n_classes, coding.by_set)
             )
-        matrix = CodeMatrix(path, *shape, code_dtype(int(coding.n_bins.max())), len(fit.scored), id_)
+        matrix = CodeMatrix(path, coding.n_bins, shape[1], len(fit.scored), id_)
         write_codes(features, coding, fit.scored, matrix, n_threads, forest.verbose)
         return cls(forest, features, coding, matrix, checkpoint)
 
