@@ -2,7 +2,7 @@
 
     python benchmarks/dask_speed.py [PART ...]
 
-runs some parts: workers (one against two, of a thread each), strategies (against one process with as many threads),
+runs some parts: workers (one against two, of a thread each, 300 trees), strategies (against one process with as many threads),
 partitions (bytes and seconds of a level). 1,000,000 rows of 30 features, 100 trees; whole fits of data that lie in
 files; warm; medians of fits that take turns. Bytes are those that workers sent, to each other and to this process.
 """
@@ -28,6 +28,7 @@ from aucforest import AUCForestClassifier
 from aucforest.distributed import DaskAUCForestClassifier, _plan
 
 N_ROWS, N_FEATURES, N_TREES, N_CHUNKS = 1_000_000, 30, 100, 8
+DEFAULT_TREES = AUCForestClassifier().n_estimators
 N_WORKERS = 2
 REPEATS = 3
 
@@ -84,12 +85,13 @@ def compare_workers(folder: Path) -> None:
     data = read_arrays(folder)
     with ExitStack() as stack:
         clients = {n: stack.enter_context(cluster(n)) for n in (1, N_WORKERS)}
-        runs = {str(n): partial(fit, client, data, strategy="replicate") for n, client in clients.items()}
+        options = {"strategy": "replicate", "n_estimators": DEFAULT_TREES}
+        runs = {str(n): partial(fit, client, data, **options) for n, client in clients.items()}
         for run in runs.values():
             run()  # warm
-        seconds = interleaved(runs, REPEATS)
+        seconds = interleaved(runs, 2)
     one, two = seconds["1"], seconds[str(N_WORKERS)]
-    print(f"replicate, {N_ROWS:,} x {N_FEATURES}, {N_TREES} trees: one worker {one:.2f} s,", end=" ")
+    print(f"replicate, {N_ROWS:,} x {N_FEATURES}, {DEFAULT_TREES} trees: one worker {one:.2f} s,", end=" ")
     print(f"two workers {two:.2f} s, gain {one / two:.2f}")
 
 

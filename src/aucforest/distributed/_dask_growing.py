@@ -14,7 +14,7 @@ from aucforest.estimators._growing import GrowthParams, TrainingSet, grow_batch
 from aucforest.tree.structure import Tree
 
 # Seconds of a task of growing: long enough that its costs do not count, short enough that little is lost with a worker.
-_LEAST_TASK, _MOST_TASK = 2.0, 20.0
+_LEAST_TASK, _MOST_TASK = 0.5, 20.0
 
 
 def grow_replicated(
