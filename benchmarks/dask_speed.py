@@ -2,9 +2,10 @@
 
     python benchmarks/dask_speed.py [PART ...]
 
-runs some parts: workers (one against two, of a thread each, 300 trees), strategies (against one process with as many threads),
+runs some parts: workers (one against two, of a thread each), strategies (against one process with as many threads),
 partitions (bytes and seconds of a level). 1,000,000 rows of 30 features, 100 trees; whole fits of data that lie in
 files; warm; medians of fits that take turns. Bytes are those that workers sent, to each other and to this process.
+Strategies and partitions are measured with workers that keep memory, workers with Dask's defaults.
 """
 
 import sys
@@ -28,7 +29,6 @@ from aucforest import AUCForestClassifier
 from aucforest.distributed import DaskAUCForestClassifier, _plan
 
 N_ROWS, N_FEATURES, N_TREES, N_CHUNKS = 1_000_000, 30, 100, 8
-DEFAULT_TREES = AUCForestClassifier().n_estimators
 N_WORKERS = 2
 REPEATS = 3
 
@@ -59,13 +59,17 @@ def read_arrays(folder: Path) -> tuple[Any, Any]:
 
 
 @contextmanager
-def cluster(n_workers: int) -> Iterator[Client]:
+def cluster(n_workers: int, *, keep_memory: bool = True) -> Iterator[Client]:
     """Start processes of one thread each."""
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "host": "127.0.0.1"}
-    # Without this workers give memory back after every task, and pay for fresh pages in the next one.
+    # By default workers give memory back after every task, and pay for fresh pages in the next one.
     sizes = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), 2**30)
-    dask.config.set({"distributed.nanny.pre-spawn-environ": {**sizes, "OMP_NUM_THREADS": 1}})
-    with LocalCluster(n_workers=n_workers, **options) as workers, Client(workers, set_as_default=False) as client:
+    environment = {"distributed.nanny.pre-spawn-environ": {**sizes, "OMP_NUM_THREADS": 1}} if keep_memory else {}
+    with (
+        dask.config.set(environment),
+        LocalCluster(n_workers=n_workers, **options) as workers,
+        Client(workers, set_as_default=False) as client,
+    ):
         yield client
 
 
@@ -84,14 +88,13 @@ def compare_workers(folder: Path) -> None:
     """Print what a second worker gains."""
     data = read_arrays(folder)
     with ExitStack() as stack:
-        clients = {n: stack.enter_context(cluster(n)) for n in (1, N_WORKERS)}
-        options = {"strategy": "replicate", "n_estimators": DEFAULT_TREES}
-        runs = {str(n): partial(fit, client, data, **options) for n, client in clients.items()}
+        clients = {n: stack.enter_context(cluster(n, keep_memory=False)) for n in (1, N_WORKERS)}
+        runs = {str(n): partial(fit, client, data, strategy="replicate") for n, client in clients.items()}
         for run in runs.values():
             run()  # warm
-        seconds = interleaved(runs, 2)
+        seconds = interleaved(runs, REPEATS)
     one, two = seconds["1"], seconds[str(N_WORKERS)]
-    print(f"replicate, {N_ROWS:,} x {N_FEATURES}, {DEFAULT_TREES} trees: one worker {one:.2f} s,", end=" ")
+    print(f"replicate, {N_ROWS:,} x {N_FEATURES}, {N_TREES} trees: one worker {one:.2f} s,", end=" ")
     print(f"two workers {two:.2f} s, gain {one / two:.2f}")
 
 

@@ -21,7 +21,7 @@ TREE_BYTES = 823 * 2**20 / 50
 # dask_speed.py, partitions: a level of 100 trees takes so much for each part, beside the counting.
 PART_SECONDS = (0.945 - 0.251) / 30
 # dask_speed.py, strategies: two workers have so much of the speed of two threads of one process.
-EFFICIENCY = {"replicate": 5.03 / 6.72, "gather": 5.03 / 9.13, "level": 5.03 / 14.67}
+EFFICIENCY = {"replicate": 5.09 / 6.11, "gather": 5.09 / 7.33, "level": 5.09 / 11.66}
 # Of a worker's memory, for the rows of trees; bytes of a row beside codes, as `distributed._plan` counts.
 SHARE, ROW_BYTES = 0.4, 52
 DISTINCT = 0.632
@@ -56,6 +56,8 @@ def estimate(n_rows: float, n_workers: int, max_samples: float | None) -> Estima
     node = MAX_FEATURES * N_BINS * (N_CLASSES + 1) * 4
     histograms = n_parts * (2**levels - 1) * node * N_TREES
     sent = codes * n_workers if strategy == "replicate" else N_TREES * moved + histograms
+    # Nothing but "level" grows one tree in several places.
+    busy = threads if strategy == "level" else min(threads, N_TREES)
     growth = N_TREES * TREE_SECONDS * tree_rows / (DISTINCT * TREE_ROWS) * log2(tree_rows) / log2(TREE_ROWS)
     return Estimate(
         strategy=strategy,
@@ -64,7 +66,7 @@ def estimate(n_rows: float, n_workers: int, max_samples: float | None) -> Estima
         + THREADS * min(tree_rows, local_rows) * (N_FEATURES + ROW_BYTES),
         sent=sent,
         coding=n_rows * N_FEATURES * VALUE_SECONDS / threads,
-        growing=growth / threads / EFFICIENCY[strategy] + levels * n_parts * PART_SECONDS,
+        growing=growth / busy / EFFICIENCY[strategy] + levels * n_parts * PART_SECONDS,
         network=sent / n_workers / NETWORK,
         trees=N_TREES * TREE_BYTES * tree_rows / (DISTINCT * TREE_ROWS),
     )
