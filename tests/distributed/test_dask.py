@@ -238,6 +238,8 @@ def test_the_plan_says_what_there_is_and_why(client):
     assert "replicate: all codes, 35.16 kiB, fit into 40% of 2.00 GiB" in str(plan)
     unknown = dd.from_pandas(make_frame()[0], npartitions=2)
     assert DaskAUCForestClassifier(sampling="balanced").explain_plan(unknown).n_rows == 9000
+    with pytest.raises(ValueError, match="explain_plan needs y"):
+        DaskAUCForestClassifier(sampling={"rare": 1.0, "common": 0.5}).explain_plan(unknown)
 
 
 def test_too_little_memory_is_told_before_growing(client, monkeypatch):

@@ -30,13 +30,13 @@ def plan(limit, n_features=100, target=TARGET, **params):
      ("3kB", 3000), ("2 TiB", 2**41), ("16k", 16000)],
 )  # fmt: skip
 def test_bytes(text, n_bytes):
-    assert parse_bytes(text) == n_bytes
+    assert parse_bytes(text, "memory_limit") == n_bytes
 
 
 @pytest.mark.parametrize("text", ["", "GiB", "-1GB", "0", 0, -5, True, None, 1.5, "2XB", "1 2", "2iB"])
 def test_what_is_no_number_of_bytes(text):
     with pytest.raises(ValueError, match="memory_limit must be bytes"):
-        parse_bytes(text)
+        parse_bytes(text, "memory_limit")
 
 
 def test_less_memory_is_fewer_threads_and_then_levels():

@@ -91,3 +91,9 @@ def test_rows_that_are_too_many_for_one_place_are_not_replicated():
     plan = plan_of(n_rows=MOST_ROWS + 1, memory=1000 * GIB)
     assert plan.strategy == "level"
     assert plan.local_rows == MOST_ROWS
+
+
+@pytest.mark.parametrize("given", ["256XB", "-5MB", "0MB"])
+def test_bytes_that_are_none_are_refused(given):
+    with pytest.raises(ValueError, match="max_hist_bytes must be bytes"):
+        plan_of(max_hist_bytes=given)

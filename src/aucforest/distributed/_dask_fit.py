@@ -64,6 +64,8 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
         if y is not None:
             target = DaskSource(executor, Partitions([], split(y), None, None, 0)).target
             return _plan(forest, executor, target.kept_labels, target.classes, X.shape[1])
+        if isinstance(forest.sampling, dict):
+            raise ValueError(f"explain_plan needs y, since sampling={forest.sampling} are rates by class")
         lengths = known_lengths(X) or executor.gather(
             [executor.submit(len, part) for part in executor.compute([split(X)])[0]]
         )

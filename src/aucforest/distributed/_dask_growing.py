@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from aucforest.distributed._dask_executor import DaskExecutor, WorkerStop
+from aucforest.distributed._dask_executor import DaskExecutor, WorkerStop, import_distributed
 from aucforest.distributed._executor import as_completed
 from aucforest.distributed._parts import CodedPart, Growth, join_parts
 from aucforest.estimators._growing import GrowthParams, TrainingSet, grow_batch
@@ -53,4 +53,8 @@ def _join_all(growth: Growth, parts: list[CodedPart]) -> tuple[TrainingSet, Grow
 
 def _grow(rows: tuple[TrainingSet, GrowthParams], keys: list[int]) -> list[Tree]:
     """Grow some trees, until the task is cancelled."""
-    return grow_batch(*rows, WorkerStop(), keys)
+    trees = grow_batch(*rows, WorkerStop(), keys)
+    if len(trees) < len(keys):
+        # Should somebody want the task again meanwhile, it has to begin anew.
+        raise import_distributed().Reschedule()
+    return trees

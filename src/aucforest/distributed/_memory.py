@@ -55,19 +55,19 @@ class Plan(NamedTuple):
         return f"up to {self.n_bytes / 2**20:,.0f} MiB beside the trees, {self.n_threads} threads{how}"
 
 
-def parse_bytes(memory_limit: Any) -> int:
+def parse_bytes(given: Any, name: str) -> int:
     """Return a number of bytes that is given as such, or as text such as "2GiB", "500MB" or "1.5 GB".
 
     Examples
     --------
-    >>> parse_bytes("2GiB"), parse_bytes("500MB"), parse_bytes(10**9)
-    (2147483648, 500000000, 1000000000)
+    >>> [parse_bytes(given, "memory_limit") for given in ("2GiB", "500MB", 10**9)]
+    [2147483648, 500000000, 1000000000]
     """
-    if isinstance(memory_limit, Integral) and not isinstance(memory_limit, bool) and int(memory_limit) > 0:
-        return int(memory_limit)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(memory_limit).lower())
-    if found is None or found[2] not in _UNITS or float(found[1]) == 0 or not isinstance(memory_limit, str):
-        raise ValueError(f"memory_limit must be bytes, such as 2147483648 or '2GiB', but is {memory_limit!r}")
+    if isinstance(given, Integral) and not isinstance(given, bool) and int(given) > 0:
+        return int(given)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
+    if found is None or found[2] not in _UNITS or float(found[1]) == 0 or not isinstance(given, str):
+        raise ValueError(f"{name} must be bytes, such as 2147483648 or '2GiB', but is {given!r}")
     return int(float(found[1]) * _UNITS[found[2]])
 
 

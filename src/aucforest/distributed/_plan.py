@@ -7,6 +7,7 @@ import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.distributed._errors import ClusterError
+from aucforest.distributed._memory import parse_bytes
 from aucforest.tree.grower import MOST_ROWS
 from aucforest.tree.sampling import BLOCK_ROWS
 
@@ -183,10 +184,9 @@ def choose_plan(
             strategy, reason = "level", f"the rows of a tree, {tree_rows}, are more than fit into {_SHARE:.0%} {of}"
     if strategy != "level":
         local_rows = max(local_rows, tree_rows)
-    dask = import_optional("dask.utils", purpose="Dask", extra="dask")
     return Plan(
         n_rows, n_features, n_classes, forest.n_estimators, code_bytes, tree_rows, max_features, cluster, strategy,
-        reason, local_rows, dask.parse_bytes(forest.max_hist_bytes), n_parts,
+        reason, local_rows, parse_bytes(forest.max_hist_bytes, "max_hist_bytes"), n_parts,
     )  # fmt: skip
 
 

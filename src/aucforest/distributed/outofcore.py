@@ -123,7 +123,8 @@ def fit_out_of_core(
     from aucforest._arrow.sources import open_source
 
     forest._validate_params()
-    limit, table, drop = parse_bytes(memory_limit), open_source(source), _as_names("drop", drop)
+    limit, drop = parse_bytes(memory_limit, "memory_limit"), _as_names("drop", drop)
+    table = open_source(source)
     others = [target, *([] if sample_weight is None else [sample_weight]), *drop]
     for name in others:
         find_column(table, name)
