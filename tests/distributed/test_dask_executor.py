@@ -13,6 +13,7 @@ from distributed import Client
 
 from aucforest.distributed import ClusterError, VersionMismatchError, _dask_executor
 from aucforest.distributed._dask_executor import DaskExecutor, default_client
+from aucforest.distributed._executor import as_completed
 
 Pair = namedtuple("Pair", "first second")
 
@@ -59,10 +60,10 @@ def other_client(client):
 
 def test_results_come_as_they_end_or_in_order(executor):
     futures = [executor.submit(operator.mul, number, 2) for number in range(5)]
-    assert sorted(executor.as_completed(futures)) == [(number, 2 * number) for number in range(5)]
+    assert sorted(as_completed(executor, futures)) == [(number, 2 * number) for number in range(5)]
     assert executor.gather(futures[::-1]) == [8, 6, 4, 2, 0]
     # Futures may be asked for again, and by the first answer alone.
-    assert next(iter(executor.as_completed(futures[3:]))) == (0, 6)
+    assert next(iter(as_completed(executor, futures[3:]))) == (0, 6)
 
 
 def test_tasks_get_what_futures_hold(executor):
@@ -90,7 +91,7 @@ def test_errors_of_tasks_are_raised_as_they_are(executor):
     with pytest.raises(KeyError, match="gone"):
         executor.gather(futures)
     with pytest.raises(KeyError, match="gone"):
-        list(executor.as_completed(futures))
+        list(as_completed(executor, futures))
 
 
 def test_too_little_memory_is_explained(executor):
