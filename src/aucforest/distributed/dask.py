@@ -50,7 +50,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     See Also
     --------
-    AUCForestClassifier : The same for data in memory.
+    aucforest.AUCForestClassifier : The same for data in memory.
 
     Notes
     -----
