@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, Event
 
 from aucforest.distributed import ClusterError, VersionMismatchError, _dask_executor
 from aucforest.distributed._dask_executor import DaskExecutor, default_client
@@ -43,6 +43,11 @@ def raise_error(error):
 
 def nap(seconds):
     time.sleep(seconds)
+
+
+def say_and_nap(name, seconds):
+    Event(name).set()
+    nap(seconds)
 
 
 @pytest.fixture
@@ -121,9 +126,33 @@ def test_without_workers_there_is_an_end(executor, monkeypatch):
     monkeypatch.setattr(_dask_executor, "_LOOK", 0.05)
     monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 0.1)
     future = executor.submit(nap, 0.5)
-    monkeypatch.setattr(executor, "_ask", lambda question: {})
-    with pytest.raises(ClusterError, match="no workers for"):
+    monkeypatch.setattr(executor, "_ask", lambda question: {"workers": {}})
+    with pytest.raises(ClusterError, match=r"has done nothing for .*: there are no workers"):
         executor.gather([future])
+
+
+def test_workers_without_memory_are_not_waited_for(client, monkeypatch):
+    monkeypatch.setattr(_dask_executor, "_LOOK", 0.1)
+    monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 2.0)
+    executor = DaskExecutor(client, "Take more memory.")
+    running = executor.submit(say_and_nap, "begun", 4.0)
+    Event("begun", client).wait()
+    try:
+        # what a worker does whose memory is full
+        client.run(_set_pause_fraction, 1e-6)
+        while client.sync(client.scheduler.ncores_running):
+            time.sleep(0.1)
+        future = executor.submit(nap, 0.0)
+        assert executor.gather([running]) == [None]
+        with pytest.raises(ClusterError, match=r"the memory of all workers is full\. Take more memory\."):
+            executor.gather([future])
+    finally:
+        client.run(_set_pause_fraction, 0.8)
+    assert executor.gather([future]) == [None]
+
+
+def _set_pause_fraction(fraction, dask_worker):
+    dask_worker.memory_manager.memory_pause_fraction = fraction
 
 
 def test_workers_of_other_versions_are_refused(client, monkeypatch):

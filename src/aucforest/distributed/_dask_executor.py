@@ -20,8 +20,8 @@ from aucforest.distributed._errors import ClusterError
 from aucforest.distributed._plan import Cluster
 from aucforest.distributed._versions import check_versions, find_versions
 
-# Seconds between two looks at whether the cluster is still there, and until one without workers is given up: schedulers
-# of batch jobs and clouds take minutes to start some.
+# Seconds between two looks at whether the cluster is still there, and until one whose workers do nothing is given up:
+# schedulers of batch jobs and clouds take minutes to start some.
 _LOOK, _NO_WORKERS = 1.0, 300.0
 _ENDS = ("finished", "error", "cancelled")
 
@@ -183,9 +183,13 @@ class DaskExecutor:
         waited = 0.0
         while not event.wait(_LOOK):
             self._check_running()
-            waited = 0.0 if self._ask(self._client.scheduler.ncores) else waited + _LOOK
+            workers = self._ask(self._client.scheduler.identity)["workers"].values()
+            waited = 0.0 if any(map(_is_at_work, workers)) else waited + _LOOK
             if waited >= _NO_WORKERS:
-                raise ClusterError(f"the Dask cluster has had no workers for {waited:.0f} s")
+                why = "the memory of all workers is full" if workers else "there are no workers"
+                raise ClusterError(
+                    f"the Dask cluster has done nothing for {waited:.0f} s: {why}. {self.advice}".strip()
+                )
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         """Return what the scheduler answers; ClusterError if it does not."""
@@ -272,6 +276,12 @@ def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
     """Return the versions of a worker, and the bytes of its memory."""
     memory = dask_worker.memory_manager.memory_limit or import_distributed().system.MEMORY_LIMIT
     return find_versions(), int(memory)
+
+
+def _is_at_work(worker: dict[str, Any]) -> bool:
+    """Say whether a worker takes tasks, or has one: those whose memory is full end theirs and take no more."""
+    counts = worker["metrics"].get("task_counts", {})
+    return worker["status"] == "running" or counts.get("executing", 0) > 0
 
 
 def _identity(value: Any) -> Any:
