@@ -64,7 +64,7 @@ def grow_parts(training, params, bounds, local_rows, max_hist_bytes=2**28, keys=
     """Grow trees over parts, in threads."""
     parts = cut_into_parts(training, params.draws, bounds)
     growth = describe_growth(training, params)
-    with LocalExecutor(2, 2**30) as executor:
+    with LocalExecutor(2) as executor:
         futures = [executor.submit(lambda part: part, part) for part in parts]
         options = SimpleNamespace(local_rows=local_rows, max_hist_bytes=max_hist_bytes)
         trees = dict(grow_by_level(futures, growth, keys, executor, **vars(options)))

@@ -3,26 +3,26 @@
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
-from aucforest.estimators._class_weights import class_weight_factors
+from aucforest.estimators._class_weights import weights_by_class
 
 Y = np.random.default_rng(0).integers(0, 3, 101)
 
 
 def test_class_weights_of_rows():
     classes = np.arange(3)
-    assert class_weight_factors(None, classes, Y, None) is None
-    assert class_weight_factors("balanced_subsample", classes, Y, None) is None
-    factors = class_weight_factors("balanced", classes, Y, None)
-    np.testing.assert_array_equal(factors, compute_sample_weight("balanced", Y))
+    assert weights_by_class(None, classes, Y, None) is None
+    assert weights_by_class("balanced_subsample", classes, Y, None) is None
+    by_class = weights_by_class("balanced", classes, Y, None)
+    np.testing.assert_array_equal(by_class[Y], compute_sample_weight("balanced", Y))
     weights = np.linspace(1, 3, 101)
-    shares = np.bincount(Y, weights * class_weight_factors("balanced", classes, Y, weights))
+    shares = np.bincount(Y, weights * weights_by_class("balanced", classes, Y, weights)[Y])
     np.testing.assert_allclose(shares, weights.sum() / 3)
     words = np.array(["a", "b", "c"])
-    factors = class_weight_factors({"a": 1, "b": 2, "c": 5}, words, Y, None)
-    np.testing.assert_array_equal(factors, np.array([1, 2, 5])[Y])
+    by_class = weights_by_class({"a": 1, "b": 2, "c": 5}, words, Y, None)
+    np.testing.assert_array_equal(by_class, [1, 2, 5])
 
 
 def test_a_class_without_rows_has_no_part_in_balance():
     labels = Y[Y != 1]
-    factors = class_weight_factors("balanced", np.arange(3), labels, None)
-    np.testing.assert_array_equal(factors, compute_sample_weight("balanced", labels))
+    by_class = weights_by_class("balanced", np.arange(3), labels, None)
+    np.testing.assert_array_equal(by_class[labels], compute_sample_weight("balanced", labels))

@@ -37,8 +37,8 @@ def resolve(n_rows=101, n_draws=None, **params):
     return GrowthParams.resolve(SimpleNamespace(**{**defaults, **params}), n_rows, X.shape[1], draws)
 
 
-def training(weights=None, factors=None):
-    return make_training_set(X, Y.astype(np.uint16), weights, factors, 3, 255, 1)
+def training(weights=None, by_class=None):
+    return make_training_set(X, Y.astype(np.uint16), weights, by_class, 3, 255, 1)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 5, 9, 100])
@@ -130,11 +130,11 @@ def test_keys_go_on():
 
 
 def test_weights_are_multiplied():
-    weights, factors = np.linspace(1, 2, 101), np.linspace(3, 1, 101)
+    weights, by_class = np.linspace(1, 2, 101), np.array([3.0, 2.0, 1.0])
     assert training().weights is None
     np.testing.assert_array_equal(training(weights).weights, weights)
-    np.testing.assert_array_equal(training(None, factors).weights, factors)
-    np.testing.assert_array_equal(training(weights, factors).weights, weights * factors)
+    np.testing.assert_array_equal(training(None, by_class).weights, by_class[Y])
+    np.testing.assert_array_equal(training(weights, by_class).weights, weights * by_class[Y])
 
 
 def weigh(training, counts, params):

@@ -7,7 +7,7 @@ and renamed. A tree is a function of what is fitted and its number, so nothing i
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +135,38 @@ class Checkpoint(Claim):
         except OSError as error:
             what = f"trees {numbers[0]} to {numbers[-1]} cannot be saved: {error.strerror}"
             raise OSError(error.errno, what, str(path)) from error
+
+
+def grow_missing(
+    n_estimators: int,
+    keys: list[int],
+    checkpoint: Checkpoint | None,
+    grow: Callable[[list[int]], Iterator[tuple[Sequence[int], list[Tree]]]],
+) -> list[Tree]:
+    """Grow the trees that a checkpoint does not have, and leave them there as they are done.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Trees of the forest.
+    keys : list of int
+        Of the last ones: trees that were there before a warm start have the first numbers.
+    checkpoint : Checkpoint or None
+    grow : callable
+        Takes keys; yields places among them and the trees there, as they are done.
+
+    Returns
+    -------
+    list of Tree
+        One for every key.
+    """
+    numbers = range(n_estimators - len(keys), n_estimators)
+    trees = {} if checkpoint is None else checkpoint.trees()
+    missing = {number: key for number, key in zip(numbers, keys, strict=True) if number not in trees}
+    names = list(missing)
+    for places, grown in grow(list(missing.values())) if missing else ():
+        grown_numbers = [names[place] for place in places]
+        if checkpoint is not None:
+            checkpoint.save(grown_numbers, grown)
+        trees.update(zip(grown_numbers, grown, strict=True))
+    return [trees[number] for number in numbers]

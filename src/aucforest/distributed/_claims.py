@@ -3,22 +3,53 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from aucforest._files import half_written, lock, write_whole
+from aucforest.distributed._versions import find_versions
 from aucforest.interop.plain_values import from_plain, to_plain
 
 # Parameters of a forest that trees do not depend on before they are shrunk.
-FREE = {
+_FREE = {
     "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold", "shrinkage", "prior_correction",
 }  # fmt: skip
 _MANIFEST, _LOCK = "manifest.json", "lock"
 _FORMAT = 1
 # Characters of a value in a message.
 _MOST_SHOWN = 80
+
+
+def describe_fit(forest: Any, seed: int, folder: str, free: Container[str] = frozenset()) -> dict[str, Any]:
+    """Return what tells the trees of a fit from others, beside its data.
+
+    Parameters
+    ----------
+    forest : AUCForestClassifier
+    seed : int
+        What trees are drawn by: those that are added to others by the seed of these, whatever random_state is now.
+    folder : str
+        The parameter that names the folder.
+    free : container of str
+        More parameters that trees do not depend on.
+
+    Raises
+    ------
+    ValueError
+        If random_state is no integer: a fit that goes on would draw otherwise.
+    """
+    if not isinstance(forest.random_state, int | np.integer):
+        raise ValueError(
+            f"{folder} needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
+            f" {forest.random_state!r}"
+        )
+    params = forest.get_params(deep=False)
+    given = {name: value for name, value in params.items() if name not in _FREE and name not in free}
+    return {**given, "the seed": seed, **find_versions()}
 
 
 class Claim:

@@ -1,8 +1,9 @@
 """The fit of a forest on a Dask cluster, from partitions to out-of-bag sums."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names
 from tqdm import tqdm
 
-from aucforest.distributed._checkpoint import Checkpoint
+from aucforest.distributed._checkpoint import grow_missing
 from aucforest.distributed._coding import Coding, Request
 from aucforest.distributed._collections import Partitions, known_lengths, split
 from aucforest.distributed._dask_executor import DaskExecutor, default_client
@@ -22,15 +23,8 @@ from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._parts import Growth, describe_growth
 from aucforest.distributed._plan import Plan, choose_plan, count_tree_rows
 from aucforest.estimators._base import refuse_dates
-from aucforest.estimators._class_weights import class_weight_factors
-from aucforest.estimators._growing import (
-    GrowthParams,
-    TrainingSet,
-    estimate_seconds,
-    resolve_max_features,
-)
+from aucforest.estimators._growing import GrowthParams, estimate_seconds, resolve_max_features
 from aucforest.estimators._sampling import resolve_draws
-from aucforest.tree.binning import BinnedMatrix
 from aucforest.tree.structure import Tree
 
 
@@ -48,7 +42,7 @@ def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
             executor.advice = plan.advice
             fit = CodedFit(forest, target)
             coding, scored = source.code(fit, Request.of(forest, read_table(partitions.meta)))
-            growing = _Growing(forest, fit.seed, executor, source, coding, plan)
+            growing = _Growing(forest, fit, executor, source, coding, plan)
             features = None if names is None else names.tolist()
             fit.finish(Source(features, coding, scored, growing.grow, source.sum_rows))
         except BaseException:
@@ -104,7 +98,7 @@ class _Growing:
     """What a fit asks of rows that are on a cluster."""
 
     forest: Any
-    seed: int
+    fit: CodedFit
     executor: DaskExecutor
     source: DaskSource
     coding: Coding
@@ -113,47 +107,31 @@ class _Growing:
     def grow(self, params: GrowthParams, keys: list[int], weights: NDArray[np.float64] | None) -> list[Tree]:
         """Grow a tree for every key."""
         target, forest = self.source.target, self.forest
-        factors = class_weight_factors(forest.class_weight, target.classes, target.kept_labels, target.kept_weight)
-        by_class = None
-        if factors is not None:
-            by_class = np.ones(len(target.classes))
-            by_class[target.kept_labels] = factors
-        parts = self.source.make_parts(params.draws, by_class, self.plan.n_parts)
+        parts = self.source.make_parts(params.draws, self.fit.class_weights, self.plan.n_parts)
         no_codes = np.empty((len(self.coding.n_bins), 0), dtype=np.uint8)
-        binned = BinnedMatrix(no_codes, self.coding.n_bins, self.coding.values)
-        training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), self.coding.by_set)
-        growth = describe_growth(training, params)
-        if forest.checkpoint_dir is None:
-            return self._grow_missing(parts, growth, keys, None)
-        with open_checkpoint(forest, self.seed, target, self.coding, parts, self.executor) as checkpoint:
-            return self._grow_missing(parts, growth, keys, checkpoint)
+        growth = describe_growth(target.training_set(no_codes, self.coding, weights), params)
+        grow = partial(self._grow_with_progress, parts, growth)
+        with ExitStack() as stack:
+            checkpoint = None
+            if forest.checkpoint_dir is not None:
+                opened = open_checkpoint(forest, self.fit.seed, target, self.coding, parts, self.executor)
+                checkpoint = stack.enter_context(opened)
+            return grow_missing(forest.n_estimators, keys, checkpoint, grow)
 
-    def _grow_missing(
-        self, parts: list[Any], growth: Growth, keys: list[int], checkpoint: Checkpoint | None
-    ) -> list[Tree]:
-        """Grow the trees that a checkpoint does not have, and leave them there as they are done."""
-        # Trees that were there before a warm start have the first numbers.
-        numbers = range(self.forest.n_estimators - len(keys), self.forest.n_estimators)
-        trees = {} if checkpoint is None else checkpoint.trees()
-        missing = {number: key for number, key in zip(numbers, keys) if number not in trees}
-        names = list(missing)
-        done = len(keys) - len(missing)
-        with tqdm(total=len(keys), initial=done, desc="trees", disable=not self.forest.verbose) as progress:
-            for places, grown in self._grow_somewhere(parts, growth, list(missing.values())):
-                grown_numbers = [names[place] for place in places]
-                if checkpoint is not None:
-                    checkpoint.save(grown_numbers, grown)
-                trees.update(zip(grown_numbers, grown, strict=True))
-                progress.update(len(grown))
-        return [trees[number] for number in numbers]
+    def _grow_with_progress(
+        self, parts: list[Any], growth: Growth, keys: list[int]
+    ) -> Iterator[tuple[list[int], list[Tree]]]:
+        """Yield places of keys and their trees, as they are done, and show how many are."""
+        with tqdm(total=len(keys), desc="trees", disable=not self.forest.verbose) as progress:
+            for places, trees in self._grow_somewhere(parts, growth, keys):
+                yield places, trees
+                progress.update(len(trees))
 
     def _grow_somewhere(
         self, parts: list[Any], growth: Growth, keys: list[int]
     ) -> Iterator[tuple[list[int], list[Tree]]]:
         """Yield places of keys and their trees, as they are done."""
         plan, executor = self.plan, self.executor
-        if not keys:
-            return
         if plan.strategy == "replicate":
             seconds = estimate_seconds(growth.n_draws, growth.params)
             yield from grow_replicated(parts, growth, keys, executor, seconds)

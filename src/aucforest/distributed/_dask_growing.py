@@ -48,7 +48,7 @@ def _join_all(growth: Growth, parts: list[CodedPart]) -> tuple[TrainingSet, Grow
     if draws is not None:
         members = np.concatenate([part.draws.members for part in parts if part.draws is not None])
         draws = replace(draws, members=members, first_block=0)
-    return join_parts(growth, *parts), replace(growth.params, draws=draws)
+    return join_parts(growth, parts), replace(growth.params, draws=draws)
 
 
 def _grow(rows: tuple[TrainingSet, GrowthParams], keys: list[int]) -> list[Tree]:

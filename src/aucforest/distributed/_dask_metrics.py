@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
 from aucforest.distributed._collections import align_columns
+from aucforest.distributed._executor import merge_by_groups
 from aucforest.metrics import AUCSketch
 
 # Sketches that are merged at a time.
@@ -62,10 +63,9 @@ def auc_sketch(
         columns["sample_weight"] = sample_weight
     empty, parts_of_columns = AUCSketch(bits, range), align_columns(columns)
     delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
-    level = [delayed(_count)(empty, *parts) for parts in zip(*parts_of_columns)]
-    while len(level) > 1:
-        level = [delayed(_merge)(level[i : i + _MERGED]) for i in np.arange(0, len(level), _MERGED).tolist()]
-    sketch, labels = level[0].compute()
+    sketches = [delayed(_count)(empty, *parts) for parts in zip(*parts_of_columns)]
+    merged = merge_by_groups(lambda function, some: delayed(function)(some), _merge, sketches, _MERGED)
+    sketch, labels = merged.compute()
     if len(labels) == 0:
         raise ValueError("y_true has no rows")
     # Labels that fit in every partition may not fit together.

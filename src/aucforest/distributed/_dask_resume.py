@@ -3,18 +3,16 @@
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
-
 from aucforest.distributed._checkpoint import Checkpoint
-from aucforest.distributed._claims import FREE
+from aucforest.distributed._claims import describe_fit
 from aucforest.distributed._coding import Coding
 from aucforest.distributed._dask_executor import DaskExecutor
 from aucforest.distributed._fitting import Target
 from aucforest.distributed._parts import CodedPart
-from aucforest.distributed._versions import find_versions
 from aucforest.tree.sampling import BLOCK_ROWS
 
-_FREE = FREE | {"random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client"}
+# Parameters that trees do not depend on.
+_FREE = {"random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client"}
 
 
 def open_checkpoint(
@@ -27,22 +25,16 @@ def open_checkpoint(
     ValueError
         If the folder is that of another fit, or random_state is no integer: another fit would draw otherwise.
     """
-    if not isinstance(forest.random_state, int | np.integer):
-        raise ValueError(
-            f"checkpoint_dir needs an integer random_state to go on from, but it is {forest.random_state!r}"
-        )
-    parameters = {name: value for name, value in forest.get_params(deep=False).items() if name not in _FREE}
+    description = describe_fit(forest, seed, "checkpoint_dir", _FREE)
     by_block = executor.gather([executor.submit(_digest_blocks, part) for part in parts])
     weights = target.sample_weight
     manifest = {
-        "the seed": seed,
-        **parameters,
         "the digest of the values": _digest(b"".join(by_block)),
         "the digest of the bins": _digest(b"".join(array.tobytes() for array in coding.values)),
         "the classes": target.classes,
         "the digest of the labels": _digest(target.labels),
         "the digest of the weights": None if weights is None else _digest(weights),
-        **find_versions(),
+        **description,
     }
     return Checkpoint(forest.checkpoint_dir, manifest, len(coding.n_bins), len(target.classes), coding.by_set)
 

@@ -13,12 +13,13 @@ from sklearn.utils.validation import _check_y, check_array, check_non_negative
 from aucforest.distributed._coding import Coding, Request, Summary, merge_all, places_within, summarize
 from aucforest.distributed._collections import Partitions
 from aucforest.distributed._dask_executor import DaskExecutor
-from aucforest.distributed._executor import as_completed
+from aucforest.distributed._executor import as_completed, merge_by_groups
 from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_part
 from aucforest.distributed._parts import CodedPart
 from aucforest.estimators._columns import Table, as_table
 from aucforest.estimators._growing import combine_weights
 from aucforest.estimators._out_of_bag import Bags, Sums, sum_places
+from aucforest.estimators._training_data import kept_rows
 from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
 from aucforest.tree.traverse import PackedTrees
 
@@ -97,14 +98,12 @@ class DaskSource:
         """Return what all partitions say."""
         executor, kept = self._executor, self.target.kept
         rows = sample if kept is None else kept[sample]
-        level = []
+        summaries = []
         for place, (first, last) in enumerate(pairwise(self._firsts.tolist())):
             look = self._X[place], self._labelled[place], places_within(rows, first, last - first)
-            level.append(executor.submit(_look_at_values, place, *look, request))
-        while len(level) > 1:
-            groups = [level[i : i + _MERGED] for i in range(0, len(level), _MERGED)]
-            level = [executor.submit(_merge, group, request.max_bins) for group in groups]
-        summary: Summary = executor.gather(level)[0]
+            summaries.append(executor.submit(_look_at_values, place, *look, request))
+        merged = merge_by_groups(executor.submit, _merge, summaries, _MERGED, request.max_bins)
+        summary: Summary = executor.gather([merged])[0]
         return summary
 
     def make_parts(self, draws: RowDraws | None, by_class: NDArray[np.float64] | None, n_parts: int) -> list[Any]:
@@ -204,12 +203,6 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
     return LabelledPart(*code_part(_check_y(y)), sample_weight)
 
 
-def _kept(labelled: LabelledPart) -> NDArray[np.int64] | None:
-    """Return the rows of positive weight of a partition, None for all."""
-    weights = labelled.sample_weight
-    return None if weights is None or np.all(weights > 0) else np.flatnonzero(weights)
-
-
 def _look_at_values(
     place: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], request: Request
 ) -> Summary | None:
@@ -217,7 +210,7 @@ def _look_at_values(
     n_rows = len(labelled.labels)
     if len(X) != n_rows:
         raise ValueError(f"partition {place} of X has {len(X)} rows, but y has {n_rows} there")
-    return summarize(read_table(X), _kept(labelled), sample, request) if n_rows > 0 else None
+    return summarize(read_table(X), kept_rows(labelled.sample_weight), sample, request) if n_rows > 0 else None
 
 
 def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
@@ -232,7 +225,8 @@ def _encode(
     """Return the codes of a partition, and some of its rows as trees read them; None without rows."""
     if len(labelled.labels) == 0:
         return None
-    rows, weights = _kept(labelled), labelled.sample_weight
+    weights = labelled.sample_weight
+    rows = kept_rows(weights)
     some: Any = slice(None) if rows is None else rows
     labels = np.searchsorted(classes, labelled.classes).astype(np.uint16)[labelled.labels]
     matrix = coding.read(read_table(X), rows)
@@ -260,7 +254,7 @@ def _sum_out_of_bag(
     before: list[Sums] | None,
 ) -> list[Sums] | None:
     """Return the sums of a partition whose rows of positive weight begin at a place; None without rows."""
-    rows = _kept(labelled)
+    rows = kept_rows(labelled.sample_weight)
     if len(labelled.labels if rows is None else rows) == 0:
         return None
     return sum_places(Bags(draws, keys, None), *shared, start, coding.read(read_table(X), rows), before)
@@ -277,9 +271,7 @@ def _join(first_row: int, shared: tuple[RowDraws | None, NDArray[np.float64] | N
     draws, by_class = shared
     labels = np.concatenate([piece.labels for piece in pieces])
     weights = [piece.sample_weight for piece in pieces if piece.sample_weight is not None]
-    weight = combine_weights(
-        np.concatenate(weights) if weights else None, None if by_class is None else by_class[labels]
-    )
+    weight = combine_weights(labels, np.concatenate(weights) if weights else None, by_class)
     if draws is not None:
         members = RowDraws.of_strata(labels, draws.sizes).members if len(draws.sizes) > 1 else draws.members
         draws = replace(draws, members=members, first_block=first_row // BLOCK_ROWS)

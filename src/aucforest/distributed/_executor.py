@@ -15,10 +15,6 @@ class Executor(Protocol):
     def n_workers(self) -> int:
         """How many tasks run at once."""
 
-    @property
-    def memory(self) -> int:
-        """Bytes of memory of the smallest worker."""
-
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return the future of a call."""
 
@@ -27,12 +23,6 @@ class Executor(Protocol):
 
     def completed(self, futures: Sequence[Any]) -> list[tuple[int, Any]]:
         """Wait until some of the futures have ended; return their places and results, raise what a task raised."""
-
-    def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Return all results, in order; raise what a task raised."""
-
-    def cancel(self) -> None:
-        """Give up all that was submitted."""
 
 
 def as_completed(executor: Executor, futures: Sequence[Any]) -> Iterator[tuple[int, Any]]:
@@ -45,21 +35,31 @@ def as_completed(executor: Executor, futures: Sequence[Any]) -> Iterator[tuple[i
             yield places[place], result
 
 
+def merge_by_groups(
+    submit: Callable[..., Any], merge: Callable[..., Any], futures: list[Any], n: int, *args: Any
+) -> Any:
+    """Return the future of all results merged, up to n at a time: by a call of merge with a list of them, and args."""
+    while len(futures) > 1:
+        futures = [submit(merge, futures[i : i + n], *args) for i in range(0, len(futures), n)]
+    return futures[0]
+
+
 class LocalExecutor:
     """Threads of this process, which share its memory.
 
     Tasks are begun in the order of their submission, so what a task waits for has begun before it.
     """
 
-    def __init__(self, n_workers: int, memory: int) -> None:
-        self.n_workers, self.memory = n_workers, memory
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
         self._threads = ThreadPoolExecutor(n_workers)
 
     def __enter__(self) -> "LocalExecutor":
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self.cancel()
+        """Give up what has not begun."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return the future of a call."""
@@ -73,14 +73,6 @@ class LocalExecutor:
         """Wait until some of the futures have ended; return their places and results."""
         ended = wait(futures, return_when=FIRST_COMPLETED).done
         return [(place, future.result()) for place, future in enumerate(futures) if future in ended]
-
-    def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Return all results, in order."""
-        return [future.result() for future in futures]
-
-    def cancel(self) -> None:
-        """Give up what has not begun."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _result(argument: Any) -> Any:

@@ -10,14 +10,14 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from aucforest.distributed._coding import Coding, KnownRows, Summary, choose_coding
 from aucforest.estimators._base import number_classes
-from aucforest.estimators._class_weights import class_weight_factors
-from aucforest.estimators._growing import GrowthParams, combine_weights, tree_keys
+from aucforest.estimators._class_weights import weights_by_class
+from aucforest.estimators._growing import GrowthParams, TrainingSet, combine_weights, tree_keys
 from aucforest.estimators._out_of_bag import Bags, SumRows, Sums, sum_places
 from aucforest.estimators._shrinkage import rows_to_score
 from aucforest.estimators._thresholds import check_threshold
-from aucforest.estimators._training_data import TrainingData
+from aucforest.estimators._training_data import KeptRows, TrainingData, kept_rows
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.tree.binning import SAMPLE_ROWS, sample_rows
+from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, sample_rows
 from aucforest.tree.structure import Tree
 from aucforest.tree.traverse import PackedTrees
 
@@ -34,7 +34,7 @@ def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     return classes, codes
 
 
-class Target:
+class Target(KeptRows):
     """The labels and weights of all rows.
 
     Parameters
@@ -67,19 +67,14 @@ class Target:
         self.sample_weight = sample_weight
         if sample_weight is not None and not np.any(sample_weight > 0):
             raise ValueError("sample_weight is zero for all rows")
-        self.kept = None
-        if sample_weight is not None and not np.all(sample_weight > 0):
-            self.kept = np.flatnonzero(sample_weight)
+        self.kept = kept_rows(sample_weight)
 
-    @cached_property
-    def kept_labels(self) -> NDArray[np.uint16]:
-        """The labels of the rows of positive weight."""
-        return self.labels if self.kept is None else self.labels[self.kept]
-
-    @cached_property
-    def kept_weight(self) -> NDArray[np.float64] | None:
-        """The weights of these rows."""
-        return self.sample_weight if self.sample_weight is None or self.kept is None else self.sample_weight[self.kept]
+    def training_set(
+        self, codes: NDArray[np.unsignedinteger], coding: Coding, weights: NDArray[np.float64] | None
+    ) -> TrainingSet:
+        """Return the rows of positive weight as trees grow from them, given their codes and what they count."""
+        binned = BinnedMatrix(codes, coding.n_bins, coding.values)
+        return TrainingSet(binned, self.kept_labels, weights, len(self.classes), coding.by_set)
 
 
 class Source(NamedTuple):
@@ -143,6 +138,12 @@ class CodedFit:
         weight = None if self._target.kept_weight is None else self._target.kept_weight[self.sample]
         return choose_coding(summary, weight, self._forest.max_bins)
 
+    @cached_property
+    def class_weights(self) -> NDArray[np.float64] | None:
+        """The weights of classes, as `weights_by_class` returns them."""
+        target = self._target
+        return weights_by_class(self._forest.class_weight, target.classes, target.kept_labels, target.kept_weight)
+
     def finish(self, source: Source) -> None:
         """Grow the forest.
 
@@ -160,8 +161,7 @@ class CodedFit:
             if source.names is not None:
                 forest.feature_names_in_ = np.array(source.names, dtype=object)
             forest._check_classes(target.kept_labels)
-            factors = class_weight_factors(forest.class_weight, target.classes, target.kept_labels, target.kept_weight)
-            weights = combine_weights(target.kept_weight, factors)
+            weights = combine_weights(target.kept_labels, target.kept_weight, self.class_weights)
             scored = self.scored if target.kept is None else target.kept[self.scored]
             data = TrainingData(
                 X=KnownRows(scored, source.scored),

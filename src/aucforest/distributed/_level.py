@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aucforest.distributed._executor import Executor
+from aucforest.distributed._executor import Executor, merge_by_groups
 from aucforest.distributed._level_tasks import (
     Branch,
     Question,
@@ -149,10 +149,8 @@ class _Level:
             asked = self._ask()
             questions = self._executor.share([question for _, question in asked])
             counted = [self._executor.submit(count_part, part, self._shared, questions) for part in self._parts]
-            while len(counted) > 1:
-                groups = [counted[i : i + _ARITY] for i in range(0, len(counted), _ARITY)]
-                counted = [self._executor.submit(add_up, group) for group in groups]
-            self._on_the_way.append(_Round(counted[0], asked))
+            total = merge_by_groups(self._executor.submit, add_up, counted, _ARITY)
+            self._on_the_way.append(_Round(total, asked))
 
     def _ask(self) -> list[tuple[TopTree, Question]]:
         """Take trees that wait, and some of their questions, as many as histograms may have bytes."""

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.distributed._parts import CodedPart, Growth
+from aucforest.distributed._parts import CodedPart, Growth, Rows, join_parts
 from aucforest.estimators._growing import TrainingSet, grow_rows, make_buffers, tree_weights
 from aucforest.tree.assembly import Grown
-from aucforest.tree.binning import BinnedMatrix
 from aucforest.tree.grower import Nodes, take_rows
 from aucforest.tree.level import PartColumns, Route, copy_rows, fill_histograms, route_rows
 from aucforest.tree.sampling import BLOCK_ROWS
@@ -44,15 +43,6 @@ class Branch(NamedTuple):
     depth: int
     n_rows: int
     tree_weight: int | None
-
-
-class Rows(NamedTuple):
-    """Rows of a node in one part: codes, (n_features, n_rows), labels, draws, and weights where there are any."""
-
-    codes: NDArray[np.unsignedinteger]
-    labels: NDArray[np.uint16]
-    counts: NDArray[np.uint16]
-    weights: NDArray[np.float64] | None
 
 
 class Result(NamedTuple):
@@ -190,13 +180,7 @@ def _no_rows(part: CodedPart) -> Rows:
 
 def _join(rows: list[Rows], growth: Growth) -> tuple[TrainingSet, NDArray[np.uint16]]:
     """Return the rows of a branch in all parts, in their order, and how often each is drawn."""
-    weights = [part.weights for part in rows if part.weights is not None]
-    codes = np.concatenate([part.codes for part in rows], axis=1)
-    binned = BinnedMatrix(codes, growth.n_bins, growth.values)
-    labels = np.concatenate([part.labels for part in rows])
-    joined = np.concatenate(weights) if weights else None
-    training = TrainingSet(binned, labels, joined, growth.n_classes, growth.by_set)
-    return training, np.concatenate([part.counts for part in rows])
+    return join_parts(growth, rows), np.concatenate([part.counts for part in rows])
 
 
 def grow_branches(growth: Growth, branches: list[Branch], handed_out: list[list[Rows]]) -> list[Result]:

@@ -1,5 +1,6 @@
 """Rows in parts: what a task is given of the training data."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -90,7 +91,16 @@ def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[i
     return parts
 
 
-def join_parts(growth: Growth, *parts: CodedPart) -> TrainingSet:
+class Rows(NamedTuple):
+    """Rows of a node in one part: codes, (n_features, n_rows), labels, draws, and weights where there are any."""
+
+    codes: NDArray[np.unsignedinteger]
+    labels: NDArray[np.uint16]
+    counts: NDArray[np.uint16]
+    weights: NDArray[np.float64] | None
+
+
+def join_parts(growth: Growth, parts: Sequence[CodedPart] | Sequence[Rows]) -> TrainingSet:
     """Return the rows of all parts, in order, as one process grows from them."""
     weights = [part.weights for part in parts if part.weights is not None]
     codes = np.concatenate([part.codes for part in parts], axis=1)

@@ -20,8 +20,8 @@ from tqdm import tqdm
 
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
-from aucforest.distributed._checkpoint import Checkpoint
-from aucforest.distributed._claims import FREE, Claim
+from aucforest.distributed._checkpoint import Checkpoint, grow_missing
+from aucforest.distributed._claims import Claim, describe_fit
 from aucforest.distributed._code_matrix import CODES, RECORD, CodeMatrix
 from aucforest.distributed._coding import Coding
 from aucforest.distributed._coding_file import CODING, read_coding, write_coding
@@ -31,11 +31,9 @@ from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._looks import Features, look_for_coding, sum_out_of_bag, write_codes
 from aucforest.distributed._memory import Plan, parse_bytes, plan_fit
 from aucforest.distributed._parts import cut_into_parts, describe_growth
-from aucforest.distributed._versions import find_versions
-from aucforest.estimators._growing import GrowthParams, TrainingSet, grow_batches
+from aucforest.estimators._growing import GrowthParams, grow_batches
 from aucforest.estimators._sampling import resolve_draws
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.tree.binning import BinnedMatrix
 from aucforest.tree.structure import Tree
 
 _FILES = re.compile("|".join(map(re.escape, (CODES, RECORD, CODING))))
@@ -238,19 +236,13 @@ def _manifest(
     positive: Any,
 ) -> dict[str, Any]:
     """Return what tells a fit from others."""
-    if not isinstance(forest.random_state, int | np.integer):
-        raise ValueError(
-            f"folder needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
-            f" {forest.random_state!r}"
-        )
+    description = describe_fit(forest, seed, "folder")
     files = table.fingerprint()
     if files is None:
         raise ValueError(f"folder needs Parquet files: nothing tells whether {table.name} is the same later")
-    params = {name: value for name, value in forest.get_params(deep=False).items() if name not in FREE}
     digest = crc32(rows.labels.data, 0 if rows.sample_weight is None else crc32(rows.sample_weight.data))
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-    # Trees that are added to others are drawn by the seed of these, whatever random_state is now.
-    return {**files, **columns, "the digest of the labels": digest, **params, "the seed": seed, **find_versions()}
+    return {**files, **columns, "the digest of the labels": digest, **description}
 
 
 @dataclass
@@ -307,24 +299,14 @@ class _Work:
         self, plan: Plan, params: GrowthParams, keys: list[int], weights: NDArray[np.float64] | None
     ) -> list[Tree]:
         """Grow the trees that are not there yet."""
-        numbers = range(self.forest.n_estimators - len(keys), self.forest.n_estimators)
-        there = {} if self.checkpoint is None else self.checkpoint.trees()
-        missing = [(number, key) for number, key in zip(numbers, keys) if number not in there]
-        if missing:
-            for places, trees in self._grown(plan, params, [key for _, key in missing], weights):
-                of_trees = [missing[place][0] for place in places]
-                if self.checkpoint is not None:
-                    self.checkpoint.save(of_trees, trees)
-                there.update(zip(of_trees, trees))
-        return [there[number] for number in numbers]
+        grow = partial(self._grow_some, plan, params, weights)
+        return grow_missing(self.forest.n_estimators, keys, self.checkpoint, grow)
 
-    def _grown(
-        self, plan: Plan, params: GrowthParams, keys: list[int], weights: NDArray[np.float64] | None
+    def _grow_some(
+        self, plan: Plan, params: GrowthParams, weights: NDArray[np.float64] | None, keys: list[int]
     ) -> Iterator[tuple[Sequence[int], list[Tree]]]:
         """Yield trees as they are done, with the places of their keys."""
-        target, coding = self.features.target, self.coding
-        binned = BinnedMatrix(self.matrix.codes, coding.n_bins, coding.values)
-        training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), coding.by_set)
+        training = self.features.target.training_set(self.matrix.codes, self.coding, weights)
         if plan.levels is None:
             place = 0
             for trees in grow_batches(training, params, keys, plan.n_threads, self.forest.verbose):
@@ -335,7 +317,7 @@ class _Work:
         parts, growth = cut_into_parts(training, params.draws, bounds), describe_growth(training, params)
         sizes = {"local_rows": plan.levels.local_rows, "max_hist_bytes": plan.levels.max_hist_bytes}
         with (
-            LocalExecutor(plan.n_threads, plan.n_bytes) as executor,
+            LocalExecutor(plan.n_threads) as executor,
             tqdm(total=len(keys), desc="trees", disable=not self.forest.verbose) as progress,
         ):
             for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):

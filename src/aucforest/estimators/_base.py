@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from aucforest.estimators._class_weights import class_weight_factors
+from aucforest.estimators._class_weights import weights_by_class
 from aucforest.estimators._columns import Categories, as_table, check_numeric, cut_by_sets, encode, learn
 from aucforest.estimators._growing import (
     grow_trees,
@@ -24,7 +24,7 @@ from aucforest.estimators._growing import (
 )
 from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._prior_correction import PriorCorrection
-from aucforest.estimators._training_data import TrainingData
+from aucforest.estimators._training_data import TrainingData, kept_rows
 from aucforest.interop.folded_trees import FoldedTrees
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
@@ -189,7 +189,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not np.any(sample_weight > 0):
                 raise ValueError("sample_weight is zero for all rows")
-            kept = None if np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
+            kept = kept_rows(sample_weight)
         X, y = self._validate_X(X, reset=True, y=y, kept=kept)
         self.classes_, labels = code_classes(y)
         rows: Any = slice(None) if kept is None else kept
@@ -199,7 +199,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             X[rows],
             present,
             weight,
-            class_weight_factors(self.class_weight, self.classes_, present, weight),
+            weights_by_class(self.class_weight, self.classes_, present, weight),
             len(self.classes_),
             self.max_bins,
             self._n_jobs,

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 
-def class_weight_factors(
+def weights_by_class(
     class_weight: Any,
     classes: NDArray[Any],
     labels: NDArray[np.uint16],
     sample_weight: NDArray[np.float64] | None,
 ) -> NDArray[np.float64] | None:
-    """Return the class weight of every row, None where it is 1 or differs from tree to tree."""
+    """Return the weight of every class, (n_classes,), None where all are 1 or differ from tree to tree."""
     if class_weight is None or class_weight == "balanced_subsample":
         return None
     totals = np.bincount(labels, sample_weight, minlength=len(classes))
@@ -29,4 +29,4 @@ def class_weight_factors(
         raise ValueError(
             f"class_weight of class {classes.tolist()[k]!r} must be positive and finite, but is {by_class[k]}"
         )
-    return by_class[labels]
+    return by_class

@@ -159,7 +159,7 @@ def make_training_set(
     X: NDArray[Any],
     labels: NDArray[np.uint16],
     sample_weight: NDArray[np.float64] | None,
-    class_factors: NDArray[np.float64] | None,
+    by_class: NDArray[np.float64] | None,
     n_classes: int,
     max_bins: int | None,
     n_jobs: int | None,
@@ -167,17 +167,17 @@ def make_training_set(
 ) -> TrainingSet:
     """Bin the rows (all of positive weight) and put sample and class weights together."""
     binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run_in_threads(n_jobs), by_set=by_set)
-    return TrainingSet(binned, labels, combine_weights(sample_weight, class_factors), n_classes, by_set)
+    return TrainingSet(binned, labels, combine_weights(labels, sample_weight, by_class), n_classes, by_set)
 
 
 def combine_weights(
-    sample_weight: NDArray[np.float64] | None, class_factors: NDArray[np.float64] | None
+    labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None, by_class: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
     """Return what rows count in trees, None when every row counts 1."""
     weights = sample_weight
-    if class_factors is not None:
+    if by_class is not None:
         with np.errstate(over="ignore"):
-            weights = class_factors if sample_weight is None else sample_weight * class_factors
+            weights = by_class[labels] if sample_weight is None else sample_weight * by_class[labels]
     if weights is not None:
         _check_range(weights)
     return weights

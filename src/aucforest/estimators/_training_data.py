@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,31 @@ from aucforest.estimators._out_of_bag import Bags, SumRows, TrainingRows
 from aucforest.tree.structure import Tree
 
 
+def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
+    """Return the rows of positive weight, None for all."""
+    return None if sample_weight is None or np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
+
+
+class KeptRows:
+    """What is said of the rows of positive weight, where labels and weights are those of all rows."""
+
+    labels: NDArray[np.uint16]
+    sample_weight: NDArray[np.float64] | None
+    kept: NDArray[np.int64] | None
+
+    @cached_property
+    def kept_labels(self) -> NDArray[np.uint16]:
+        """The labels of these rows."""
+        return self.labels if self.kept is None else self.labels[self.kept]
+
+    @cached_property
+    def kept_weight(self) -> NDArray[np.float64] | None:
+        """The sample weights of these rows."""
+        return self.sample_weight if self.sample_weight is None or self.kept is None else self.sample_weight[self.kept]
+
+
 @dataclass(frozen=True)
-class TrainingData:
+class TrainingData(KeptRows):
     """Validated rows, and how trees are grown from them.
 
     Attributes
@@ -47,16 +71,6 @@ class TrainingData:
     def n_kept(self) -> int:
         """Number of rows that trees grow from."""
         return len(self.labels if self.kept is None else self.kept)
-
-    @property
-    def kept_labels(self) -> NDArray[np.uint16]:
-        """The labels of these."""
-        return self.labels if self.kept is None else self.labels[self.kept]
-
-    @property
-    def kept_weight(self) -> NDArray[np.float64] | None:
-        """The sample weights of these."""
-        return self.sample_weight if self.sample_weight is None or self.kept is None else self.sample_weight[self.kept]
 
     def rows(self, bags: Bags) -> TrainingRows:
         """Return the rows with the draws of the trees."""
