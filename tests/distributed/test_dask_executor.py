@@ -1,5 +1,6 @@
 """Tasks on a cluster: results, errors by name, and an end within bounded time when the cluster is gone."""
 
+import asyncio
 import operator
 import threading
 import time
@@ -48,6 +49,12 @@ def nap(seconds):
 def say_and_nap(name, seconds):
     Event(name).set()
     nap(seconds)
+
+
+def nap_from(seconds, after):
+    begun = time.monotonic()
+    nap(seconds)
+    return begun
 
 
 @pytest.fixture
@@ -99,6 +106,34 @@ def test_errors_of_tasks_are_raised_as_they_are(executor):
         list(as_completed(executor, futures))
 
 
+def test_tasks_in_order_begin_in_order(executor):
+    """Workers have some tasks each, and so may those few change places."""
+    after = executor.submit(nap, 0.5)
+    begun = executor.gather([executor.submit(nap_from, 0.02, after, in_order=True) for _ in range(40)])
+    assert max(begun[:15]) < min(begun[25:])
+
+
+def test_results_do_not_go_through_the_scheduler(executor, monkeypatch):
+    def refuse(*args, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(executor._client.scheduler, "gather", refuse)
+    assert executor.gather([executor.submit(sum, [1, 2])]) == [3]
+
+
+def test_workers_that_cannot_be_reached_answer_through_the_scheduler(other_client, monkeypatch):
+    other_client.direct_to_workers = False
+    assert not DaskExecutor(other_client)._is_direct
+    other_client.direct_to_workers = None
+    assert DaskExecutor(other_client)._is_direct
+    connect, workers = other_client.rpc.connect, other_client.scheduler_info()["workers"]
+    closed = dict.fromkeys(workers, "tcp://127.0.0.1:1")
+    monkeypatch.setattr(other_client.rpc, "connect", lambda address: connect(closed.get(address, address)))
+    executor = DaskExecutor(other_client)
+    assert not executor._is_direct
+    assert executor.gather([executor.submit(sum, [1, 2])]) == [3]
+
+
 def test_too_little_memory_is_explained(executor):
     with pytest.raises(ClusterError, match=r"ran out of memory: .* Take more memory\."):
         executor.gather([executor.submit(raise_error, MemoryError("no room"))])
@@ -109,6 +144,18 @@ def test_a_cancelled_future_is_an_error(executor):
     threading.Timer(0.2, executor.cancel).start()
     with pytest.raises(ClusterError, match="cancelled"):
         executor.gather(futures)
+
+
+def test_a_question_that_is_cancelled_is_an_error(executor, monkeypatch):
+    async def cancelled(*args, **options):
+        raise asyncio.CancelledError
+
+    future = executor.submit(sum, [1])
+    with pytest.raises(ClusterError, match=r"the Dask scheduler does not answer: .* was closed"):
+        executor._ask(cancelled)
+    monkeypatch.setattr(executor._client, "_gather", cancelled)
+    with pytest.raises(ClusterError, match=r"cancelled or lost: .* was closed"):
+        executor.gather([future])
 
 
 def test_a_client_that_is_closed_is_an_error(other_client):
@@ -161,7 +208,7 @@ def test_workers_of_other_versions_are_refused(client, monkeypatch):
     with pytest.raises(VersionMismatchError, match=r"numba is 0\.1 here, but .* on tcp://127\.0\.0\.1"):
         DaskExecutor(client)
     monkeypatch.setattr(_dask_executor, "_report", _dask_executor._identity)
-    monkeypatch.setattr(client, "run", lambda *_, **__: {"worker": (versions, 1)})
+    monkeypatch.setattr(client, "run", lambda *_, **__: {next(iter(client.scheduler_info()["workers"])): (versions, 1)})
     late = DaskExecutor(client)
     with pytest.raises(VersionMismatchError, match="on a worker that was added"):
         late.gather([late.submit(nap, 0.0)])

@@ -109,14 +109,14 @@ def at(monkeypatch):
     def install(name, *, instead=None, do=None):
         waiting = [True]
 
-        def intercept(self, function, *args):
+        def intercept(self, function, *args, **options):
             if function.__name__ == name and waiting:
                 waiting.clear()
                 if do is not None:
                     do()
                 if instead is not None:
-                    return submit(self, *instead, function, *args)
-            return submit(self, function, *args)
+                    return submit(self, *instead, function, *args, **options)
+            return submit(self, function, *args, **options)
 
         monkeypatch.setattr(DaskExecutor, "submit", intercept)
         return waiting
@@ -270,9 +270,9 @@ def test_a_fit_goes_on_after_its_process_was_killed(hardy, local, tmp_path, monk
     grown = []
     submit = DaskExecutor.submit
 
-    def note(self, function, *args):
+    def note(self, function, *args, **options):
         grown.extend(args[1] if function.__name__ == "_grow" else [])
-        return submit(self, function, *args)
+        return submit(self, function, *args, **options)
 
     monkeypatch.setattr(DaskExecutor, "submit", note)
     assert_same(local, fit(hardy, checkpoint_dir=tmp_path / "trees"))

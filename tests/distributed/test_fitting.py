@@ -10,6 +10,7 @@ import pytest
 
 from aucforest.distributed._coding import (
     Request,
+    choose_coding,
     merge_all,
     places_within,
     summarize,
@@ -51,7 +52,7 @@ def fit_parts(forest, table, y, weight, bounds):
     for rows, chosen, first, count in zip(tables, kept, firsts, counts):
         sample = places_within(fit.sample, first, count)
         summaries.append(summarize(rows, chosen, sample if chosen is None else chosen[sample], request))
-    coding = fit.choose_coding(merge_all(summaries, forest.max_bins))
+    coding = choose_coding(merge_all(summaries, forest.max_bins), fit.sample_weight, forest.max_bins, map)
     for rows, chosen, first, count in zip(tables, kept, firsts, counts):
         matrices.append(coding.read(rows, chosen))
         scored.append(matrices[-1][places_within(fit.scored, first, count)])

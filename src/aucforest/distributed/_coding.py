@@ -1,8 +1,8 @@
 """From tables to codes, a table at a time: what each says of the values, put together, is what all of them say."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from aucforest.estimators._columns import (
 from aucforest.tree.binning import (
     MAX_BINS,
     CutValues,
+    ParallelMap,
     add_distinct,
     choose_bins,
     encode_matrix,
@@ -63,8 +64,8 @@ class Summary:
         The values of each categorical feature.
     distinct : dict of int to ndarray of float64, or None
         The distinct values of each other feature, sorted; None for more than there are bins.
-    sampled : ndarray of shape (n_sampled, n_features), float64
-        The sampled rows in their order; NaN in categorical features.
+    sampled : ndarray of shape (n_features, n_sampled), float64
+        The values of the sampled rows in their order; NaN in categorical features.
     """
 
     names: list[str]
@@ -72,18 +73,9 @@ class Summary:
     distinct: dict[int, NDArray[np.float64] | None]
     sampled: NDArray[np.float64]
 
-    def merge(self, other: "Summary", max_bins: int | None) -> "Summary":
-        """Summarise the rows of both, those of the other one after one's own."""
-        counted = {feature: self.counted[feature].merge(other.counted[feature]) for feature in self.counted}
-        distinct = {
-            feature: _merge_distinct(self.distinct[feature], other.distinct[feature], max_bins)
-            for feature in self.distinct
-        }
-        return Summary(self.names, counted, distinct, np.concatenate((self.sampled, other.sampled)))
-
 
 def _merge_distinct(
-    one: NDArray[np.float64] | None, other: NDArray[np.float64] | None, max_bins: int | None
+    max_bins: int | None, one: NDArray[np.float64] | None, other: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
     """Return the distinct values of both, None for too many."""
     if one is None or other is None:
@@ -109,13 +101,13 @@ def summarize(table: Table, rows: NDArray[np.int64] | None, sample: NDArray[np.i
     names = [column_name(table, feature) for feature in range(n_features)]
     counted: dict[int, Counted] = {}
     distinct: dict[int, NDArray[np.float64] | None] = {}
-    sampled = np.full((len(sample), n_features), np.nan)
+    sampled = np.full((n_features, len(sample)), np.nan)
     for feature in range(n_features):
         if feature in request.categorical:
             counted[feature] = count_values(read_column(table, feature), rows)
             continue
         values = np.asarray(read_numbers(table, feature), dtype=np.float64)
-        sampled[:, feature] = values[sample]
+        sampled[feature] = values[sample]
         if room is None:
             # All rows are sampled.
             distinct[feature] = _MANY
@@ -125,9 +117,15 @@ def summarize(table: Table, rows: NDArray[np.int64] | None, sample: NDArray[np.i
     return Summary(names, counted, distinct, sampled)
 
 
-def merge_all(summaries: Iterable[Summary], max_bins: int | None) -> Summary:
+def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
     """Summarise the rows of all, in order."""
-    return reduce(lambda one, other: one.merge(other, max_bins), summaries)
+    first = summaries[0]
+    counted = {
+        feature: reduce(Counted.merge, (some.counted[feature] for some in summaries)) for feature in first.counted
+    }
+    merge = partial(_merge_distinct, max_bins)
+    distinct = {feature: reduce(merge, (some.distinct[feature] for some in summaries)) for feature in first.distinct}
+    return Summary(first.names, counted, distinct, np.concatenate([some.sampled for some in summaries], axis=1))
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,9 @@ class Coding:
         return encode_matrix(matrix, self.values).codes
 
 
-def choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None) -> Coding:
+def choose_coding(
+    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
+) -> Coding:
     """Choose codes as a fit of all rows in memory does.
 
     Parameters
@@ -171,6 +171,8 @@ def choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, m
     sample_weight : ndarray of shape (n_sampled,), float64, or None
         The weights of the sampled rows.
     max_bins : int or None
+    run : callable
+        A parallel `map` over shared memory.
     """
     categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
     weights = np.empty(0) if sample_weight is None else sample_weight
@@ -179,11 +181,11 @@ def choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, m
         if feature in categories:
             codes = np.arange(min(len(categories[feature]), MAX_BINS), dtype=np.float64)
             return codes, codes
-        column = summary.sampled[:, feature].copy()
+        column = summary.sampled[feature].copy()
         distinct = summary.distinct[feature]
         return choose_bins(column, weights, max_bins or len(column), lambda _: distinct)
 
-    values = join_bins(bins_of(feature) for feature in range(len(summary.names)))
+    values = join_bins(run(bins_of, range(len(summary.names))))
     by_set = np.zeros(len(summary.names), dtype=np.bool_)
     by_set[cut_by_sets(categories)] = True
     return Coding(categories, values, by_set if np.any(by_set) else None)

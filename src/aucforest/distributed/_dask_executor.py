@@ -1,7 +1,7 @@
 """Where tasks run when they run on a Dask cluster."""
 
+import asyncio
 import threading
-from asyncio import CancelledError as AsyncCancelledError
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import fields, is_dataclass, replace
@@ -48,7 +48,7 @@ class DaskExecutor:
         self.advice = advice
         self._client = client
         self._distributed = import_distributed()
-        self._lost = CancelledError, AsyncCancelledError, self._distributed.comm.CommClosedError
+        self._lost = CancelledError, self._distributed.comm.CommClosedError
         self._futures: WeakSet[Any] = WeakSet()
         self._raw: list[Any] = []
         self._watched: WeakSet[Any] = WeakSet()
@@ -65,6 +65,8 @@ class DaskExecutor:
         for worker, (versions, _) in reports.items():
             check_versions(self._versions, versions, worker)
         self.memory = min(memory for _, memory in reports.values())
+        # Results of workers that can be reached need not go through the scheduler.
+        self._is_direct = client.direct_to_workers is not False and self._reaches(next(iter(reports)))
         self._threads: dict[str, int] = {}
         self._asked = -np.inf
 
@@ -80,8 +82,8 @@ class DaskExecutor:
         n_threads = self.n_workers
         return Cluster(max(1, len(self._threads)), n_threads, self.memory)
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return the future of a call; the function is one of a module."""
+    def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
+        """Return the future of a call; the function is one of a module. In order: not before what came earlier."""
         self._check_running()
         # Names by function: Dask spreads a group of tasks that need the same data over all workers.
         key = f"{function.__name__.strip('_')}-{self._name}", self._n_submitted
@@ -89,7 +91,11 @@ class DaskExecutor:
         dask = import_optional("dask", purpose="Dask", extra="dask")
         # Its advice about large arguments is to share them, and that is how.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            future = self._client.submit(_run, self._versions, function, *args, key=key, pure=False)
+            # What comes within that time has the same priority.
+            fifo_timeout = 0 if in_order else "100ms"
+            future = self._client.submit(
+                _run, self._versions, function, *args, key=key, pure=False, fifo_timeout=fifo_timeout
+            )
         self._futures.add(future)
         return future
 
@@ -157,7 +163,31 @@ class DaskExecutor:
 
     def _fetch(self, futures: list[Any]) -> list[Any]:
         """Return the results of futures that have ended."""
-        return list(self._patiently(partial(self._client.gather, futures)))
+        ask = partial(self._client.gather, futures, direct=self._is_direct, asynchronous=True)
+        return list(self._patiently(partial(self._sync, ask)))
+
+    def _reaches(self, worker: str) -> bool:
+        """Say whether a worker answers this process itself."""
+
+        async def ask() -> None:
+            await asyncio.wait_for(self._client.rpc(worker).identity(), _LOOK)
+
+        try:
+            self._sync(ask)
+        except OSError:
+            return False
+        return True
+
+    def _sync(self, ask: Callable[[], Any], timeout: float | None = None) -> Any:
+        """Return what a question is answered; Dask fails with another error when the question is cancelled."""
+
+        async def wait() -> Any:
+            try:
+                return await ask()
+            except asyncio.CancelledError:
+                raise self._distributed.comm.CommClosedError("the connection was closed") from None
+
+        return self._client.sync(wait, callback_timeout=timeout)
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
         """Return what Dask answers; in a thread, since nothing that waits in Dask wakes up when the cluster is gone."""
@@ -194,7 +224,7 @@ class DaskExecutor:
     def _ask(self, question: Callable[[], Any]) -> Any:
         """Return what the scheduler answers; ClusterError if it does not."""
         try:
-            return self._client.sync(question, callback_timeout=_NO_WORKERS)
+            return self._sync(question, _NO_WORKERS)
         except (OSError, RuntimeError, self._distributed.TimeoutError) as error:
             raise ClusterError(f"the Dask scheduler does not answer: {error}") from error
 

@@ -24,7 +24,8 @@ def grow_replicated(
     rows = executor.submit(_join_all, growth, parts)
     bounds = cut_tasks(len(keys), executor.n_workers, tree_seconds)
     batches = [list(range(*pair)) for pair in pairwise(bounds)]
-    futures = [executor.submit(_grow, rows, keys[batch[0] : batch[-1] + 1]) for batch in batches]
+    # The longest first.
+    futures = [executor.submit(_grow, rows, keys[batch[0] : batch[-1] + 1], in_order=True) for batch in batches]
     # Workers keep the rows as long as tasks need them.
     del rows
     for task, trees in as_completed(executor, futures):

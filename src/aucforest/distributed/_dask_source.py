@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_y, check_array, check_non_negative
 
-from aucforest.distributed._coding import Coding, Request, Summary, merge_all, places_within, summarize
+from aucforest.distributed._coding import Coding, Request, Summary, choose_coding, merge_all, places_within, summarize
 from aucforest.distributed._collections import Partitions
-from aucforest.distributed._dask_executor import DaskExecutor
+from aucforest.distributed._dask_executor import DaskExecutor, import_distributed
 from aucforest.distributed._executor import as_completed, merge_by_groups
 from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_part
 from aucforest.distributed._parts import CodedPart
 from aucforest.estimators._columns import Table, as_table
-from aucforest.estimators._growing import combine_weights
+from aucforest.estimators._growing import combine_weights, run_in_threads
 from aucforest.estimators._out_of_bag import Bags, Sums, sum_places
 from aucforest.estimators._training_data import kept_rows
 from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
@@ -79,8 +79,10 @@ class DaskSource:
     def code(self, fit: CodedFit, request: Request) -> tuple[Coding, NDArray[Any]]:
         """Choose codes by what all partitions say, and let workers encode them; return the rows to score by as well."""
         executor, target, starts = self._executor, self.target, self._starts
-        coding = fit.choose_coding(self._summarize(fit.sample, request))
-        self._coding, classes = executor.share(coding), executor.share(target.classes)
+        summary = self._summarize(fit.sample, request)
+        self._coding = executor.submit(_choose_coding, summary, fit.sample_weight, request.max_bins)
+        coding: Coding = executor.gather([self._coding])[0]
+        classes = executor.share(target.classes)
         coded = []
         for place, (start, stop) in enumerate(pairwise(starts)):
             scored = places_within(fit.scored, start, stop - start)
@@ -94,17 +96,15 @@ class DaskSource:
         known = [rows for rows in executor.gather(scored_rows) if rows is not None]
         return coding, np.concatenate(known)
 
-    def _summarize(self, sample: NDArray[np.int64], request: Request) -> Summary:
-        """Return what all partitions say."""
+    def _summarize(self, sample: NDArray[np.int64], request: Request) -> Any:
+        """Return a future of what all partitions say."""
         executor, kept = self._executor, self.target.kept
         rows = sample if kept is None else kept[sample]
         summaries = []
         for place, (first, last) in enumerate(pairwise(self._firsts.tolist())):
             look = self._X[place], self._labelled[place], places_within(rows, first, last - first)
             summaries.append(executor.submit(_look_at_values, place, *look, request))
-        merged = merge_by_groups(executor.submit, _merge, summaries, _MERGED, request.max_bins)
-        summary: Summary = executor.gather([merged])[0]
-        return summary
+        return merge_by_groups(executor.submit, _merge, summaries, _MERGED, request.max_bins)
 
     def make_parts(self, draws: RowDraws | None, by_class: NDArray[np.float64] | None, n_parts: int) -> list[Any]:
         """Return futures of coded parts of about equal size; to be called once.
@@ -217,6 +217,12 @@ def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | N
     """Return what some partitions say together."""
     found = [summary for summary in summaries if summary is not None]
     return merge_all(found, max_bins) if found else None
+
+
+def _choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None) -> Coding:
+    """Choose codes by what all partitions say, in all threads of the worker: others wait for it."""
+    n_threads = import_distributed().get_worker().state.nthreads
+    return choose_coding(summary, sample_weight, max_bins, run_in_threads(n_threads))
 
 
 def _encode(

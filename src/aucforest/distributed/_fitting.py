@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from aucforest.distributed._coding import Coding, KnownRows, Summary, choose_coding
+from aucforest.distributed._coding import Coding, KnownRows
 from aucforest.estimators._base import number_classes
 from aucforest.estimators._class_weights import weights_by_class
 from aucforest.estimators._growing import GrowthParams, TrainingSet, combine_weights, tree_keys
@@ -133,10 +133,10 @@ class CodedFit:
         if forest.shrinkage == "auto" and forest.bootstrap:
             self.scored = rows_to_score(labels, len(target.classes), tree_keys(self.seed, [0])[0])
 
-    def choose_coding(self, summary: Summary) -> Coding:
-        """Choose codes, given the summary of all rows with the sampled ones."""
-        weight = None if self._target.kept_weight is None else self._target.kept_weight[self.sample]
-        return choose_coding(summary, weight, self._forest.max_bins)
+    @property
+    def sample_weight(self) -> NDArray[np.float64] | None:
+        """The weights of the sampled rows, shape (n_sampled,)."""
+        return None if self._target.kept_weight is None else self._target.kept_weight[self.sample]
 
     @cached_property
     def class_weights(self) -> NDArray[np.float64] | None:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from aucforest.distributed._code_matrix import CodeMatrix
-from aucforest.distributed._coding import Coding, Request, Summary, places_within, summarize
+from aucforest.distributed._coding import Coding, Request, Summary, choose_coding, merge_all, places_within, summarize
 from aucforest.distributed._fitting import CodedFit, RunningSums, Target
 from aucforest.estimators._columns import Table, as_table
+from aucforest.estimators._growing import run_in_threads
 
 # Cells of a batch: few enough that several stay in memory, enough that Python's share is small.
 _BATCH_CELLS = 2**21
@@ -117,7 +118,7 @@ def look_for_coding(features: Features, forest: Any, fit: CodedFit, n_threads: i
     merged = _Merged(forest.max_bins)
     for _, summary in features.over_batches(look, n_threads, "rows read", verbose=forest.verbose):
         merged.add(summary)
-    return fit.choose_coding(merged.all())
+    return choose_coding(merged.all(), fit.sample_weight, forest.max_bins, run_in_threads(n_threads))
 
 
 class _Merged:
@@ -131,16 +132,13 @@ class _Merged:
         size = 1
         while self._sizes and self._sizes[-1] == size:
             size += self._sizes.pop()
-            summary = self._summaries.pop().merge(summary, self._max_bins)
+            summary = merge_all([self._summaries.pop(), summary], self._max_bins)
         self._sizes.append(size)
         self._summaries.append(summary)
 
     def all(self) -> Summary:
         """Return them merged."""
-        while len(self._summaries) > 1:
-            last = self._summaries.pop()
-            self._summaries[-1] = self._summaries[-1].merge(last, self._max_bins)
-        return self._summaries[0]
+        return merge_all(self._summaries, self._max_bins)
 
 
 def write_codes(
