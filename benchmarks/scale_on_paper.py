@@ -19,9 +19,9 @@ VALUE_SECONDS = 2 * 6.0 / 3e8
 # Bytes of trees at 10,000,000 rows.
 TREE_BYTES = 823 * 2**20 / 50
 # dask_speed.py, partitions: a level of 100 trees takes so much for each part, beside the counting.
-PART_SECONDS = (0.945 - 0.251) / 30
+PART_SECONDS = (1.073 - 0.213) / 30
 # dask_speed.py, strategies: two workers have so much of the speed of two threads of one process.
-EFFICIENCY = {"replicate": 5.09 / 6.11, "gather": 5.09 / 7.33, "level": 5.09 / 11.66}
+EFFICIENCY = {"replicate": 5.30 / 5.35, "gather": 5.30 / 7.49, "level": 5.30 / 12.35}
 # Of a worker's memory, for the rows of trees; bytes of a row beside codes, as `distributed._plan` counts.
 SHARE, ROW_BYTES = 0.4, 52
 DISTINCT = 0.632
