@@ -41,6 +41,26 @@ def test_codes_of_distinct_values_take_more_bytes():
     assert plan_of(max_bins=None).matrix_bytes == 4 * plan_of().matrix_bytes == 2_000_000_000
 
 
+def test_values_that_all_have_codes_are_on_every_worker():
+    values = 16 * 10_000_000 * 50
+    # while they are chosen
+    assert plan_of(max_bins=None).worker_bytes == 3 * values
+    # while trees grow, in many threads
+    busy = plan_of(memory=64 * GIB, max_bins=None, n_workers=1, n_threads=64)
+    assert busy.worker_bytes == values + 10_000_000 * (2 * (4 * 50 + 12) + 64 * 40)
+    assert plan_of(memory=26 * GIB, max_bins=None).strategy == "replicate"
+    with pytest.raises(ClusterError, match=r"or set max_bins, without which"):
+        plan_of(max_bins=None).check()
+    assert "max_bins" not in plan_of().advice
+
+
+def test_the_rows_of_a_part_are_arranged_in_every_thread():
+    for n_threads in (1, 4):
+        plan = plan_of(strategy="gather", tree_rows=10, n_workers=1, n_threads=n_threads)
+        a_thread = 10 * (3 * 62 + 40) + 36 * -(-10_000_000 // plan.n_parts)
+        assert plan.worker_bytes == 10_000_000 * 62 + n_threads * a_thread
+
+
 def test_parts_are_few_and_of_blocks():
     assert [plan_of(n_rows=n_rows).n_parts for n_rows in (10_000, 1_000_000, 10_000_000, 100_000_000)] == [3, 4, 8, 16]
 

@@ -19,6 +19,10 @@ _SHARE = 0.4
 _TREE_ROW = 40
 # Bytes a row of a part beside its codes: label, place in its stratum, weight.
 _PART_ROW = 12
+# The same while the rows of a tree are arranged there: two orders, label, draws, weights and weights in units.
+_ROUTED_ROW = 36
+# Bytes of the values that a code stands for, and how often they are there while they are chosen.
+_VALUES, _CHOOSING = 16, 3
 # How often the rows of a branch are there: for the task that runs and the next one, and joined.
 _COPIES = 3
 _BINS, _COUNT = 256, 4
@@ -104,6 +108,12 @@ class Plan:
     @property
     def worker_bytes(self) -> int:
         """Bytes that a worker needs."""
+        values = _bytes_of_values((self.n_rows, self.n_features), self.code_bytes)
+        return max(_CHOOSING * values, values + self._growing_bytes)
+
+    @property
+    def _growing_bytes(self) -> int:
+        """Bytes of rows and histograms on a worker while trees grow."""
         part = self.n_rows * (self.n_features * self.code_bytes + _PART_ROW)
         parts = -(-part // max(1, self.cluster.n_workers))
         threads = self.cluster.threads_per_worker
@@ -114,7 +124,8 @@ class Plan:
         # Two rounds have results of every part, and a task counts in words of twice the size.
         rounds = 2 * -(-self.n_parts // max(1, self.cluster.n_workers)) + 3 * threads
         hist = 0 if self.strategy == "gather" else rounds * self.max_hist_bytes
-        return parts + threads * rows * row + hist
+        routed = -(-self.n_rows // self.n_parts) * _ROUTED_ROW
+        return parts + threads * (rows * row + routed) + hist
 
     @property
     def advice(self) -> str:
@@ -124,6 +135,8 @@ class Plan:
             "gather": 'take strategy="level", max_samples, more workers (n_workers), or more memory for each',
             "level": "lower local_rows or max_hist_bytes, take more workers (n_workers), or more memory for each",
         }[self.strategy]
+        if self.code_bytes > 1:
+            change += "; or set max_bins, without which every value is kept"
         return (
             f"strategy={self.strategy!r} with local_rows={self.local_rows}, max_hist_bytes={self.max_hist_bytes} needs"
             f" about {_format(self.worker_bytes)} on each of n_workers={self.cluster.n_workers} workers, of which the"
@@ -166,7 +179,7 @@ def choose_plan(
     n_rows, n_features = shape
     # Without bins there may be as many codes as rows.
     code_bytes = 1 if forest.max_bins is not None else 4
-    room = _SHARE * cluster.memory
+    room = _SHARE * cluster.memory - _bytes_of_values(shape, code_bytes)
     matrix = n_rows * n_features * code_bytes
     n_parts = max(cluster.n_threads, min(-(-matrix // _PART_BYTES), _PARTS * cluster.n_threads))
     n_parts = min(n_parts, -(-n_rows // BLOCK_ROWS))
@@ -196,6 +209,11 @@ def count_tree_rows(n_rows: int, sizes: Any, replace: bool) -> int:
     if sizes is None or not replace:
         return min(n_draws, n_rows)
     return int(np.ceil(n_rows * -np.expm1(-n_draws / n_rows)))
+
+
+def _bytes_of_values(shape: tuple[int, int], code_bytes: int) -> int:
+    """Return what the values that codes stand for take on every worker: little, unless each value has its code."""
+    return _VALUES * shape[0] * shape[1] if code_bytes > 1 else 0
 
 
 def _bytes_of_branch_row(code_row: int) -> int:
