@@ -101,6 +101,14 @@ def test_criteria(criterion, n_classes):
     )
 
 
+def test_nodes_of_few_rows_are_never_cut_by_histograms():
+    """Their gains are sums over rows, not over codes: with weights they are rounded otherwise."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.integers(0, 5, size=(3000, 6)).astype(np.float64), rng.integers(0, 3, 3000).astype(np.uint16)
+    options = {"criterion": "gini", "max_features": None}
+    check(*prepare(X, labels, rng.random(3000), **options), n_parts=(2,), local_rows=(NEVER,))
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_sets(n_classes):
     by_set = np.arange(9) >= 7
