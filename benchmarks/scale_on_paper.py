@@ -23,7 +23,7 @@ PART_SECONDS = (1.073 - 0.213) / 30
 # dask_speed.py, strategies: two workers have so much of the speed of two threads of one process.
 EFFICIENCY = {"replicate": 5.30 / 5.35, "gather": 5.30 / 7.49, "level": 5.30 / 12.35}
 # Of a worker's memory, for the rows of trees; bytes of a row beside codes, as `distributed._plan` counts.
-SHARE, ROW_BYTES = 0.4, 52
+SHARE, ROW_BYTES, ROUTED_BYTES = 0.4, 52, 36
 DISTINCT = 0.632
 
 
@@ -63,7 +63,8 @@ def estimate(n_rows: float, n_workers: int, max_samples: float | None) -> Estima
         strategy=strategy,
         worker_bytes=codes / n_workers
         + (codes if strategy == "replicate" else 0.0)
-        + THREADS * min(tree_rows, local_rows) * (N_FEATURES + ROW_BYTES),
+        + THREADS * min(tree_rows, local_rows) * (N_FEATURES + ROW_BYTES)
+        + (0.0 if strategy == "replicate" else THREADS * n_rows / n_parts * ROUTED_BYTES),
         sent=sent,
         coding=n_rows * N_FEATURES * VALUE_SECONDS / threads,
         growing=growth / busy / EFFICIENCY[strategy] + levels * n_parts * PART_SECONDS,

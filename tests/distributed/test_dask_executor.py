@@ -4,15 +4,16 @@ import asyncio
 import operator
 import threading
 import time
+import warnings
 from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, Event
+from distributed import Client, Event, LocalCluster
 
-from aucforest.distributed import ClusterError, VersionMismatchError, _dask_executor
+from aucforest.distributed import ClusterError, VersionMismatchError, _dask_executor, _dask_source
 from aucforest.distributed._dask_executor import DaskExecutor, default_client
 from aucforest.distributed._executor import as_completed
 
@@ -55,6 +56,19 @@ def nap_from(seconds, after):
     begun = time.monotonic()
     nap(seconds)
     return begun
+
+
+def meet():
+    barrier, places = threading.Barrier(2, timeout=10), []
+
+    def choose(*args):
+        places.extend(args[-1](lambda _: barrier.wait(), [0, 1]))
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patch.setattr(_dask_source, "choose_coding", choose)
+        _dask_source._choose_coding(None, None, None)
+    return sorted(places) == [0, 1]
 
 
 @pytest.fixture
@@ -156,6 +170,25 @@ def test_a_question_that_is_cancelled_is_an_error(executor, monkeypatch):
     monkeypatch.setattr(executor._client, "_gather", cancelled)
     with pytest.raises(ClusterError, match=r"cancelled or lost: .* was closed"):
         executor.gather([future])
+
+
+def test_an_asynchronous_client_is_refused(client):
+    async def try_it():
+        async with Client(client.scheduler.address, asynchronous=True) as other:
+            DaskExecutor(other)
+
+    with pytest.raises(TypeError, match="client must be one whose answers are waited for"):
+        asyncio.run(try_it())
+
+
+def test_all_threads_of_a_worker_choose_bins():
+    """Two threads meet at a barrier, in a process in which joblib allows one."""
+    with (
+        LocalCluster(1, threads_per_worker=2, processes=True, dashboard_address=":0", host="127.0.0.1") as cluster,
+        Client(cluster, set_as_default=False) as other,
+    ):
+        executor = DaskExecutor(other)
+        assert executor.gather([executor.submit(meet)]) == [True]
 
 
 def test_a_client_that_is_closed_is_an_error(other_client):

@@ -13,7 +13,7 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 from tornado.ioloop import PeriodicCallback
 
 from aucforest import AUCForestClassifier
@@ -161,6 +161,29 @@ def test_a_worker_freezes(hardy, local, at):
     assert_same(local, fit(hardy))
     hardy.run_on_scheduler(set_worker_ttl, before)
     assert pid not in hardy.run(os.getpid).values()
+
+
+def test_a_worker_freezes_that_nobody_kills(tmp_path):
+    """What it had computed is asked of it in vain, until the scheduler gives it up."""
+    with cluster_of(0) as (cluster, client):
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
+        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path)]
+        processes = [subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL) for _ in range(2)]
+        try:
+            client.wait_for_workers(2)
+            executor = DaskExecutor(client)
+            assert executor._is_direct
+            future = executor.submit(os.getpid)
+            wait(future)
+            (address,) = client.who_has([future])[future.key]
+            pids = client.run(os.getpid)
+            client.run_on_scheduler(set_worker_ttl, 3)
+            os.kill(pids.pop(address), signal.SIGSTOP)
+            assert executor.gather([future]) == list(pids.values())
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
 
 
 def set_worker_ttl(seconds, dask_scheduler):

@@ -41,17 +41,14 @@ def test_codes_of_distinct_values_take_more_bytes():
     assert plan_of(max_bins=None).matrix_bytes == 4 * plan_of().matrix_bytes == 2_000_000_000
 
 
-def test_values_that_all_have_codes_are_on_every_worker():
-    values = 16 * 10_000_000 * 50
-    # while they are chosen
-    assert plan_of(max_bins=None).worker_bytes == 3 * values
-    # while trees grow, in many threads
+def test_codes_for_all_values_are_chosen_by_one_worker_that_has_them():
+    assert plan_of(max_bins=None).worker_bytes == 24 * 10_000_000 * 50
     busy = plan_of(memory=64 * GIB, max_bins=None, n_workers=1, n_threads=64)
-    assert busy.worker_bytes == values + 10_000_000 * (2 * (4 * 50 + 12) + 64 * 40)
-    assert plan_of(memory=26 * GIB, max_bins=None).strategy == "replicate"
-    with pytest.raises(ClusterError, match=r"or set max_bins, without which"):
+    assert busy.worker_bytes == 10_000_000 * (2 * (4 * 50 + 12) + 64 * 40)
+    with pytest.raises(ClusterError, match="set max_bins, without which"):
         plan_of(max_bins=None).check()
     assert "max_bins" not in plan_of().advice
+    assert "max_bins" not in busy.advice
 
 
 def test_the_rows_of_a_part_are_arranged_in_every_thread():

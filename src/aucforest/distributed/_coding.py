@@ -120,6 +120,8 @@ def summarize(table: Table, rows: NDArray[np.int64] | None, sample: NDArray[np.i
 def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
     """Summarise the rows of all, in order."""
     first = summaries[0]
+    if len(summaries) == 1:
+        return first
     counted = {
         feature: reduce(Counted.merge, (some.counted[feature] for some in summaries)) for feature in first.counted
     }

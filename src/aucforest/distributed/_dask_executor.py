@@ -57,6 +57,9 @@ class DaskExecutor:
         self._name = uuid4().hex
         self._versions = find_versions()
         self._n_submitted = 0
+        self._workers: set[str] = set()
+        if client.asynchronous:
+            raise TypeError("client must be one whose answers are waited for, not Client(asynchronous=True)")
         self._check_running()
         reports = self._patiently(partial(client.run, _report, on_error="return"))
         reports = {worker: report for worker, report in reports.items() if isinstance(report, tuple)}
@@ -65,8 +68,9 @@ class DaskExecutor:
         for worker, (versions, _) in reports.items():
             check_versions(self._versions, versions, worker)
         self.memory = min(memory for _, memory in reports.values())
+        self._workers = set(reports)
         # Results of workers that can be reached need not go through the scheduler.
-        self._is_direct = client.direct_to_workers is not False and self._reaches(next(iter(reports)))
+        self._is_direct = client.direct_to_workers is not False and self._reaches_workers()
         self._threads: dict[str, int] = {}
         self._asked = -np.inf
 
@@ -166,15 +170,16 @@ class DaskExecutor:
         ask = partial(self._client.gather, futures, direct=self._is_direct, asynchronous=True)
         return list(self._patiently(partial(self._sync, ask)))
 
-    def _reaches(self, worker: str) -> bool:
-        """Say whether a worker answers this process itself."""
+    def _reaches_workers(self) -> bool:
+        """Say whether all workers answer this process itself."""
 
         async def ask() -> None:
-            await asyncio.wait_for(self._client.rpc(worker).identity(), _LOOK)
+            await asyncio.gather(*(self._client.rpc(worker).identity() for worker in self._workers))
 
         try:
-            self._sync(ask)
-        except OSError:
+            self._sync(ask, _LOOK)
+        except Exception:
+            # Whatever it was: the scheduler reaches them.
             return False
         return True
 
@@ -183,11 +188,12 @@ class DaskExecutor:
 
         async def wait() -> Any:
             try:
-                return await ask()
+                return await asyncio.wait_for(ask(), timeout)
             except asyncio.CancelledError:
                 raise self._distributed.comm.CommClosedError("the connection was closed") from None
 
-        return self._client.sync(wait, callback_timeout=timeout)
+        # The second one is for a loop that has ended.
+        return self._client.sync(wait, callback_timeout=None if timeout is None else timeout + _LOOK)
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
         """Return what Dask answers; in a thread, since nothing that waits in Dask wakes up when the cluster is gone."""
@@ -213,13 +219,20 @@ class DaskExecutor:
         waited = 0.0
         while not event.wait(_LOOK):
             self._check_running()
-            workers = self._ask(self._client.scheduler.identity)["workers"].values()
-            waited = 0.0 if any(map(_is_at_work, workers)) else waited + _LOOK
+            workers = self._ask(self._client.scheduler.identity)["workers"]
+            self._hang_up(self._workers - set(workers))
+            self._workers = set(workers)
+            waited = 0.0 if any(map(_is_at_work, workers.values())) else waited + _LOOK
             if waited >= _NO_WORKERS:
                 why = "the memory of all workers is full" if workers else "there are no workers"
                 raise ClusterError(
                     f"the Dask cluster has done nothing for {waited:.0f} s: {why}. {self.advice}".strip()
                 )
+
+    def _hang_up(self, workers: set[str]) -> None:
+        """End the connections to workers that the scheduler has given up: one that is frozen does not end its own."""
+        for worker in workers:
+            self._client.loop.add_callback(self._client.rpc.remove, worker)
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         """Return what the scheduler answers; ClusterError if it does not."""

@@ -110,7 +110,7 @@ class _Growing:
         parts = self.source.make_parts(params.draws, self.fit.class_weights, self.plan.n_parts)
         no_codes = np.empty((len(self.coding.n_bins), 0), dtype=np.uint8)
         growth = describe_growth(target.training_set(no_codes, self.coding, weights), params)
-        grow = partial(self._grow_with_progress, parts, growth)
+        grow = partial(self._grow_with_progress, parts, growth, len(keys))
         with ExitStack() as stack:
             checkpoint = None
             if forest.checkpoint_dir is not None:
@@ -119,10 +119,11 @@ class _Growing:
             return grow_missing(forest.n_estimators, keys, checkpoint, grow)
 
     def _grow_with_progress(
-        self, parts: list[Any], growth: Growth, keys: list[int]
+        self, parts: list[Any], growth: Growth, n_trees: int, keys: list[int]
     ) -> Iterator[tuple[list[int], list[Tree]]]:
-        """Yield places of keys and their trees, as they are done, and show how many are."""
-        with tqdm(total=len(keys), desc="trees", disable=not self.forest.verbose) as progress:
+        """Yield places of keys and their trees, as they are done, and show how many of the trees are."""
+        done = n_trees - len(keys)
+        with tqdm(total=n_trees, initial=done, desc="trees", disable=not self.forest.verbose) as progress:
             for places, trees in self._grow_somewhere(parts, growth, keys):
                 yield places, trees
                 progress.update(len(trees))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from aucforest.distributed._executor import as_completed, merge_by_groups
 from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_part
 from aucforest.distributed._parts import CodedPart
 from aucforest.estimators._columns import Table, as_table
-from aucforest.estimators._growing import combine_weights, run_in_threads
+from aucforest.estimators._growing import combine_weights, map_in_threads
 from aucforest.estimators._out_of_bag import Bags, Sums, sum_places
 from aucforest.estimators._training_data import kept_rows
 from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
@@ -221,8 +222,9 @@ def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | N
 
 def _choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None) -> Coding:
     """Choose codes by what all partitions say, in all threads of the worker: others wait for it."""
+    # Not asked of joblib, which allows one to the processes that Dask starts.
     n_threads = import_distributed().get_worker().state.nthreads
-    return choose_coding(summary, sample_weight, max_bins, run_in_threads(n_threads))
+    return choose_coding(summary, sample_weight, max_bins, partial(map_in_threads, n_threads=n_threads))
 
 
 def _encode(

@@ -135,8 +135,9 @@ class CodedFit:
 
     @property
     def sample_weight(self) -> NDArray[np.float64] | None:
-        """The weights of the sampled rows, shape (n_sampled,)."""
-        return None if self._target.kept_weight is None else self._target.kept_weight[self.sample]
+        """The weights of the sampled rows, shape (n_sampled,); None where bins do not depend on them."""
+        weight = self._target.kept_weight
+        return None if weight is None or self._forest.max_bins is None else weight[self.sample]
 
     @cached_property
     def class_weights(self) -> NDArray[np.float64] | None:

@@ -138,7 +138,8 @@ class _Merged:
 
     def all(self) -> Summary:
         """Return them merged."""
-        return merge_all(self._summaries, self._max_bins)
+        summaries, self._summaries = self._summaries, []
+        return merge_all(summaries, self._max_bins)
 
 
 def write_codes(

@@ -19,6 +19,8 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 _ROW_BYTES, _NODE_BYTES, _WEIGHT_BYTES = 26, 49, 8
 # One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
 _COPIED = 7
+# Bytes of a sampled value that has a weight while the bins of its feature are chosen: both, their order, both sorted.
+_WEIGHED_BYTES = 40
 # Bytes of batches on their way, for each thread and what is read ahead.
 _BATCH_BYTES = 2**26
 # The level setting: bytes beside its codes of a row that is handed over, and how many tasks of each thread hold some.
@@ -96,7 +98,8 @@ def plan_fit(forest: Any, target: Any, params: GrowthParams, n_features: int, li
     of_rows += 0 if params.draws is None else params.draws.members.nbytes
     code_bytes = 1 if forest.max_bins is not None else 2 if n_kept < 2**16 else 4
     sampled = n_kept if forest.max_bins is None else min(n_kept, SAMPLE_ROWS)
-    reading = 2 * 8 * sampled * n_features + (n_threads + 2) * _BATCH_BYTES
+    sorting = n_threads * (_WEIGHED_BYTES if weighted else 8) * sampled
+    reading = 2 * 8 * sampled * n_features + (n_threads + 2) * _BATCH_BYTES + sorting
     codes = code_bytes * n_features * n_kept
     sums = _bytes_of_sums(forest, n_rows, n_classes)
     drawn = _distinct_rows(params, n_kept)

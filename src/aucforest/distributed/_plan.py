@@ -21,8 +21,8 @@ _TREE_ROW = 40
 _PART_ROW = 12
 # The same while the rows of a tree are arranged there: two orders, label, draws, weights and weights in units.
 _ROUTED_ROW = 36
-# Bytes of the values that a code stands for, and how often they are there while they are chosen.
-_VALUES, _CHOOSING = 16, 3
+# Bytes of every value, at least, while those that codes stand for are chosen from all: of parts, together, and sorted.
+_CHOOSING = 24
 # How often the rows of a branch are there: for the task that runs and the next one, and joined.
 _COPIES = 3
 _BINS, _COUNT = 256, 4
@@ -108,8 +108,12 @@ class Plan:
     @property
     def worker_bytes(self) -> int:
         """Bytes that a worker needs."""
-        values = _bytes_of_values((self.n_rows, self.n_features), self.code_bytes)
-        return max(_CHOOSING * values, values + self._growing_bytes)
+        return max(self._choosing_bytes, self._growing_bytes)
+
+    @property
+    def _choosing_bytes(self) -> int:
+        """Bytes of values on the worker that chooses codes; few unless it chooses from all."""
+        return _CHOOSING * self.n_rows * self.n_features if self.code_bytes > 1 else 0
 
     @property
     def _growing_bytes(self) -> int:
@@ -128,6 +132,11 @@ class Plan:
         return parts + threads * (rows * row + routed) + hist
 
     @property
+    def _needed(self) -> str:
+        """What a worker needs, to read; how many distinct values there are is not known before they are read."""
+        return f"{'about' if self.code_bytes == 1 else 'at least'} {_format(self.worker_bytes)}"
+
+    @property
     def advice(self) -> str:
         """What to change where memory is too little."""
         change = {
@@ -135,11 +144,11 @@ class Plan:
             "gather": 'take strategy="level", max_samples, more workers (n_workers), or more memory for each',
             "level": "lower local_rows or max_hist_bytes, take more workers (n_workers), or more memory for each",
         }[self.strategy]
-        if self.code_bytes > 1:
-            change += "; or set max_bins, without which every value is kept"
+        if self._choosing_bytes > self._growing_bytes:
+            change = "set max_bins, without which one worker has all values, or take more memory"
         return (
             f"strategy={self.strategy!r} with local_rows={self.local_rows}, max_hist_bytes={self.max_hist_bytes} needs"
-            f" about {_format(self.worker_bytes)} on each of n_workers={self.cluster.n_workers} workers, of which the"
+            f" {self._needed} on each of n_workers={self.cluster.n_workers} workers, of which the"
             f" smallest has {_format(self.cluster.memory)}: {change}"
         )
 
@@ -155,7 +164,7 @@ class Plan:
             "workers": f"{self.cluster.n_workers} of {self.cluster.threads_per_worker} threads, the smallest with"
             f" {_format(self.cluster.memory)}",
             "strategy": f"{self.strategy}: {self.reason}",
-            "a worker needs": f"about {_format(self.worker_bytes)}",
+            "a worker needs": self._needed,
             "trees": f"{self.n_trees} of at most {self.tree_rows} rows, local_rows {self.local_rows}",
             "messages": f"{_format(self.level_bytes)} of histograms for a tree's widest level from each part",
         }
@@ -179,7 +188,7 @@ def choose_plan(
     n_rows, n_features = shape
     # Without bins there may be as many codes as rows.
     code_bytes = 1 if forest.max_bins is not None else 4
-    room = _SHARE * cluster.memory - _bytes_of_values(shape, code_bytes)
+    room = _SHARE * cluster.memory
     matrix = n_rows * n_features * code_bytes
     n_parts = max(cluster.n_threads, min(-(-matrix // _PART_BYTES), _PARTS * cluster.n_threads))
     n_parts = min(n_parts, -(-n_rows // BLOCK_ROWS))
@@ -209,11 +218,6 @@ def count_tree_rows(n_rows: int, sizes: Any, replace: bool) -> int:
     if sizes is None or not replace:
         return min(n_draws, n_rows)
     return int(np.ceil(n_rows * -np.expm1(-n_draws / n_rows)))
-
-
-def _bytes_of_values(shape: tuple[int, int], code_bytes: int) -> int:
-    """Return what the values that codes stand for take on every worker: little, unless each value has its code."""
-    return _VALUES * shape[0] * shape[1] if code_bytes > 1 else 0
 
 
 def _bytes_of_branch_row(code_row: int) -> int:

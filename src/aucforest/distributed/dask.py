@@ -61,7 +61,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     What a worker held that dies is computed anew. Of one that only stops answering Dask waits for the time
     ``distributed.scheduler.worker-ttl``, 5 minutes unless set: 60 s suit a forest, much less takes workers for dead
     that load compiled code. One that is dead is tried for ``distributed.comm.timeouts.connect``, 30 s unless set. A
-    cluster without workers is given up after 5 minutes.
+    cluster without workers, or whose workers have no memory left, is given up after 5 minutes. Results come from the
+    workers themselves where they can be reached, unless the client was made with ``direct_to_workers=False``.
 
     Examples
     --------

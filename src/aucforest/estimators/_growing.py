@@ -53,12 +53,12 @@ def run_in_threads(n_jobs: int | None, task_seconds: float = np.inf) -> Parallel
     def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
         items = list(items)
         n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK else 1
-        return _map_in_threads(function, items, n_threads) if n_threads > 1 else map(function, items)
+        return map_in_threads(function, items, n_threads) if n_threads > 1 else map(function, items)
 
     return run
 
 
-def _map_in_threads(function: Callable[..., Any], items: list[Any], n_threads: int) -> Iterator[Any]:
+def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads: int) -> Iterator[Any]:
     """Map; when it is given up, what has begun ends by itself."""
     threads = ThreadPoolExecutor(n_threads)
     try:
