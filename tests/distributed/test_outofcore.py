@@ -157,8 +157,18 @@ def test_a_source_that_changes(monkeypatch):
             table = self.tables.pop(0) if len(self.tables) > 1 else self.tables[0]
             return table.__arrow_c_stream__(requested_schema)
 
-    for tables in [(TABLE, TABLE[:2000]), (TABLE[:2000], TABLE), (TABLE, TABLE, TABLE, TABLE[1:])]:
-        with pytest.raises(ValueError, match=r"the Query had .* rows when it was read first, but has"):
+    another = TABLE.take(np.random.default_rng(0).permutation(len(TABLE)))
+    new = TABLE.set_column(TABLE.column_names.index("label"), "label", pa.array(["new"] * len(TABLE)))
+    n_rows, order = r"had .* rows when it was read first, but has", "gave its rows in another order"
+    for tables, match in [
+        ((TABLE, TABLE[:2000]), n_rows),
+        ((TABLE[:2000], TABLE), n_rows),
+        ((TABLE, TABLE, TABLE, TABLE[:-1]), n_rows),
+        ((TABLE, another), order),
+        ((TABLE, TABLE, TABLE, TABLE[1:]), order),
+        ((TABLE, TABLE, new), order),
+    ]:
+        with pytest.raises(ValueError, match=f"the Query {match}"):
             fit_out_of_core(make_forest(), Query(*tables), "label", drop=["weight"])
 
 

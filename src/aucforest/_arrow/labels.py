@@ -1,5 +1,6 @@
 """Class labels and weights in columns of arrow, which may come batch by batch."""
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from aucforest._arrow.kinds import NUMBER, Columns, as_kind, holds_text, nearest
 from aucforest._arrow.sources import Source
 
 _MOST_CLASSES = 2**16
+# The number of a label that is of no class.
+_NO_CLASS = _MOST_CLASSES - 1
 
 
 class LabelReader:
@@ -26,7 +29,7 @@ class LabelReader:
     """
 
     def __init__(self, table: Columns, target: str, positive: Any = None) -> None:
-        self._table, self._target = table, target
+        self._table, self.target = table, target
         self._positive = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._numbers: dict[Any, int] = {}
         self._parts: list[NDArray[np.uint16]] = []
@@ -44,11 +47,14 @@ class LabelReader:
         self._n_missing += n_missing
         self._n_rows += len(column)
         if self._n_missing == 0:
-            values = pc.unique(column)
-            numbers = [self._numbers.setdefault(value, len(self._numbers)) for value in values.to_pylist()]
-            if len(self._numbers) > _MOST_CLASSES:
-                raise ValueError(f"column {self._target!r} has more than {_MOST_CLASSES:,} different labels")
-            self._parts.append(np.array(numbers, dtype=np.uint16)[pc.index_in(column, values).to_numpy()])
+            self._parts.append(_translate(column, self._number))
+
+    def _number(self, value: Any) -> int:
+        """Return the number of a label, in the order in which they come."""
+        number = self._numbers.setdefault(value, len(self._numbers))
+        if number >= _MOST_CLASSES:
+            raise ValueError(f"column {self.target!r} has more than {_MOST_CLASSES:,} different labels")
+        return number
 
     def _typed(self, column: Any) -> Any:
         """Return a column as text, integers or flags."""
@@ -62,13 +68,13 @@ class LabelReader:
             whole = pc.equal(column, pc.round(column))
             if pc.all(whole).as_py() is False:
                 value = column[pc.index(whole, False).as_py()]
-                raise ValueError(f"column {self._target!r} has numbers such as {value}, not labels of classes")
+                raise ValueError(f"column {self.target!r} has numbers such as {value}, not labels of classes")
             column = column.cast(pa.int64())
         elif holds_text(type_):
             self._dtype = str
             return column.cast(pa.string())
         elif not (pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-            raise ValueError(f"column {self._target!r} holds {type_}, not labels of classes")
+            raise ValueError(f"column {self.target!r} holds {type_}, not labels of classes")
         self._dtype = np.dtype(column.type.to_pandas_dtype())
         return column
 
@@ -76,7 +82,7 @@ class LabelReader:
         """Return the sorted classes, two at least, and the number of each row's class."""
         if self._n_missing:
             place = self._table.place(self._first_missing)
-            raise ValueError(f"column {self._target!r} has {self._n_missing} missing labels, the first: {place}")
+            raise ValueError(f"column {self.target!r} has {self._n_missing} missing labels, the first: {place}")
         found = sorted(self._numbers)
         if self._positive is None:
             classes, rank = np.array(found, dtype=self._dtype), list(range(len(found)))
@@ -84,18 +90,61 @@ class LabelReader:
             classes, rank = np.array([False, True]), [int(value == self._positive) for value in found]
         else:
             hint = nearest(self._positive, found)
-            raise ValueError(f"column {self._target!r} has no label {self._positive!r}{hint}")
+            raise ValueError(f"column {self.target!r} has no label {self._positive!r}{hint}")
         if len(found) == 1:
-            raise ValueError(f"column {self._target!r} has one class only: {classes[rank[0]]}")
+            raise ValueError(f"column {self.target!r} has one class only: {classes[rank[0]]}")
         of_number = np.empty(len(found), dtype=np.uint16)
         for value, code in zip(found, rank):
             of_number[self._numbers[value]] = code
+        self._classes = dict(zip(found, rank))
         labels = np.empty(self._n_rows, dtype=np.uint16)
         start = 0
         for part in self._parts:
             labels[start : start + len(part)] = of_number[part]
             start += len(part)
         return classes, labels
+
+    def read_again(self, column: Any) -> NDArray[np.uint16]:
+        """Return the number of each row's class, once classes are known."""
+        return _translate(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
+
+
+def _translate(column: Any, number: Callable[[Any], int]) -> NDArray[np.uint16]:
+    """Return a number for every row of a column, given that of a value."""
+    values = pc.unique(column)
+    numbers = np.array([number(value) for value in values.to_pylist()], dtype=np.uint16)
+    return numbers[pc.index_in(column, values).to_numpy()]
+
+
+class SteadyRows:
+    """A source whose labels are looked at again in every reading: a query may give its rows in another order.
+
+    Parameters
+    ----------
+    source : Source
+    reader : LabelReader
+        Has read all labels.
+    labels : ndarray of shape (n_rows,), uint16
+        What it found.
+    """
+
+    def __init__(self, source: Source, reader: LabelReader, labels: NDArray[np.uint16]) -> None:
+        self.name, self._source, self._reader, self._labels = source.name, source, reader, labels
+
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of some columns, from a row on, of up to so many rows."""
+        start = first_row
+        for batch in self._source.batches([*columns, self._reader.target], first_row, rows):
+            expected = self._labels[start : start + batch.num_rows]
+            # More rows than there were are noticed by who counts them.
+            found = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
+            if not np.array_equal(found, expected):
+                raise ValueError(
+                    f"{self.name} gave its rows in another order, or other rows, when it was read again: sort them, or"
+                    " write them to a Parquet file first"
+                )
+            start += batch.num_rows
+            yield batch.select(columns)
 
 
 def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
@@ -113,12 +162,12 @@ def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> 
 
 
 def read_target(
-    source: Source, target: str, positive: Any, weight: str | None
+    source: Source, reader: LabelReader, weight: str | None
 ) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None]:
     """Return the sorted classes, the number of each row's class, and the weights of rows."""
-    reader, weights, n_rows = LabelReader(source, target, positive), [], 0
-    for batch in source.batches([target] if weight is None else [target, weight]):
-        reader.add(batch.column(target))
+    weights, n_rows = [], 0
+    for batch in source.batches([reader.target] if weight is None else [reader.target, weight]):
+        reader.add(batch.column(reader.target))
         if weight is not None:
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
         n_rows += batch.num_rows

@@ -54,7 +54,7 @@ def read_training(
 def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
     """Read no more than labels and weights of a Parquet table."""
     table = ParquetFiles([file], file.name)
-    classes, labels, weights = read_target(table, target, positive, weight)
+    classes, labels, weights = read_target(table, LabelReader(table, target, positive), weight)
     return Labelled(_title(table, target, positive), None, classes[labels], weights)
 
 

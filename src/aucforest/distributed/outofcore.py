@@ -61,7 +61,8 @@ def fit_out_of_core(
         Its parameters say what is grown, in how many threads, and whether progress is shown.
     source : path, list of paths, or object with ``__arrow_c_stream__``
         A Parquet file, several of one schema, or a folder of them, in the order of their names; or a table or query
-        that can be read again and again, with its rows in the same order: of pyarrow, polars, pandas or duckdb.
+        that can be read again and again, with its rows in the same order (its labels are compared): of pyarrow,
+        polars, pandas or duckdb.
     target : str
         The column of class labels: text, flags, whole numbers, or a dictionary of them.
     sample_weight : str, default=None
@@ -89,7 +90,7 @@ def fit_out_of_core(
     ------
     ValueError
         For data or parameters that `fit` refuses; columns that are neither numbers, text nor flags; a source that
-        changes while it is read; a memory_limit that is too small; a folder of another fit.
+        changes, or its order, while it is read; a memory_limit that is too small; a folder of another fit.
     TypeError
         For a source that can be read only once, or a single name in place of a list.
     ImportError
@@ -117,7 +118,7 @@ def fit_out_of_core(
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
     from aucforest._arrow.features import feature_names, to_features
     from aucforest._arrow.kinds import find_column
-    from aucforest._arrow.labels import read_target
+    from aucforest._arrow.labels import LabelReader, SteadyRows, read_target
     from aucforest._arrow.sources import open_source
 
     forest._validate_params()
@@ -127,13 +128,16 @@ def fit_out_of_core(
     for name in others:
         find_column(table, name)
     names = feature_names(table, others)
-    classes, labels, weights = read_target(table, target, positive, sample_weight)
+    reader = LabelReader(table, target, positive)
+    classes, labels, weights = read_target(table, reader, sample_weight)
     rows = Target([(classes, labels)], weights)
     fit = CodedFit(forest, rows)
     plan = plan_fit(forest, rows, _foresee(forest, rows, names), len(names), limit)
     if forest.verbose:
         tqdm.write(f"{len(labels):,} rows of {len(names)} features: {plan}", file=sys.stderr)
-    features = Features(table, names, to_features, rows)
+    # Files tell by themselves that they have changed.
+    steady = SteadyRows(table, reader, labels) if table.fingerprint() is None else table
+    features = Features(steady, names, to_features, rows)
     manifest = None
     if folder is not None:
         manifest = _manifest(forest, fit.seed, table, rows, names, target, sample_weight, positive)
