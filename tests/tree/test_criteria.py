@@ -1,7 +1,7 @@
 """What a cut is worth, against textbook formulas written with numpy, scikit-learn and exact fractions."""
 
 import math
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from aucforest.tree.criteria import CRITERIA, cut_gain, hellinger_distance, x_log_x
+from aucforest.tree.criteria import CRITERIA, OWN, cannot_be_beaten, cut_gain, hellinger_distance, x_log_x
 from tests.reference import tree as reference
 
 NAMES = ["auc", "gini", "entropy", "hellinger"]
@@ -109,6 +109,23 @@ def test_an_empty_side_gains_nothing(criterion):
     assert gain(criterion, [0, 0, 0], [3, 4, 5]) == 0.0
     assert gain(criterion, [3, 4, 5], [0, 0, 0]) == 0.0
     assert gain(criterion, [0, 6], [0, 3]) == 0.0
+
+
+@pytest.mark.parametrize("criterion", NAMES)
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=4))
+def test_no_split_beats_one_that_cannot_be_beaten(criterion, totals):
+    most = max(
+        gain(criterion, left, np.subtract(totals, left)) for left in product(*(range(total + 1) for total in totals))
+    )
+    for is_left in product((0, 1), repeat=len(totals)):
+        left = np.multiply(is_left, totals)
+        if cannot_be_beaten(CRITERIA[criterion], sum(is_left), len(totals)):
+            assert gain(criterion, left, np.subtract(totals, left)) == pytest.approx(most, rel=1e-12)
+
+
+@pytest.mark.parametrize("criterion", [OWN, max(CRITERIA.values()) + 1])
+def test_of_other_criteria_nothing_is_assumed(criterion):
+    assert not cannot_be_beaten(criterion, 1, 2)
 
 
 @pytest.mark.parametrize("criterion", NAMES)

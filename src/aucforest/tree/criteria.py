@@ -92,6 +92,27 @@ def _impurity_decrease(criterion: int, left: NDArray[np.int64], right: NDArray[n
     return decrease / weight
 
 
+@bare_device
+def cannot_be_beaten(criterion: int, n_left: int, n_present: int) -> bool:
+    """Say whether a cut that parts no class has the greatest gain of all cuts, whatever the class totals are.
+
+    Parameters
+    ----------
+    criterion : int
+        False unless something is known of it.
+    n_left, n_present : int
+        How many classes are on the left of the cut, and in the node.
+    """
+    if criterion == AUC:
+        # The mean over pairs of |alpha_i - alpha_j| is convex in the fractions, so it is greatest with half of them 0
+        # and half 1.
+        return abs(n_present - 2 * n_left) < 2
+    if criterion in (GINI, ENTROPY, HELLINGER):
+        # Two pure children; of more classes it depends on the class totals which ones should be on the left.
+        return n_present == 2 and n_left == 1
+    return False
+
+
 @bare_kernel
 def cut_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
     """Return what a cut gains over no cut.
