@@ -40,6 +40,7 @@ def inherent(forest):
     [
         AUCForestClassifier(4),
         AUCForestClassifier(4, bootstrap=False, class_weight="balanced_subsample"),
+        AUCForestClassifier(4, sampling="balanced"),
         AUCForestClassifier(4, criterion="gini", max_bins=None, oob_score=True, max_samples=0.5, n_jobs=2),
     ],
     expected_failed_checks=inherent,

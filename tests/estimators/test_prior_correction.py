@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.class_weight import compute_sample_weight
 
 from aucforest.estimators._prior_correction import PriorCorrection, fit_correction, odds_formula
 from aucforest.metrics import roc_auc_score
@@ -105,3 +106,19 @@ def test_a_forest_of_balanced_draws_keeps_to_the_prevalence(n_classes):
         ours, plain = forest.predict_proba(X)[:, 1], raw.predict_proba(X)[:, 1]
         assert roc_auc_score(y, ours) == pytest.approx(roc_auc_score(y, plain), abs=1e-12)
         np.testing.assert_array_equal(np.argsort(ours, kind="stable"), np.argsort(plain, kind="stable"))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("class_weight", [{0: 1.0, 1: 20.0, 2: 3.0}, "balanced", "balanced_subsample"], ids=str)
+def test_class_weights_stay_in_probabilities(n_classes, class_weight):
+    X, y = make_table(n_rows=1200, n_classes=n_classes)
+    y = np.where(np.arange(1200) % 4 == 0, y, 0)
+    if isinstance(class_weight, dict):
+        class_weight = {k: class_weight[k] for k in range(n_classes)}
+    forest = small_forest(60, sampling="balanced", class_weight=class_weight, oob_score=True).fit(X, y)
+    # Trees of balanced draws have nothing to balance, so "balanced_subsample" changes nothing.
+    given = None if class_weight == "balanced_subsample" else class_weight
+    weight = compute_sample_weight(given, y)
+    expected = np.bincount(y, weight) / weight.sum()
+    mean = np.average(forest.oob_decision_function_, axis=0, weights=weight)
+    np.testing.assert_allclose(mean, expected, atol=5e-3)

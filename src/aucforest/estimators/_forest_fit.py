@@ -6,9 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.estimators._class_weights import weights_by_class
 from aucforest.estimators._columns import Categories, check_same_categories
 from aucforest.estimators._growing import GrowthParams, tree_keys
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
@@ -24,6 +26,7 @@ from aucforest.estimators._thresholds import (
     tune_threshold,
 )
 from aucforest.estimators._training_data import TrainingData
+from aucforest.tree.sampling import RowDraws
 from aucforest.tree.structure import Tree
 from aucforest.tree.traverse import PackedTrees
 
@@ -81,8 +84,8 @@ class ForestFit(TreeBasedClassifier):
         rows = data.rows(Bags(draws, keys, data.kept)) if draws is not None and len(drawn) == 1 else None
         self._shrink(rows, row_weight(data.weights, data.kept_weight, bootstrap=draws is not None))
         sums, groups = self._sum_for(self.threshold, rows)
-        if rows is not None and sums is not None:
-            self._correct_priors(rows, sums)
+        if self._prior_correction is not None and rows is not None and sums is not None:
+            self._fit_prior_correction(rows, sums, self._weighted_prior(data, rows.bags.draws))
         self._set_threshold(self.threshold, rows, sums, groups)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums)
@@ -122,14 +125,24 @@ class ForestFit(TreeBasedClassifier):
             return self._sum_out_of_bag(rows, [range(n_trees)])[0], None
         return None, None
 
-    def _correct_priors(self, rows: TrainingRows, sums: Sums) -> None:
-        """Fit the correction of priors, where there is one, to the rows that some tree did not draw."""
-        if self._prior_correction is None:
-            return
+    def _weighted_prior(self, data: TrainingData, draws: RowDraws) -> NDArray[np.float64]:
+        """Return the class frequencies of the training rows as `class_weight` changes them."""
+        if self.class_weight == "balanced_subsample":
+            # Classes weigh alike in what a tree draws.
+            with np.errstate(divide="ignore"):
+                prior = np.where(self.class_prior_ > 0, 1.0 / draws.rates, 0.0)
+        else:
+            by_class = weights_by_class(self.class_weight, self.classes_, data.kept_labels, data.kept_weight)
+            prior = self.class_prior_ if by_class is None else self.class_prior_ * by_class
+        return prior / prior.sum()
+
+    def _fit_prior_correction(self, rows: TrainingRows, sums: Sums, prior: NDArray[np.float64]) -> None:
+        """Fit the correction of priors to the rows that some tree did not draw."""
+        assert self._prior_correction is not None
         total, n_trees = sums
         seen = n_trees > 0
         known = (total[seen] / n_trees[seen, None], rows.labels[seen], rows.weights_of(seen))
-        self._prior_correction = fit_correction(self._prior_correction, *known, self.class_prior_)
+        self._prior_correction = fit_correction(self._prior_correction, *known, prior)
 
     def _set_threshold(self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: Sums | None) -> None:
         """Set what turns probabilities into labels, tuned out of bag where there are sums for it."""

@@ -51,7 +51,7 @@ def fit_correction(
     proba: NDArray[np.float64],
     labels: NDArray[np.uint16],
     sample_weight: NDArray[np.float64] | None,
-    shares: NDArray[np.float64],
+    prior: NDArray[np.float64],
 ) -> PriorCorrection:
     """Fit a correction to out-of-bag rows.
 
@@ -64,8 +64,9 @@ def fit_correction(
     labels : ndarray of shape (n_rows,), uint16
         The numbers of the classes.
     sample_weight : ndarray of shape (n_rows,), or None
-    shares : ndarray of shape (n_classes,)
-        Of the classes among the training rows: classes that are drawn often have fewer rows out of bag.
+    prior : ndarray of shape (n_classes,)
+        The class frequencies that the probabilities refer to, those of the training rows times class weights: classes
+        that are drawn often have fewer rows out of bag.
 
     Returns
     -------
@@ -78,8 +79,8 @@ def fit_correction(
     logs, rows = _logarithm(proba[:, is_drawn]), np.arange(len(labels))
     places = (np.cumsum(is_drawn) - 1)[labels]
     weight = np.ones(len(labels)) if sample_weight is None else sample_weight / sample_weight.mean()
-    found_shares = np.bincount(labels, weight, minlength=len(shares)) / len(labels)
-    weight = weight * (shares[labels] / found_shares[labels])
+    found_shares = np.bincount(labels, weight, minlength=len(prior)) / len(labels)
+    weight = weight * (prior[labels] / found_shares[labels])
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         exponent = np.exp(parameters[0])
