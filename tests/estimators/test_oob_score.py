@@ -125,3 +125,31 @@ def test_scorers_that_are_none():
         small_forest(oob_score="best").fit(X, Y)
     with pytest.raises(ValueError, match=r"^oob_score='f1' needs bootstrap=True: without draws no row is out of bag$"):
         small_forest(oob_score="f1", bootstrap=False).fit(X, Y)
+
+
+def test_a_class_that_is_never_out_of_bag():
+    # One tree, which draws the only row of the rare class.
+    y = np.where(np.arange(300) == 0, "rare", np.where(Y == 0, "a", "b"))
+    for seed in range(20):
+        forest = small_forest(1, oob_score="neg_log_loss", random_state=seed)
+        with pytest.warns(UserWarning, match="no out-of-bag probability"):
+            forest.fit(X, y)
+        known = ~np.isnan(forest.oob_decision_function_[:, 0])
+        if not known[0]:
+            break
+    expected = -log_loss(y[known], forest.oob_decision_function_[known], labels=forest.classes_)
+    assert forest.oob_score_ == pytest.approx(expected, rel=1e-12)
+    forest.set_params(oob_score="roc_auc_ovr")
+    with pytest.warns(UserWarning) as seen:
+        forest.fit(X, y)
+    assert np.isnan(forest.oob_score_)
+    (message,) = [str(warning.message) for warning in seen if "NaN" in str(warning.message)]
+    assert "no out-of-bag sample has class 'rare'" in message
+
+
+def test_an_error_of_a_scorer_is_not_hidden():
+    def fails(estimator, X, y):
+        raise ValueError("what the scorer says")
+
+    with pytest.raises(ValueError, match="what the scorer says"):
+        small_forest(30, oob_score=fails).fit(X, Y)

@@ -1,12 +1,13 @@
 """A score of probabilities that are known already, by any scorer of scikit-learn."""
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, log_loss
 
 from aucforest.metrics import average_precision_score, hand_till_score, roc_auc_score
 
@@ -26,11 +27,20 @@ def _average_precision(estimator: Any, X: Any, y: NDArray[Any], sample_weight: A
     return float(np.mean(of_classes))
 
 
+def _neg_log_loss(estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any = None) -> float:
+    """Return the negative log loss; scikit-learn's scorer of that name fails where y lacks a class."""
+    proba = estimator.predict_proba(X)
+    return -float(log_loss(y, proba, labels=estimator.classes_, sample_weight=sample_weight))
+
+
+_SCORERS: dict[Any, Scorer] = {"average_precision": _average_precision, "neg_log_loss": _neg_log_loss}
+
+
 def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
     """Return a scorer by its name, None for "roc_auc": there are no two classes that it needs."""
     if scoring == "roc_auc":
         return None
-    return _average_precision if scoring == "average_precision" else get_scorer(scoring)
+    return _SCORERS[scoring] if scoring in _SCORERS else get_scorer(scoring)
 
 
 def score_probabilities(
@@ -58,6 +68,7 @@ def score_probabilities(
     Returns
     -------
     float
+        NaN, with a warning, where the scorer fails and a class has no row.
     """
     if scorer is None and proba.shape[1] == 2:
         return float(roc_auc_score(labels, proba[:, 1], sample_weight=sample_weight))
@@ -71,4 +82,13 @@ def score_probabilities(
     answers = copy.copy(forest)
     answers.predict_proba = predict_proba
     weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return float(scorer(answers, X, forest.classes_[labels], **weight))
+    try:
+        return float(scorer(answers, X, forest.classes_[labels], **weight))
+    except ValueError as error:
+        absent = np.setdiff1d(np.arange(proba.shape[1]), labels)
+        if len(absent) == 0:
+            raise
+        label = forest.classes_.tolist()[absent[0]]
+        what = f"the score is NaN, as no out-of-bag sample has class {label!r}, grow more trees: {error}"
+        warnings.warn(what, stacklevel=2)
+        return float("nan")
