@@ -16,7 +16,6 @@ from aucforest.estimators import _growing
 from aucforest.estimators._growing import (
     FixedPoint,
     GrowthParams,
-    are_whole,
     fit_fixed_point,
     grow_trees,
     make_training_set,
@@ -81,7 +80,7 @@ def test_kernels_see_one_type(value):
 
 
 def fixed_point(weights, n_draws):
-    scale = FixedPoint.of(weights.max(), are_whole(weights), n_draws)
+    scale = FixedPoint.of(weights, n_draws)
     return scale.apply(weights), scale.unit
 
 
@@ -112,10 +111,19 @@ def test_a_power_of_two_changes_no_bit(exponent):
 
 
 @given(arrays(np.float64, st.integers(1, 20), elements=st.integers(1, 1000)), st.integers(1, 2**20))
-def test_integer_weights_stay(weights, n_draws):
+def test_integer_weights_become_coprime(weights, n_draws):
     fixed, unit = fixed_point(weights, n_draws)
-    assert unit == 1.0
-    np.testing.assert_array_equal(fixed, weights)
+    assert np.gcd.reduce(fixed) == 1
+    np.testing.assert_array_equal(fixed * unit, weights)
+
+
+@given(arrays(np.float64, st.integers(1, 20), elements=st.integers(1, 1000)), st.floats(1e-9, 1e9))
+def test_multiples_of_any_weight_are_integers(multiples, weight):
+    # One row of the weight itself tells that the others are multiples of it.
+    weights = np.append(multiples, 1.0) * weight
+    fixed, unit = fixed_point(weights, 100)
+    np.testing.assert_array_equal(fixed, np.append(multiples, 1.0))
+    assert unit == pytest.approx(weight, rel=1e-15)
 
 
 def test_large_integer_weights_do_not_overflow():

@@ -197,3 +197,11 @@ def test_places_by_rank(mask, at_a_time, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_shrinkage, "_MASK_ROWS", at_a_time)
         np.testing.assert_array_equal(_shrinkage._places(mask, ranks), np.flatnonzero(mask)[ranks])
+
+
+@pytest.mark.parametrize("n_classes", [1500, 5000])
+def test_too_many_classes_to_choose_by(n_classes):
+    y = np.arange(2 * n_classes) // 2
+    table = np.random.default_rng(0).normal(size=(len(y), 3))
+    forest = small_forest(1, shrinkage="auto", max_depth=3).fit(table, y)
+    assert forest.shrinkage_ == PRIOR

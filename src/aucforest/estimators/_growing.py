@@ -196,45 +196,52 @@ def _check_range(weights: NDArray[np.float64]) -> None:
 class FixedPoint(NamedTuple):
     """Weights as integers: their sums do not depend on the order of rows.
 
-    exponent : int or None
-        A unit is 2 ** -exponent; None where weights are integers that keep to themselves.
+    grain : float
+        Weights are divided by it first, so that weights in the same ratios become the same integers.
+    exponent : int
+        Then they are multiplied by 2 ** exponent.
     """
 
-    exponent: int | None
+    grain: float
+    exponent: int
 
     @classmethod
-    def of(cls, largest: float, are_whole: bool, n_draws: int) -> "FixedPoint":
-        """Choose the unit of weights of which so many are summed.
+    def of(cls, weights: NDArray[np.float64], n_draws: int) -> "FixedPoint":
+        """Choose the unit of weights, not all 0, of which so many are summed.
 
-        Integer weights keep to themselves, then AUC scores are exact; others get all the bits that cannot overflow.
+        Multiples of one weight become small integers, of which AUC scores are exact: constant weights are ones. Others
+        get all the bits that cannot overflow.
         """
-        if are_whole and largest * n_draws < _EXACT_WEIGHT:
-            return cls(None)
+        positive = weights[weights > 0]
+        least, most = float(positive.min()), float(positive.max())
+        for grain in (1.0, least):
+            if most / grain * n_draws < _EXACT_WEIGHT and _are_multiples(positive, grain):
+                wholes = np.rint(positive / grain).astype(np.int64)
+                return cls(grain * float(np.gcd.reduce(wholes)), 0)
         # Exponents instead of logarithms: weights scaled by a power of two become the same integers.
-        return cls(_WEIGHT_BITS - int(np.frexp(largest)[1]) - n_draws.bit_length())
+        return cls(1.0, _WEIGHT_BITS - int(np.frexp(most)[1]) - n_draws.bit_length())
 
     @property
     def unit(self) -> float:
         """What one is worth."""
-        return 1.0 if self.exponent is None else float(np.ldexp(1.0, -self.exponent))
+        return float(np.ldexp(self.grain, -self.exponent))
 
     def apply(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return weights in units."""
-        if self.exponent is None:
-            return weights.astype(np.int64)
-        return np.maximum(np.rint(np.ldexp(weights, self.exponent)), 1.0).astype(np.int64)
+        """Return weights in units, at least one."""
+        return np.maximum(np.rint(np.ldexp(weights / self.grain, self.exponent)), 1.0).astype(np.int64)
 
 
-def are_whole(weights: NDArray[np.float64]) -> bool:
-    """Say whether weights are integers."""
-    return bool(np.all(weights == np.rint(weights)))
+def _are_multiples(weights: NDArray[np.float64], grain: float) -> bool:
+    """Say whether weights are whole multiples of a number, but for the rounding of a product and a quotient."""
+    ratios = weights / grain
+    return bool(np.all(np.abs(ratios - np.rint(ratios)) <= 2 * np.finfo(np.float64).eps * ratios))
 
 
 def fit_fixed_point(training: TrainingSet, params: GrowthParams, n_draws: int) -> FixedPoint | None:
     """Return the units of weights in all trees; None where draws are the weights, or where they differ by tree."""
     if training.weights is None or params.balance_draws:
         return None
-    return FixedPoint.of(float(training.weights.max()), are_whole(training.weights), n_draws)
+    return FixedPoint.of(training.weights, n_draws)
 
 
 def tree_weights(
@@ -253,7 +260,7 @@ def tree_weights(
         factors = np.zeros(training.n_classes)
         factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
         weights = weights * factors[training.labels] * (counts > 0)
-        fixed = FixedPoint.of(float(weights.max()), are_whole(weights), int(counts.sum()))
+        fixed = FixedPoint.of(weights, int(counts.sum()))
     assert fixed is not None
     return fixed.apply(weights) * counts, fixed.unit
 

@@ -54,7 +54,8 @@ def row_weight(
         return 1.0
     if not bootstrap and sample_weight is not None and np.all(sample_weight == np.rint(sample_weight)):
         return float(weights.sum() / sample_weight.sum())
-    return float(weights.mean())
+    # Rounding must not make another number of constant weights.
+    return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
 def choose_amount(
@@ -87,6 +88,8 @@ def choose_amount(
     n_classes, kept = trees[0].n_classes, training.bags.kept
     labels = training.labels if kept is None else training.labels[kept]
     wanted = rows_to_score(labels, n_classes, training.bags.keys[0])
+    if len(wanted) == 0:
+        return PRIOR
     wanted = wanted if kept is None else kept[wanted]
     sums, n_trees = _sum_amounts(trees, pack, training, AMOUNTS * unit, wanted, n_jobs)
     seen = n_trees > 0
@@ -126,9 +129,11 @@ def _best_amount(
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDArray[np.int64]:
     """Return the places of the rows that amounts are judged by: some of every class, at random, in rising order.
 
-    `seed` is the key of the first tree.
+    None where they would be fewer than two of a class. `seed` is the key of the first tree.
     """
-    generator, most = np.random.default_rng(seed), _ROWS // n_classes
+    generator, most = np.random.default_rng(seed), _most_rows(n_classes) // n_classes
+    if most < 2:
+        return np.empty(0, dtype=np.int64)
     chosen = []
     for k in range(n_classes):
         is_class = labels == k
@@ -136,6 +141,11 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDAr
         ranks = np.arange(n_rows) if n_rows <= most else generator.choice(n_rows, most, replace=False, shuffle=False)
         chosen.append(_places(is_class, np.sort(ranks)))
     return np.sort(np.concatenate(chosen))
+
+
+def _most_rows(n_classes: int) -> int:
+    """Return how many rows may be scored, since their sums for all amounts must fit into memory."""
+    return min(_ROWS, _MOST_SUMS // (n_classes * len(AMOUNTS)))
 
 
 def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:

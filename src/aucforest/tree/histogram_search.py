@@ -120,8 +120,9 @@ def _find_best_cut(counts, features, n_bins, totals, n_rows, rules, scratch, sub
     """Do what `splitter.find_best_cut` does."""
     n_present = number_present(totals, scratch)
     shift = many_classes.class_shift(n_present)
-    score = 0.0 if n_present == 2 else many_classes.prepare(rules.criterion, n_present, scratch)
-    cut = Cut(np.int64(-1), 0, -1, False)
+    if n_present > 2:
+        many_classes.prepare(rules.criterion, n_present, scratch)
+    score, cut = 0.0, Cut(np.int64(-1), 0, -1, False)
     bounded, at = has_bounded_children(rules), 0
     for t in range(len(features)):
         feature = features[t]

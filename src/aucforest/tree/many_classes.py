@@ -8,12 +8,14 @@ every class at every code.
 import numpy as np
 
 from aucforest._compile import bare_device
-from aucforest.tree.criteria import AUC, GINI, OWN, cut_gain
+from aucforest.tree.criteria import AUC, GINI, cut_gain
 from aucforest.tree.histogram import ROUNDING, element_weight, fill, label_of, list_bits, mark_code, row_of
 
 # Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorise
 # them. 2**60 leaves a sign and a spare bit for the sum over all pairs.
 _PAIR_SUM_LIMIT = 2.0**60
+# Sums that rounding may have parted are ties, here and in the other walks.
+_PAIR_SUM_ROUNDING = np.int64(ROUNDING * _PAIR_SUM_LIMIT)
 # Up to here sorting the rows costs less than a histogram.
 SORT_ROWS = 16
 # A step over an empty cell costs less than listing one that is not.
@@ -109,14 +111,10 @@ def _pair_sum(n_present, fraction):  # type: ignore[no-untyped-def]
 
 @bare_device
 def prepare(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
-    """Ready what the walks of one node share, and return the score that a cut of it must beat."""
+    """Ready what the walks of one node share."""
     if criterion == AUC:
         for k in range(n_present):
             scratch.per_weight[k] = _PAIR_SUM_LIMIT / (n_present * n_present) / scratch.total[k]
-        return ROUNDING * _PAIR_SUM_LIMIT
-    if criterion == OWN:
-        return 0.0
-    return ROUNDING * scratch.total[:n_present].sum() if criterion == GINI else ROUNDING
 
 
 @bare_device
@@ -126,7 +124,8 @@ def _walk_auc(n_present, cells, weights, shift, first, stop, left, best, fractio
     A class that moves by delta changes the sum by at most (K - 1) delta. So most cuts cannot beat the best one, which
     is known without summing: the sum is taken only where its bound says that it might.
     """
-    bar, at = np.int64(best), np.int64(-1)
+    best, at = np.int64(best), np.int64(-1)
+    bar = best + _PAIR_SUM_ROUNDING
     reach = n_present - 1
     for k in range(n_present):
         fraction[k] = np.int64(left[k] * per_weight[k])
@@ -144,8 +143,8 @@ def _walk_auc(n_present, cells, weights, shift, first, stop, left, best, fractio
         if bound > bar and first <= code < stop:
             bound = _pair_sum(n_present, fraction)
             if bound > bar:
-                bar, at = bound, np.int64(code)
-    return np.float64(bar), at
+                best, at, bar = bound, np.int64(code), bound + _PAIR_SUM_ROUNDING
+    return np.float64(best), at
 
 
 @bare_device
@@ -158,8 +157,8 @@ def _walk_gini(n_present, cells, weights, shift, first, stop, left, total, best)
         squares += np.float64(total[k]) * np.float64(total[k])
         squares_left += np.float64(left[k]) * np.float64(left[k])
         squares_right += np.float64(total[k] - left[k]) * np.float64(total[k] - left[k])
-    base = squares / weight
-    at = np.int64(-1)
+    base, rounding = squares / weight, ROUNDING * weight
+    bar, at = best + rounding, np.int64(-1)
     t, end = np.uint64(0), np.uint64(len(cells))
     while t < end:
         code = np.uint64(cells[t]) >> shift
@@ -172,15 +171,15 @@ def _walk_gini(n_present, cells, weights, shift, first, stop, left, total, best)
             t += np.uint64(1)
         if first <= code < stop and weight_left < weight:
             score = squares_left / weight_left + squares_right / (weight - weight_left) - base
-            if score > best:
-                best, at = score, np.int64(code)
+            if score > bar:
+                best, at, bar = score, np.int64(code), score + rounding
     return best, at
 
 
 @bare_device
 def _walk_any(criterion, cells, weights, shift, first, stop, left, right, best):  # type: ignore[no-untyped-def]
     """Rank by the gain itself."""
-    at = np.int64(-1)
+    bar, at = best + ROUNDING, np.int64(-1)
     t, end = np.uint64(0), np.uint64(len(cells))
     while t < end:
         code = np.uint64(cells[t]) >> shift
@@ -191,8 +190,8 @@ def _walk_any(criterion, cells, weights, shift, first, stop, left, right, best):
             t += np.uint64(1)
         if first <= code < stop:
             score = cut_gain(criterion, left, right)
-            if score > best:
-                best, at = score, np.int64(code)
+            if score > bar:
+                best, at, bar = score, np.int64(code), score + ROUNDING
     return best, at
 
 

@@ -198,7 +198,8 @@ def _score(extras, node, feature, missing_alone, criterion, n_present, best, scr
     if criterion == OWN:
         best, _ = score_cuts(extras.own, add_cut(extras.own, 0, left, scratch.slots, 0), best, np.int64(0))
         return best
-    return max(best, cut_gain(criterion, left, right))
+    gain = cut_gain(criterion, left, right)
+    return gain if gain > best + ROUNDING else best
 
 
 @bare_device
@@ -221,7 +222,7 @@ def find_random_cut(columns, names, values, elements, totals, key, rules, scratc
     """
     n_present = number_present(totals, scratch)
     start_scoring(extras.own, totals)
-    best, feature_kept, kept_last, kept_missing = 0.0 if rules.criterion == OWN else ROUNDING, np.int64(-1), 0, False
+    best, feature_kept, kept_last, kept_missing = 0.0, np.int64(-1), 0, False
     node_weight = scratch.total[:n_present].sum()
     for t in range(draw_features(columns, elements, key, rules.max_features, scratch)):
         feature = scratch.tried[t]

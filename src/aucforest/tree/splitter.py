@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device
 from aucforest.tree import many_classes, two_classes
 from aucforest.tree.candidates import draw_features
-from aucforest.tree.criteria import AUC, OWN, cut_gain
-from aucforest.tree.histogram import element_weight, fill, row_of
+from aucforest.tree.criteria import OWN, cannot_be_beaten, cut_gain
+from aucforest.tree.histogram import ROUNDING, element_weight, fill, row_of
 from aucforest.tree.own_criterion import start_scoring
 from aucforest.tree.subsets import keep_set, rank_events, rank_pair, rank_rows
 from aucforest.tree.walks import walk_events, walk_pair
@@ -170,12 +170,12 @@ def _admissible(listed, shift, n_rows, missing_code, missing_left, n_present, ru
 
 @bare_device
 def is_heavier_left(n_present, scratch):  # type: ignore[no-untyped-def]
-    """Say whether at least half of the node's weight is left of the kept cut."""
+    """Say whether at least half of the node's weight is left of the kept cut; what rounding may miss counts as half."""
     left, total = np.int64(0), np.int64(0)
     for k in range(n_present):
         left += scratch.best_left[k]
         total += scratch.total[k]
-    return left >= total - left
+    return 2.0 * left >= (1.0 - ROUNDING) * total
 
 
 @bare_device
@@ -289,8 +289,7 @@ def is_perfect(criterion, n_present, scratch):  # type: ignore[no-untyped-def]
         if scratch.best_left[k] != 0 and scratch.best_left[k] != scratch.total[k]:
             return False
         n_left += scratch.best_left[k] != 0
-    # The mean over pairs of |p_i - p_j| is convex in the fractions, so it is greatest with half of them 0 and half 1.
-    return (n_present == 2 and criterion != OWN) or (criterion == AUC and abs(n_present - 2 * n_left) < 2)
+    return cannot_be_beaten(criterion, n_left, n_present)
 
 
 @bare_device
@@ -335,10 +334,11 @@ def find_best_cut(columns, elements, totals, key, rules, scratch, subsets, extra
     """
     n_present = number_present(totals, scratch)
     shift = many_classes.class_shift(n_present)
-    score = 0.0 if n_present == 2 else many_classes.prepare(rules.criterion, n_present, scratch)
+    if n_present > 2:
+        many_classes.prepare(rules.criterion, n_present, scratch)
     if extras is not None:
         start_scoring(extras.own, totals)
-    cut = Cut(np.int64(-1), 0, -1, False)
+    score, cut = 0.0, Cut(np.int64(-1), 0, -1, False)
     n_tried = draw_features(columns, elements, key, rules.max_features, scratch)
     in_pairs = n_present == 2 and len(columns.weights) == 0 and len(elements) >= _PAIR_ROWS
     for t in range(n_tried):

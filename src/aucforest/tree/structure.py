@@ -77,9 +77,10 @@ class Tree:
     @classmethod
     def from_nodes(cls, nodes: Any, n_nodes: int, unit: float, n_features: int, **sets: Any) -> "Tree":
         """Copy the first nodes of a workspace, whose class totals are in units of so much weight, and take its sets."""
-        value = nodes.totals[:n_nodes] * unit
+        value = nodes.totals[:n_nodes].astype(np.float64)
         weight = value.sum(axis=1)
         value /= weight[:, None]
+        weight *= unit
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name)[:n_nodes].copy() for name in names}
         return cls(**arrays, weight=weight, value=value, n_features=n_features, **sets)

@@ -4,6 +4,8 @@
 weight and perhaps more.
 """
 
+import math
+
 import numpy as np
 
 from aucforest._compile import bare_device
@@ -80,6 +82,22 @@ def sum_left(listed, code, histogram, best_left):  # type: ignore[no-untyped-def
 
 
 @bare_device
+def least_better(criterion, best, total):  # type: ignore[no-untyped-def]
+    """Return what a score must exceed to beat `best`: scores that rounding may have parted are ties.
+
+    Scores are in the units of the walks below: |d|, with a rounding error in proportion to the product of the class
+    totals; d**2 over a weight, so that the error is one of its root; or a gain.
+    """
+    largest = np.float64(total[0]) * np.float64(total[1])
+    if criterion == AUC:
+        return best + ROUNDING * largest
+    if criterion == GINI:
+        root = math.sqrt(best) + ROUNDING * math.sqrt(largest)
+        return root * root
+    return best + ROUNDING
+
+
+@bare_device
 def _walk_auc(listed, histogram, first, stop, left, total, best, best_left):  # type: ignore[no-untyped-def]
     """Rank by |d| = |n0 * left1 - n1 * left0| = n0 * n1 * |alpha - beta|, in exact integers."""
     n0, n1 = total[0], total[1]
@@ -103,15 +121,15 @@ def _walk_auc_in_floats(listed, histogram, first, stop, left, total, best):  # t
     """Rank by the same where the integers could overflow."""
     n0, n1 = np.float64(total[0]), np.float64(total[1])
     left0, left1 = left[0], left[1]
-    best, at = max(best, ROUNDING * n0 * n1), np.int64(-1)
+    bar, at = least_better(AUC, best, total), np.int64(-1)
     for t in range(len(listed)):
         code = listed[t]
         cell = np.uint64(2) * np.uint64(code)
         left0 += histogram[cell]
         left1 += histogram[cell + np.uint64(1)]
         size = abs(n0 * left1 - n1 * left0)
-        if size > best and first <= code < stop:
-            best, at = size, np.int64(code)
+        if size > bar and first <= code < stop:
+            best, at, bar = size, np.int64(code), least_better(AUC, size, total)
     return best, at
 
 
@@ -135,19 +153,18 @@ def _walk_gini(listed, histogram, first, stop, left, total, best, lefts, scores)
         left_weight = lefts[t] + scores[t]
         d = n0 * scores[t] - n1 * lefts[t]
         scores[t] = d * d / (left_weight * (weight - left_weight))
-    # The largest score is n0 * n1, and a score is a square.
-    best, at = max(best, ROUNDING * ROUNDING * n0 * n1), np.int64(-1)
+    bar, at = least_better(GINI, best, total), np.int64(-1)
     for t in range(n_listed):
         # Where a side is empty the score is 0 / 0, and what is not a number beats nothing.
-        if scores[t] > best and first <= listed[t] < stop:
-            best, at = scores[t], np.int64(listed[t])
+        if scores[t] > bar and first <= listed[t] < stop:
+            best, at, bar = scores[t], np.int64(listed[t]), least_better(GINI, scores[t], total)
     return best, at
 
 
 @bare_device
 def _walk_any(criterion, listed, histogram, first, stop, left, right, best):  # type: ignore[no-untyped-def]
     """Rank by the gain itself."""
-    best, at = max(best, ROUNDING), np.int64(-1)
+    bar, at = best + ROUNDING, np.int64(-1)
     for t in range(len(listed)):
         code = listed[t]
         for k in range(2):
@@ -156,8 +173,8 @@ def _walk_any(criterion, listed, histogram, first, stop, left, right, best):  # 
             right[k] -= weight
         if first <= code < stop:
             score = cut_gain(criterion, left, right)
-            if score > best:
-                best, at = score, np.int64(code)
+            if score > bar:
+                best, at, bar = score, np.int64(code), score + ROUNDING
     return best, at
 
 

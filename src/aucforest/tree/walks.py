@@ -8,7 +8,6 @@ from aucforest._compile import bare_device
 from aucforest.tree import many_classes, two_classes
 from aucforest.tree.bounds import Bounds, keeps_bounds, make_bounds
 from aucforest.tree.criteria import AUC, GINI, OWN, cut_gain
-from aucforest.tree.histogram import ROUNDING
 from aucforest.tree.own_criterion import (
     OwnCriterion,
     add_cut,
@@ -32,17 +31,6 @@ def make_extras(signs: tuple[int, ...], address: int, n_classes: int, capacity: 
 
 
 @bare_device
-def _floor(criterion, left, right):  # type: ignore[no-untyped-def]
-    """Return the score that a cut must beat, beside rounding."""
-    if criterion == OWN:
-        return 0.0
-    largest = np.float64(left[0] + right[0]) * np.float64(left[1] + right[1])
-    if criterion == AUC:
-        return ROUNDING * largest
-    return ROUNDING * ROUNDING * largest if criterion == GINI else ROUNDING
-
-
-@bare_device
 def _score(criterion, left, right):  # type: ignore[no-untyped-def]
     """Return what the walks of `two_classes` rank a cut by."""
     if criterion not in (AUC, GINI):
@@ -60,7 +48,7 @@ def _walk_in_bounds(extras, node, feature, criterion, listed, histogram, first, 
     own, left, right, missing = extras.own, scratch.left[:2], scratch.right[:2], scratch.missing
     for k in range(2):
         right[k] = scratch.total[k] - left[k]
-    best, at, n_cuts = max(best, _floor(criterion, left, right)), np.int64(-1), 0
+    bar, at, n_cuts = two_classes.least_better(criterion, best, scratch.total), np.int64(-1), 0
     for t in range(len(listed)):
         code = np.int64(listed[t])
         for k in range(2):
@@ -74,8 +62,8 @@ def _walk_in_bounds(extras, node, feature, criterion, listed, histogram, first, 
             continue
         if criterion != OWN:
             score = _score(criterion, left, right)
-            if score > best:
-                best, at = score, code
+            if score > bar:
+                best, at, bar = score, code, two_classes.least_better(criterion, score, scratch.total)
             continue
         n_cuts = add_cut(own, n_cuts, left, scratch.slots, code)
         if is_full(own, n_cuts):
