@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import roc_auc_score
 
 from aucforest.estimators import _forest_fit, _shrinkage
+from aucforest.estimators._prior_correction import LEAST
 from aucforest.estimators._shrinkage import AMOUNTS, PRIOR
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference
@@ -99,8 +100,13 @@ def choice_by_hand(table, labels, weight, n_classes, params):
 
     by_amount = []
     for amount in AMOUNTS:
-        forest = small_forest(shrinkage=amount, oob_score=True, **params).fit(table, labels, weight)
-        by_amount.append(forest.oob_decision_function_)
+        forest = small_forest(shrinkage=amount, oob_score=True, prior_correction=False, **params)
+        proba = forest.fit(table, labels, weight).oob_decision_function_
+        if params["sampling"] == "balanced":
+            # The formula alone, which divides by the rates of draws: the correction is fitted after the choice.
+            proba = np.maximum(proba, LEAST) * np.bincount(labels if weight is None else labels[weight > 0])
+            proba /= proba.sum(axis=1, keepdims=True)
+        by_amount.append(proba)
     scored = np.flatnonzero(~np.isnan(by_amount[0][:, 0]))
     best = int(np.argmax([score(proba, scored) for proba in by_amount]))
     prior = list(AMOUNTS).index(PRIOR)
