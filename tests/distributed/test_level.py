@@ -10,7 +10,8 @@ from aucforest._compile import kernel
 from aucforest.distributed._executor import LocalExecutor
 from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._parts import cut_into_parts, describe_growth
-from aucforest.estimators._growing import GrowthParams, grow_trees, make_training_set, tree_keys
+from aucforest.estimators._growing import grow_trees, make_training_set, tree_keys
+from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
 

@@ -8,7 +8,7 @@ import pytest
 from aucforest.distributed import _memory
 from aucforest.distributed._fitting import Target
 from aucforest.distributed._memory import parse_bytes, plan_fit
-from aucforest.estimators._growing import GrowthParams
+from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._sampling import resolve_draws
 from tests.distributed.tables import make_forest
 

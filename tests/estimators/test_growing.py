@@ -15,15 +15,14 @@ from sklearn.tree import DecisionTreeClassifier
 from aucforest.estimators import _growing
 from aucforest.estimators._growing import (
     FixedPoint,
-    GrowthParams,
     fit_fixed_point,
     grow_trees,
     make_training_set,
-    resolve_max_features,
     run_in_threads,
     tree_keys,
     tree_weights,
 )
+from aucforest.estimators._growth_params import GrowthParams, resolve_max_features
 from aucforest.tree.sampling import RowDraws
 from tests.estimators.data import digest, make_table, small_forest
 

@@ -65,7 +65,7 @@ def test_whole_numbers_take_few_bytes():
 def test_almost_whole_numbers_are_kept_as_they_are(weight, change):
     leaf = make_tree(0, 0)
     value = np.array([[1.0, 3.0]]) / weight + [change, -change]
-    tree = replace(leaf, weight=np.array([weight]), value=value)
+    tree = replace(leaf, weight=np.array([weight]), frequencies=value)
     tree.validate()
     arrays = fold([tree])
     assert ("tree.total" in arrays) == (weight == 4.0 and change == 0.0)

@@ -33,7 +33,7 @@ def make_tree(seed, n_cuts, n_features=3, n_classes=2, *, whole=True, by_set=())
         "n_samples": n_samples,
         "weight": totals.sum(axis=1),
     }
-    nodes["value"] = totals / nodes["weight"][:, None]
+    nodes["frequencies"] = totals / nodes["weight"][:, None]
     nodes["feature"][cuts] = rng.integers(0, n_features, len(cuts))
     nodes["threshold"][cuts] = rng.normal(size=len(cuts))
     nodes["left_child"][cuts] = [left[cut] for cut in cuts]
@@ -51,8 +51,9 @@ def assert_same_trees(trees, others):
     """Compare everything that trees are, to the last bit."""
     assert len(trees) == len(others)
     for tree, other in zip(trees, others):
-        for name, one in vars(tree).items():
-            value = getattr(other, name)
+        assert type(tree.frequencies) is type(other.frequencies)
+        for name, one in {**vars(tree), "frequencies": tree.value}.items():
+            value = other.value if name == "frequencies" else getattr(other, name)
             assert type(one) is type(value)
             if isinstance(one, np.ndarray):
                 assert one.dtype == value.dtype

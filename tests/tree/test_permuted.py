@@ -27,7 +27,7 @@ def draw(n_trees, n_rows):
 @pytest.mark.parametrize("first_feature", [0, 2, 70])
 def test_words_tell_the_features_on_the_way(first_feature):
     X, trees = grow_trees(2, n_features=90)
-    packed = PackedTrees(trees)
+    packed = PackedTrees(trees).take_predictions(trees)
     words = path_words(trees, packed, first_feature)
     found = find_homes(packed.arguments(words), X, draw(5, len(X)) * 0, np.isnan(X).any())
     for tree in range(5):
@@ -43,7 +43,7 @@ def test_words_tell_the_features_on_the_way(first_feature):
 def test_sums_with_other_values_of_a_feature(n_classes, any_missing):
     X, trees = grow_trees(n_classes)
     X = X if any_missing else np.nan_to_num(X)
-    counts, packed = draw(5, len(X)), PackedTrees(trees)
+    counts, packed = draw(5, len(X)), PackedTrees(trees).take_predictions(trees)
     before = X.copy()
     homes = find_homes(packed.arguments(path_words(trees, packed, 0)), X, counts, any_missing)
     scratch = [np.full(BLOCK_ROWS, 99, dtype) for dtype in (np.uint64, np.uint32, np.uint64)]

@@ -20,7 +20,7 @@ def small_tree() -> Tree:
         gain=np.array([0.25, 0.0, 0.5, 0.0, 0.0]),
         n_samples=np.array([6, 2, 4, 3, 1]),
         weight=np.array([8.0, 2.0, 6.0, 4.0, 2.0]),
-        value=np.array([[0.5, 0.5], [0.0, 1.0], [4 / 6, 2 / 6], [1.0, 0.0], [0.0, 1.0]]),
+        frequencies=np.array([[0.5, 0.5], [0.0, 1.0], [4 / 6, 2 / 6], [1.0, 0.0], [0.0, 1.0]]),
         n_features=2,
     )
 
@@ -115,11 +115,11 @@ CORRUPTIONS = [
     ("left_child", 0, 2, "does not have exactly one parent"),
     ("threshold", 0, np.nan, "a threshold is NaN"),
     ("threshold", 1, 0.5, "a leaf has one"),
-    ("value", (1, 0), -1.0, "a class frequency is negative or not finite"),
-    ("value", (1, 0), np.nan, "a class frequency is negative or not finite"),
-    ("value", (1, 0), np.inf, "a class frequency is negative or not finite"),
-    ("value", (1, 0), 1e-6, "do not sum to 1"),
-    ("value", 1, [1.0, 0.0], "class weights of two children do not add up"),
+    ("frequencies", (1, 0), -1.0, "a class frequency is negative or not finite"),
+    ("frequencies", (1, 0), np.nan, "a class frequency is negative or not finite"),
+    ("frequencies", (1, 0), np.inf, "a class frequency is negative or not finite"),
+    ("frequencies", (1, 0), 1e-6, "do not sum to 1"),
+    ("frequencies", 1, [1.0, 0.0], "class weights of two children do not add up"),
     ("weight", 3, 0.0, "a weight is not finite and positive"),
     ("weight", 3, -4.0, "a weight is not finite and positive"),
     ("weight", 0, np.inf, "a weight is not finite and positive"),
@@ -158,7 +158,7 @@ def test_an_empty_node_is_refused_where_sums_agree():
     assert "rows of two children" in refusal(single_leaf(n_samples=np.zeros(1, dtype=np.int64)))
 
 
-@pytest.mark.parametrize("name", [name for name in NODE_ARRAYS if name != "value"])
+@pytest.mark.parametrize("name", [name for name in NODE_ARRAYS if name != "frequencies"])
 def test_wrong_types_and_shapes_are_refused(name):
     array = getattr(small_tree(), name)
     for wrong in (array.astype(np.float32), array[:4], array[:, None]):
@@ -170,7 +170,7 @@ def test_wrong_types_and_shapes_are_refused(name):
 def test_wrong_frequencies_are_refused():
     value = small_tree().value
     for wrong in (value.astype(np.float32), value[:4], value[:, 0]):
-        assert "value must be float64 of shape (5, n_classes)" in refusal(replace(small_tree(), value=wrong))
+        assert "value must be float64 of shape (5, n_classes)" in refusal(replace(small_tree(), frequencies=wrong))
 
 
 def test_a_tree_without_nodes_is_refused():

@@ -66,7 +66,7 @@ def leaves_of(trees, X) -> np.ndarray:
 
 
 def test_packed_trees_hold_every_leaf_once(trees):
-    packed = PackedTrees(trees)
+    packed = PackedTrees(trees).take_predictions(trees)
     assert packed.first.tolist() == np.cumsum([0, *(tree.n_nodes for tree in trees)]).tolist()
     for i, tree in enumerate(trees):
         leaves = slice(*packed.first_leaf[i : i + 2])
@@ -97,7 +97,7 @@ def test_sets_of_codes_are_walked(trees):
 
 @pytest.mark.parametrize("n_rows", [1, BLOCK_ROWS + 90])
 def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
-    packed, X = PackedTrees(trees), rows_for(trees, n_rows, seed=1)
+    packed, X = PackedTrees(trees).take_predictions(trees), rows_for(trees, n_rows, seed=1)
     total = np.full((n_rows, trees[0].n_classes), 0.25)
     add_probabilities(*packed.arguments(packed.values), X, *scratch(n_rows), total)
     expected = np.full_like(total, 0.25)
@@ -108,7 +108,7 @@ def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
 
 def test_out_of_bag_rows_alone_are_walked(trees):
     n_rows = BLOCK_ROWS + 90
-    packed, X = PackedTrees(trees), rows_for(trees, n_rows, seed=2)
+    packed, X = PackedTrees(trees).take_predictions(trees), rows_for(trees, n_rows, seed=2)
     counts = np.random.default_rng(0).poisson(1.0, (len(trees), n_rows)).astype(np.uint16)
     # All rows are out of the bag of the first tree, none of that of the second.
     counts[0], counts[1] = 0, 1

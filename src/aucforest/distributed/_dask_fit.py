@@ -23,7 +23,8 @@ from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._parts import Growth, describe_growth
 from aucforest.distributed._plan import Plan, choose_plan, count_tree_rows
 from aucforest.estimators._base import refuse_dates
-from aucforest.estimators._growing import GrowthParams, estimate_seconds, resolve_max_features
+from aucforest.estimators._growing import estimate_seconds
+from aucforest.estimators._growth_params import GrowthParams, resolve_max_features
 from aucforest.estimators._sampling import resolve_draws
 from aucforest.tree.structure import Tree
 

@@ -10,7 +10,8 @@ import numpy as np
 from aucforest.distributed._dask_executor import DaskExecutor, WorkerStop, import_distributed
 from aucforest.distributed._executor import as_completed
 from aucforest.distributed._parts import CodedPart, Growth, join_parts
-from aucforest.estimators._growing import GrowthParams, TrainingSet, grow_batch
+from aucforest.estimators._growing import TrainingSet, grow_batch
+from aucforest.estimators._growth_params import GrowthParams
 from aucforest.tree.structure import Tree
 
 # Seconds of a task of growing: long enough that its costs do not count, short enough that little is lost with a worker.

@@ -11,7 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from aucforest.distributed._coding import Coding, KnownRows
 from aucforest.estimators._base import number_classes
 from aucforest.estimators._class_weights import weights_by_class
-from aucforest.estimators._growing import GrowthParams, TrainingSet, combine_weights, tree_keys
+from aucforest.estimators._growing import TrainingSet, combine_weights, tree_keys
+from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._out_of_bag import Bags, SumRows, Sums, sum_places
 from aucforest.estimators._shrinkage import rows_to_score
 from aucforest.estimators._thresholds import check_threshold

@@ -26,7 +26,7 @@ from aucforest.distributed._level_tasks import (
 )
 from aucforest.distributed._parts import Growth
 from aucforest.distributed._top import Searcher, TopTree
-from aucforest.estimators._growing import GrowthParams
+from aucforest.estimators._growth_params import GrowthParams
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import OWN
 from aucforest.tree.many_classes import SORT_ROWS

@@ -4,21 +4,16 @@ import re
 from numbers import Integral
 from typing import Any, NamedTuple
 
-import numpy as np
 from joblib import effective_n_jobs
 
 from aucforest.distributed._level import needs_all_rows
-from aucforest.estimators._growing import GrowthParams
-from aucforest.estimators._thresholds import N_GROUPS, is_tuned
+from aucforest.estimators._growth_params import GrowthParams
+from aucforest.estimators._memory import NODE_BYTES, ROW_BYTES, WEIGHT_BYTES, bytes_of_growing, bytes_of_sum
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
-from aucforest.tree.grower import MOST_ROWS, branch_rows
+from aucforest.tree.grower import MOST_ROWS
 from aucforest.tree.sampling import BLOCK_ROWS
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-# Bytes that a thread takes for each row, and for each node of the tree that it grows; a weight more for weighted rows.
-_ROW_BYTES, _NODE_BYTES, _WEIGHT_BYTES = 26, 49, 8
-# One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
-_COPIED = 7
 # Bytes of a sampled value that has a weight while the bins of its feature are chosen: both, their order, both sorted.
 _WEIGHED_BYTES = 40
 # Bytes of batches on their way, for each thread and what is read ahead.
@@ -101,11 +96,8 @@ def plan_fit(forest: Any, target: Any, params: GrowthParams, n_features: int, li
     sorting = n_threads * (_WEIGHED_BYTES if weighted else 8) * sampled
     reading = 2 * 8 * sampled * n_features + (n_threads + 2) * _BATCH_BYTES + sorting
     codes = code_bytes * n_features * n_kept
-    sums = _bytes_of_sums(forest, n_rows, n_classes)
-    drawn = _distinct_rows(params, n_kept)
-    row_bytes = _ROW_BYTES + (_WEIGHT_BYTES if weighted else 0)
-    copied = code_bytes * n_features / _COPIED if branch_rows(n_features, params.max_features) > 0 else 0.0
-    of_tree = int((row_bytes + copied) * n_kept) + _NODE_BYTES * _most_nodes(params, drawn)
+    sums = bytes_of_sum(n_rows, n_classes) * forest._n_sums(n_classes)
+    of_tree = bytes_of_growing(params, n_kept, n_features, n_classes, code_bytes, weighted=weighted)
 
     def needed(n_threads: int) -> int:
         return of_rows + max(reading, codes + max(n_threads * of_tree, sums))
@@ -150,38 +142,14 @@ class _Levels(NamedTuple):
         Pages of the map do not count: it is read from end to end, and they may go at any time.
         """
         room = (limit - of_rows) // 4
-        row_bytes = _ROW_BYTES + (_WEIGHT_BYTES if self.weighted else 0)
+        row_bytes = ROW_BYTES + (WEIGHT_BYTES if self.weighted else 0)
         n_blocks = room // (row_bytes * self.n_threads * BLOCK_ROWS)
         if n_blocks == 0:
             return None
         n_parts = -(-self.n_rows // (n_blocks * BLOCK_ROWS))
         max_hist_bytes = room // (_HISTOGRAMS * n_parts)
-        a_row = _HANDED_OVER * (self.n_features + _HANDED_BYTES) + row_bytes + _NODE_BYTES
+        a_row = _HANDED_OVER * (self.n_features + _HANDED_BYTES) + row_bytes + NODE_BYTES
         local_rows = min(2 * room // (a_row * self.n_threads), MOST_ROWS)
         if local_rows < BLOCK_ROWS or max_hist_bytes < self.max_features * (MAX_BINS + 1) * (self.n_classes + 1) * 8:
             return None
         return Plan(limit, self.n_threads, Levels(n_blocks * BLOCK_ROWS, local_rows, max_hist_bytes))
-
-
-def _distinct_rows(params: GrowthParams, n_rows: int) -> int:
-    """Return about how many different rows a tree draws, rather more."""
-    draws = params.draws
-    if draws is None:
-        return n_rows
-    if not draws.replace:
-        return draws.n_draws
-    rows = np.diff(draws.starts, axis=1).sum(axis=0)
-    return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-draws.sizes / np.maximum(rows, 1)))))
-
-
-def _most_nodes(params: GrowthParams, n_drawn: int) -> int:
-    """Return how many nodes a tree may have; leaves of a single row everywhere are not to be feared."""
-    leaves = min(n_drawn // 2, n_drawn // params.min_samples_leaf, 2 ** min(params.max_depth, 40))
-    return 2 * (leaves if params.max_leaf_nodes is None else min(leaves, params.max_leaf_nodes))
-
-
-def _bytes_of_sums(forest: Any, n_rows: int, n_classes: int) -> int:
-    """Return the bytes of what is summed out of bag over all rows."""
-    a_sum = 8 * (n_classes + 1) * n_rows
-    tuned = 2 * N_GROUPS + 1 if is_tuned(forest.threshold, n_classes) else 0
-    return a_sum * max(tuned, 3 if forest.oob_score else 0, 1 if forest.prior_correction else 0)

@@ -31,7 +31,8 @@ from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._looks import Features, look_for_coding, sum_out_of_bag, write_codes
 from aucforest.distributed._memory import Plan, parse_bytes, plan_fit
 from aucforest.distributed._parts import cut_into_parts, describe_growth
-from aucforest.estimators._growing import GrowthParams, grow_batches
+from aucforest.estimators._growing import grow_batches
+from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._sampling import resolve_draws
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.tree.structure import Tree

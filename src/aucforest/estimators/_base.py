@@ -34,6 +34,8 @@ from aucforest.tree.traverse import PackedTrees, add_probabilities, find_leaves
 
 # Rows of one task of prediction: a task takes some milliseconds.
 _TASK_ROWS = 2048
+# Class frequencies that all leaves may predict to be kept for the next prediction, 1 GiB; and else of some trees.
+_MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 # Seconds that a node takes to be laid out for walking, or so.
 _NODE_TIME = 3e-8
 _NO_ORDER = "y has labels without an order, such as numbers beside strings, or a missing one"
@@ -206,7 +208,8 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             self._cut_by_sets(),
         )
         grow = partial(grow_trees, training, n_jobs=self._n_jobs, verbose=getattr(self, "verbose", 0))
-        return TrainingData(X, X.shape[1], labels, sample_weight, kept, training.weights, grow)
+        n_codes = int(training.binned.n_bins.max()) + 1
+        return TrainingData(X, X.shape[1], labels, sample_weight, kept, training.weights, grow, n_codes)
 
     def _check_classes(self, labels: NDArray[np.uint16]) -> None:
         """Refuse training rows of one class."""
@@ -231,11 +234,30 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         gains: NDArray[np.float64] = np.sum([tree.feature_importances() for tree in self.trees_], axis=0)
         return gains / gains.sum() if gains.sum() > 0 else gains
 
-    def _pack(self) -> PackedTrees:
-        """Return the trees laid out for walking, made at the first call."""
+    def _pack_nodes(self) -> PackedTrees:
+        """Return the trees laid out for walking to their leaves, made at the first call."""
         if "_packed" not in self.__dict__:
             self._packed = PackedTrees(self.trees_, self._run_over_trees())
         return self._packed
+
+    def _pack(self) -> PackedTrees:
+        """Return the same with what the leaves predict, made at the first call."""
+        packed = self._pack_nodes()
+        return packed if hasattr(packed, "values") else packed.take_predictions(self.trees_, self._run_over_trees())
+
+    def _packs(self) -> Iterator[PackedTrees]:
+        """Yield the trees, some at a time and made anew at each call where the leaves of all predict too much."""
+        if hasattr(self.__dict__.get("_packed"), "values") or self._n_predicted() <= _MOST_PREDICTED:
+            yield self._pack()
+            return
+        step = max(1, len(self.trees_) * _PREDICTED_AT_ONCE // self._n_predicted())
+        for first in range(0, len(self.trees_), step):
+            some = self.trees_[first : first + step]
+            yield PackedTrees(some, self._run_over_trees()).take_predictions(some, self._run_over_trees())
+
+    def _n_predicted(self) -> int:
+        """Return how many class frequencies the leaves of all trees predict."""
+        return sum(tree.n_nodes // 2 + 1 for tree in self.trees_) * len(self.classes_)
 
     def _run_over_trees(self) -> ParallelMap:
         """Return a `map` for what takes a moment for each node."""
@@ -268,9 +290,9 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)
-        packed = self._pack()
         total = np.zeros((len(X), len(self.classes_)))
-        self._walk_blocks(X, total, add_probabilities, packed.arguments(packed.values))
+        for packed in self._packs():
+            self._walk_blocks(X, total, add_probabilities, packed.arguments(packed.values))
         return self._mean_of_trees(total, len(self.trees_))
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
@@ -311,7 +333,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         """Return the leaf of every row in every tree, (n_samples, n_trees)."""
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)
-        packed = self._pack()
+        packed = self._pack_nodes()
         leaves = np.empty((len(X), len(self.trees_)), dtype=np.int64)
         self._walk_blocks(X, leaves, _find_all_leaves, packed.arguments(packed.names))
         return leaves

@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._class_weights import weights_by_class
 from aucforest.estimators._columns import Categories, check_same_categories
-from aucforest.estimators._growing import GrowthParams, tree_keys
+from aucforest.estimators._growing import tree_keys
+from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators._out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
@@ -45,6 +46,7 @@ class ForestFit(TreeBasedClassifier):
     warm_start: bool
     n_jobs: int | None
     random_state: Any
+    sampling: Any
     verbose: int
 
     _seed: int
@@ -74,6 +76,7 @@ class ForestFit(TreeBasedClassifier):
         self._check_draws(drawn, draws is not None)
         params = GrowthParams.resolve(self, data.n_kept, data.n_features, draws)
         keys = tree_keys(seed, range(self.n_estimators))
+        data.check_memory(params, self.n_estimators - len(trees), self.n_jobs, self._n_sums(len(self.classes_)))
         self._seed, self._drawn, self.trees_ = seed, drawn, trees + data.grow(params, keys[len(trees) :])
         self._prior_correction = odds_formula(draws, len(self.classes_)) if self.prior_correction else None
         shares = np.bincount(data.labels, data.sample_weight, minlength=len(self.classes_))
@@ -99,8 +102,8 @@ class ForestFit(TreeBasedClassifier):
         else:
             amount = choose_amount(self.trees_, self._packing(), rows, unit, self._mean_of_trees, self.n_jobs)
         self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount * unit)
-        if not self._is_large():
-            self._pack().take_predictions(self.trees_, self._run_over_trees())
+        if not self._is_large() and self._n_predicted() <= _MOST_PACKED:
+            self._pack()
 
     def _is_large(self) -> bool:
         """Say whether the trees take so much memory that they should not be laid out for walking before they walk."""
@@ -110,7 +113,7 @@ class ForestFit(TreeBasedClassifier):
         """Return what lays some trees out for walking: all at once, unless they are large."""
         if self._is_large():
             return lambda trees: (PackedTrees(self.trees_[trees.start : trees.stop]), range(len(trees)))
-        packed = self._pack()
+        packed = self._pack_nodes()
         return lambda trees: (packed, trees)
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, Sums | None]:
@@ -153,6 +156,12 @@ class ForestFit(TreeBasedClassifier):
         self.threshold_, self.threshold_std_ = tune_threshold(
             threshold, rows.labels, sums, groups, rows.sample_weight, self._mean_of_trees, self._seed
         )
+
+    def _n_sums(self, n_classes: int) -> int:
+        """Return how many out-of-bag sums a fit keeps at a time."""
+        tuned = 2 * N_GROUPS + 1 if is_tuned(self.threshold, n_classes) else 0
+        corrected = self.prior_correction and self.sampling not in ("bootstrap", "subsample")
+        return max(tuned, 3 if self.oob_score else 0, 1 if corrected else 0)
 
     def _sum_out_of_bag(self, rows: TrainingRows, ranges: Sequence[range]) -> list[Sums]:
         """Sum what some trees predict of the rows that they did not draw, for several ranges of trees."""

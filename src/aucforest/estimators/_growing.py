@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,25 +12,20 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from aucforest.estimators._extras import (
-    check_own_criterion,
-    make_search_options,
-    resolve_criterion,
-    resolve_monotonic_cst,
-)
+from aucforest.estimators._extras import check_own_criterion, make_search_options
+from aucforest.estimators._growth_params import GrowthParams
+from aucforest.estimators._memory import check_trees
 from aucforest.tree.best_first import grow_best_first
 from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, ParallelMap, bin_matrix
 from aucforest.tree.grower import Stops, Workspace, branch_rows, grow_tree, make_workspace, take_rows
 from aucforest.tree.random import tree_key
 from aucforest.tree.random_cuts import RandomCuts
-from aucforest.tree.sampling import RowDraws
 from aucforest.tree.splitter import Columns, Rules
 from aucforest.tree.structure import Tree
 from aucforest.tree.subsets import Subsets, grown_sets, make_subsets
 from aucforest.tree.walks import Extras
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)
-_NO_LIMIT = 2**31 - 1
 # Sums of fixed-point weights stay below this, products of two class totals of integer weights below its square.
 _WEIGHT_BITS = 61
 _EXACT_WEIGHT = 2**31
@@ -78,63 +72,6 @@ def _run_anywhere(n_jobs: int | None, task_seconds: float) -> ParallelMap:
     # Copy on write: in processes read-only arrays would be another type, for which all is compiled again.
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, mmap_mode="c")
     return lambda function, items: iter(parallel(delayed(function)(item) for item in items))
-
-
-@dataclass(frozen=True)
-class GrowthParams:
-    """The parameters of an estimator that its trees need, resolved against the data."""
-
-    criterion: int
-    own_criterion: Any
-    max_features: int
-    max_depth: int
-    min_samples_split: int
-    min_samples_leaf: int
-    min_weight_fraction_leaf: float
-    min_gain: float
-    max_leaf_nodes: int | None
-    random_cuts: bool
-    signs: tuple[int, ...]
-    draws: RowDraws | None
-    balance_draws: bool
-
-    @classmethod
-    def resolve(cls, estimator: Any, n_rows: int, n_features: int, draws: RowDraws | None) -> "GrowthParams":
-        """Turn fractions and names into numbers."""
-        criterion, own_criterion = resolve_criterion(estimator.criterion)
-        return cls(
-            criterion=criterion,
-            own_criterion=own_criterion,
-            max_features=resolve_max_features(estimator.max_features, n_features),
-            max_depth=_NO_LIMIT if estimator.max_depth is None else min(int(estimator.max_depth), _NO_LIMIT),
-            min_samples_split=max(2, _resolve_rows(estimator.min_samples_split, n_rows)),
-            min_samples_leaf=_resolve_rows(estimator.min_samples_leaf, n_rows),
-            min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
-            min_gain=float(estimator.min_gain),
-            max_leaf_nodes=None if estimator.max_leaf_nodes is None else min(int(estimator.max_leaf_nodes), _NO_LIMIT),
-            random_cuts=estimator.splitter == "random",
-            signs=resolve_monotonic_cst(estimator),
-            draws=draws,
-            balance_draws=estimator.class_weight == "balanced_subsample",
-        )
-
-
-def _resolve_rows(given: Any, n_rows: int) -> int:
-    """Return a number of rows that is given as such or as a fraction; any number too large is one too large."""
-    return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
-
-
-def resolve_max_features(max_features: Any, n_features: int) -> int:
-    """Return how many features a node looks at."""
-    if max_features is None:
-        return n_features
-    if max_features == "sqrt":
-        return max(1, int(np.sqrt(n_features)))
-    if max_features == "log2":
-        return max(1, int(np.log2(n_features)))
-    if isinstance(max_features, Integral):
-        return min(int(max_features), n_features)
-    return max(1, int(max_features * n_features))
 
 
 @dataclass(frozen=True)
@@ -380,5 +317,10 @@ def grow_batches(
 def grow_trees(
     training: TrainingSet, params: GrowthParams, keys: list[int], n_jobs: int | None = 1, verbose: int = 0
 ) -> list[Tree]:
-    """Return one tree for every key, as `grow_batches` grows them."""
-    return [tree for batch in grow_batches(training, params, keys, n_jobs, verbose) for tree in batch]
+    """Return one tree for every key, as `grow_batches` grows them; refuse trees that would take too much memory."""
+    trees: list[Tree] = []
+    for batch in grow_batches(training, params, keys, n_jobs, verbose):
+        if not trees:
+            check_trees(batch, len(keys))
+        trees += batch
+    return trees

@@ -6,9 +6,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from aucforest.estimators._growing import GrowthParams
+from aucforest.estimators._growth_params import GrowthParams
+from aucforest.estimators._memory import FitSize, check_fit
 from aucforest.estimators._out_of_bag import Bags, SumRows, TrainingRows
 from aucforest.tree.structure import Tree
 
@@ -54,6 +56,8 @@ class TrainingData(KeptRows):
         What these count in trees: sample weights times class weights. None when every row counts 1.
     grow : callable
         Takes what trees need to know and their keys; returns the trees.
+    n_codes : int or None
+        Most codes of a feature, missing values included; None where rows are elsewhere, with plans of their own.
     sum_rows : callable or None
         Sums out of bag where the rows are, in place of `_out_of_bag.sum_out_of_bag`.
     """
@@ -65,12 +69,20 @@ class TrainingData(KeptRows):
     kept: NDArray[np.int64] | None
     weights: NDArray[np.float64] | None
     grow: Callable[[GrowthParams, list[int]], list[Tree]]
+    n_codes: int | None = None
     sum_rows: SumRows | None = None
 
     @property
     def n_kept(self) -> int:
         """Number of rows that trees grow from."""
         return len(self.labels if self.kept is None else self.kept)
+
+    def check_memory(self, params: GrowthParams, n_trees: int, n_jobs: int | None, n_sums: int = 0) -> None:
+        """Refuse a fit that would take too much memory, given its out-of-bag sums that are kept at a time."""
+        if self.n_codes is not None:
+            size = (self.n_kept, self.n_features, int(self.labels.max()) + 1, self.n_codes)
+            weighted = self.weights is not None or params.balance_draws
+            check_fit(FitSize(*size, n_trees, effective_n_jobs(n_jobs), weighted, n_sums), params)
 
     def rows(self, bags: Bags) -> TrainingRows:
         """Return the rows with the draws of the trees."""

@@ -364,4 +364,4 @@ class AUCForestClassifier(Exports, ForestFit):
         """
         leaves = self._find_leaves(X)
         paths = [path_indicator(tree, leaves[:, i]) for i, tree in enumerate(self.trees_)]
-        return hstack(paths, format="csr"), self._pack().first.copy()
+        return hstack(paths, format="csr"), self._pack_nodes().first.copy()

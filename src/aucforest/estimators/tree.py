@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._exports import Exports
-from aucforest.estimators._growing import GrowthParams, tree_keys
+from aucforest.estimators._growing import tree_keys
+from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._model_parts import TREE
 from aucforest.interop.sklearn import as_decision_tree
 from aucforest.tree.structure import Tree
@@ -191,9 +192,10 @@ class AUCTreeClassifier(Exports):
         with self._fitting():
             data = self._prepare(X, y, sample_weight)
             params = GrowthParams.resolve(self, data.n_kept, data.n_features, draws=None)
+            data.check_memory(params, 1, 1)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
             self.trees_ = data.grow(params, tree_keys(seed, [0]))
-            self._pack()
+            self._pack_nodes()
         return self
 
     @property

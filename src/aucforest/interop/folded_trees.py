@@ -198,6 +198,7 @@ class FoldedTrees:
         ends, trees = np.cumsum(n_nodes).tolist(), []
         for start, end, sets, shrinkage in zip([0, *ends], ends, self._sets_by_tree(), arrays["shrinkage"].tolist()):
             own = {name: array[start:end] for name, array in nodes.items()}
+            own["frequencies"] = own.pop("value")
             trees.append(Tree(**own, **sets, n_features=self.n_features, shrinkage=shrinkage))
         return trees
 

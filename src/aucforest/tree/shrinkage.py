@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 
+# Shrunk frequencies that are kept at a time, 256 MiB: of more classes, those of some after those of others.
+_MOST_SHRUNK = 2**25
+
 
 @bare_device
 def _share(weight, amount):  # type: ignore[no-untyped-def]
@@ -128,8 +131,12 @@ def add_shrunk(
     n_trees : ndarray of shape (n_rows,), int64
         Raised by one for the rows not drawn.
     """
-    first_column, n_nodes = value.shape[1] - total.shape[1], len(left_child)
+    n_columns, n_nodes = total.shape[1], len(left_child)
+    first_column = value.shape[1] - n_columns
     parent, slots, path = np.empty((3, n_nodes), dtype=np.int64)
-    shrunk = np.empty((n_nodes, *total.shape[1:]))
-    rows = (leaves, counts, parent, slots, path, shrunk, total, n_trees)
-    _add_paths(left_child, weight, value, first_column, amounts, *rows)
+    step = max(1, _MOST_SHRUNK // (n_nodes * len(amounts)))
+    for first in range(0, n_columns, step):
+        sums = total[:, first : first + step]
+        shrunk = np.empty((n_nodes, *sums.shape[1:]))
+        rows = (leaves, counts, parent, slots, path, shrunk, sums, n_trees if first == 0 else np.zeros_like(n_trees))
+        _add_paths(left_child, weight, value, first_column + first, amounts, *rows)

@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from aucforest.tree.shrinkage import shrink
 
 LEAF = -1
+# From so many classes on, frequencies that are 0 are not stored where most are.
+_MANY_CLASSES = 16
 # Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
 MISSING_CODE = 255
 SET_WORDS = 4
@@ -48,8 +51,8 @@ class Tree:
         Training rows in the node, each counted once.
     weight : ndarray of shape (n_nodes,), float64
         Their total weight: draws of the bootstrap times sample and class weights.
-    value : ndarray of shape (n_nodes, n_classes), float64
-        Their class frequencies by weight; rows sum to 1.
+    frequencies : ndarray or csr_array of shape (n_nodes, n_classes), float64
+        Their class frequencies by weight; rows sum to 1. Read them as `value`.
     n_features : int
         Columns of the matrices the tree reads.
     set_nodes : ndarray of shape (n_sets,), int64
@@ -68,7 +71,7 @@ class Tree:
     gain: NDArray[np.float64]
     n_samples: NDArray[np.int64]
     weight: NDArray[np.float64]
-    value: NDArray[np.float64]
+    frequencies: NDArray[np.float64] | csr_array
     n_features: int
     set_nodes: NDArray[np.int64] = field(default_factory=_no_nodes)
     sets: NDArray[np.uint64] = field(default_factory=_no_sets)
@@ -83,9 +86,13 @@ class Tree:
         weight *= unit
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name)[:n_nodes].copy() for name in names}
-        return cls(**arrays, weight=weight, value=value, n_features=n_features, **sets)
+        return cls(**arrays, weight=weight, frequencies=value, n_features=n_features, **sets)
 
     def __post_init__(self) -> None:
+        given = self.frequencies
+        has_many = isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES
+        if has_many and np.count_nonzero(given) < given.size // 4:
+            object.__setattr__(self, "frequencies", csr_array(given))
         for part in vars(self).values():
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False
@@ -98,7 +105,21 @@ class Tree:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.value.shape[1]
+        return int(self.frequencies.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        parts = [part for part in vars(self).values() if isinstance(part, np.ndarray)]
+        if not isinstance(self.frequencies, np.ndarray):
+            parts += [self.frequencies.data, self.frequencies.indices, self.frequencies.indptr]
+        return sum(part.nbytes for part in parts)
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """Class frequencies of the nodes, (n_nodes, n_classes). Of many classes they are made at each access."""
+        stored = self.frequencies
+        return stored if isinstance(stored, np.ndarray) else stored.toarray()
 
     @property
     def prediction(self) -> NDArray[np.float64]:
@@ -164,7 +185,8 @@ class Tree:
             array = getattr(self, name)
             if array.dtype != dtype or array.shape != (n_nodes,):
                 raise ValueError(f"tree: {name} must be {np.dtype(dtype)} of shape ({n_nodes},)")
-        if self.value.dtype != np.float64 or self.value.ndim != 2 or len(self.value) != n_nodes or n_nodes == 0:
+        stored = self.frequencies
+        if stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0:
             raise ValueError(f"tree: value must be float64 of shape ({n_nodes}, n_classes) with at least one node")
         cuts = np.flatnonzero(~self.is_leaf)
         if np.any((self.feature < LEAF) | (self.feature >= self.n_features)):
@@ -202,9 +224,10 @@ class Tree:
 
     def _validate_numbers(self, cuts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
         """Check what nodes say of their rows."""
-        if not (np.all(np.isfinite(self.value)) and np.all(self.value >= 0.0)):
+        value = self.value
+        if not (np.all(np.isfinite(value)) and np.all(value >= 0.0)):
             raise ValueError("tree: a class frequency is negative or not finite")
-        if not np.allclose(self.value.sum(axis=1), 1.0, rtol=0, atol=1e-9):
+        if not np.allclose(value.sum(axis=1), 1.0, rtol=0, atol=1e-9):
             raise ValueError("tree: the class frequencies of a node do not sum to 1")
         if not (np.all(np.isfinite(self.weight)) and np.all(self.weight > 0.0)):
             raise ValueError("tree: a weight is not finite and positive")
@@ -212,7 +235,7 @@ class Tree:
             self.n_samples[cuts] != self.n_samples[left] + self.n_samples[left + 1]
         ):
             raise ValueError("tree: the rows of two children do not add up to their parent's")
-        totals = self.value * self.weight[:, None]
+        totals = value * self.weight[:, None]
         if not np.allclose(totals[cuts], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * self.weight[0]):
             raise ValueError("tree: the class weights of two children do not add up to their parent's")
         if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0.0):

@@ -49,7 +49,7 @@ class PackedTrees:
     first : ndarray of shape (n_trees + 1,), int64
         Where the nodes of each tree begin.
     values : ndarray of shape (n_all_leaves, n_classes), float64
-        What the leaves predict.
+        What the leaves predict. There from `take_predictions` on: of many classes they take most of the memory.
     names : ndarray of shape (n_all_leaves,), int64
         Their numbers in `Tree`.
     first_leaf : ndarray of shape (n_trees + 1,), int64
@@ -62,7 +62,6 @@ class PackedTrees:
         self.first = _starts([tree.n_nodes for tree in trees])
         self.first_leaf = _starts([tree.n_leaves for tree in trees])
         self.nodes = np.empty(self.first[-1], dtype=_NODE)
-        self.values = np.empty((self.first_leaf[-1], trees[0].n_classes))
         self.names = np.empty(self.first_leaf[-1], dtype=np.int64)
         first_set = _starts([len(tree.sets) for tree in trees])
         self.sets = np.concatenate([tree.sets for tree in trees]) if first_set[-1] > 0 else None
@@ -78,10 +77,10 @@ class PackedTrees:
 
         for _ in run(pack, range(len(trees))):
             pass
-        self.take_predictions(trees, run)
 
-    def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
+    def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> "PackedTrees":
         """Take over what the leaves predict, from trees that differ from the packed ones in nothing else."""
+        self.values = np.empty((self.first_leaf[-1], trees[0].n_classes))
 
         def take(i: int) -> None:
             leaves = slice(self.first_leaf[i], self.first_leaf[i + 1])
@@ -90,6 +89,7 @@ class PackedTrees:
 
         for _ in run(take, range(len(trees))):
             pass
+        return self
 
     def values_of(self, trees: range) -> NDArray[np.float64]:
         """Return what the leaves of some trees predict."""

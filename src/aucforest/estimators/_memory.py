@@ -1,0 +1,147 @@
+"""How much memory a fit takes, known before it starts, and how much the machine has."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import psutil
+
+from aucforest.estimators._growth_params import GrowthParams
+from aucforest.tree.grower import branch_rows
+from aucforest.tree.structure import Tree
+
+# Bytes that a thread takes for each row, and for each node of the tree that it grows; a weight more for weighted rows.
+ROW_BYTES, NODE_BYTES, WEIGHT_BYTES = 26, 49, 8
+# The same for each class of a node: its total, as an integer and as a frequency.
+_CLASS_BYTES = 16
+# Bytes of a cell of the histograms, which hold a class of every code, and of what is listed of them.
+_CELL_BYTES = 28
+# One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
+_COPIED = 7
+# Fits may take this part of the machine's memory.
+_PART = 0.5
+_LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_GIB = 2**30
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that this process may use: the machine's, or those of its container if fewer."""
+    limits = [psutil.virtual_memory().total]
+    for path in map(Path, _LIMIT_FILES):
+        if path.exists() and (text := path.read_text().strip()).isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
+def distinct_rows(params: GrowthParams, n_rows: int) -> int:
+    """Return about how many different rows a tree draws, rather more."""
+    draws = params.draws
+    if draws is None:
+        return n_rows
+    if not draws.replace:
+        return draws.n_draws
+    rows = np.diff(draws.starts, axis=1).sum(axis=0)
+    return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-draws.sizes / np.maximum(rows, 1)))))
+
+
+def most_nodes(params: GrowthParams, n_drawn: int, n_classes: int) -> int:
+    """Return how many nodes a tree may have; of two classes, leaves of a single row everywhere are not to be feared."""
+    leaves = min(
+        n_drawn // 2 if n_classes == 2 else n_drawn, n_drawn // params.min_samples_leaf, 2 ** min(params.max_depth, 40)
+    )
+    return 2 * (leaves if params.max_leaf_nodes is None else min(leaves, params.max_leaf_nodes))
+
+
+class FitSize(NamedTuple):
+    """What decides how much memory a fit takes, beside its parameters.
+
+    n_rows, n_features, n_classes : int
+    n_codes : int
+        Most codes of a feature.
+    n_trees : int
+    n_threads : int
+        How many grow trees at a time.
+    weighted : bool
+        Whether rows have weights.
+    n_sums : int
+        How many sums of probabilities over trees out of bag are kept for every row.
+    """
+
+    n_rows: int
+    n_features: int
+    n_classes: int
+    n_codes: int
+    n_trees: int
+    n_threads: int
+    weighted: bool
+    n_sums: int = 0
+
+
+def bytes_of_growing(
+    params: GrowthParams, n_rows: int, n_features: int, n_classes: int, code_bytes: int, *, weighted: bool
+) -> int:
+    """Return about how many bytes a thread takes to grow trees of a fit of so many rows, beside the codes."""
+    copied = code_bytes * n_features / _COPIED if branch_rows(n_features, params.max_features) > 0 else 0.0
+    row_bytes = ROW_BYTES + (WEIGHT_BYTES if weighted else 0) + copied
+    # Two classes are in the bytes of a node.
+    node_bytes = NODE_BYTES + _CLASS_BYTES * (n_classes - 2)
+    return int(row_bytes * n_rows) + node_bytes * most_nodes(params, distinct_rows(params, n_rows), n_classes)
+
+
+def bytes_of_sum(n_rows: int, n_classes: int) -> int:
+    """Return the bytes of a sum of class frequencies over trees, and of their number, for every row."""
+    return 8 * (n_classes + 1) * n_rows
+
+
+def bytes_of_fit(size: FitSize, params: GrowthParams) -> int:
+    """Return about how many bytes a fit takes beside the table and the trees, whose size only growing tells."""
+    code_bytes = 1 if size.n_codes <= 2**8 else 2 if size.n_codes <= 2**16 else 4
+    of_thread = bytes_of_growing(
+        params, size.n_rows, size.n_features, size.n_classes, code_bytes, weighted=size.weighted
+    )
+    n_cells = size.n_codes << (size.n_classes - 1).bit_length()
+    growing = min(size.n_threads, size.n_trees) * (of_thread + _CELL_BYTES * n_cells)
+    sums = size.n_sums * bytes_of_sum(size.n_rows, size.n_classes)
+    return code_bytes * size.n_features * size.n_rows + growing + sums
+
+
+def check_fit(size: FitSize, params: GrowthParams) -> None:
+    """Refuse a fit that takes too much memory, before it starts.
+
+    Raises
+    ------
+    ValueError
+        Above half of the machine's memory.
+    """
+    needed, memory = bytes_of_fit(size, params), machine_memory()
+    if needed > _PART * memory:
+        raise ValueError(
+            f"{size.n_trees} trees of {size.n_rows:,} rows, {size.n_features} features and {size.n_classes:,} classes"
+            f" would take about {needed / _GIB:,.1f} GiB to grow, more than half of the {memory / _GIB:,.1f} GiB of"
+            f" this machine: {_advice(size)}"
+        )
+
+
+def _advice(size: FitSize) -> str:
+    """Return what to change for less memory, what helps most first."""
+    if size.n_classes > size.n_rows // 10:
+        return "y looks like a quantity rather than classes, so predict whether it exceeds a threshold, y > threshold"
+    return "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or a smaller n_jobs"
+
+
+def check_trees(trees: Sequence[Tree], n_trees: int) -> None:
+    """Refuse to grow more trees when all of them, as large as those that there are, would take too much memory.
+
+    Raises
+    ------
+    ValueError
+        Above half of the machine's memory.
+    """
+    needed, memory = n_trees * sum(tree.nbytes for tree in trees) / len(trees), machine_memory()
+    if needed > _PART * memory:
+        raise ValueError(
+            f"{n_trees} trees as large as the first {len(trees)}, of {trees[0].n_nodes:,} nodes, would take"
+            f" {needed / _GIB:,.1f} GiB, more than half of the {memory / _GIB:,.1f} GiB of this machine: set"
+            " max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or fewer n_estimators"
+        )

@@ -1,0 +1,115 @@
+"""What a fit takes is known before it starts; of many classes trees and predictions take no more than they must."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from aucforest import AUCTreeClassifier
+from aucforest.estimators import _base, _memory
+from tests.estimators.data import make_table, small_forest
+
+X, Y = make_table(n_rows=400)
+MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
+
+MEASURE = """
+import resource, sys
+import numpy as np
+from aucforest import AUCForestClassifier
+from aucforest.estimators._growth_params import GrowthParams
+from aucforest.estimators._memory import FitSize, bytes_of_fit
+from aucforest.estimators._sampling import resolve_draws
+
+n_rows, n_classes = map(int, sys.argv[1:])
+X = np.random.default_rng(0).normal(size=(n_rows, 10))
+y = np.random.default_rng(1).permutation(np.arange(n_rows) % n_classes)
+forest = AUCForestClassifier(2, random_state=0, shrinkage=0.0, max_depth=6)
+forest.fit(X[:500], np.arange(500) % 3)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+forest.set_params(max_depth=None).fit(X, y)
+draws = resolve_draws(forest, y.astype(np.uint16), forest.classes_)
+params = GrowthParams.resolve(forest, n_rows, 10, draws)
+print(peak() - before, bytes_of_fit(FitSize(n_rows, 10, n_classes, 256, 2, 1, False), params))
+"""
+
+
+def small_machine(monkeypatch, n_bytes):
+    monkeypatch.setattr(_memory, "machine_memory", lambda: n_bytes)
+
+
+def test_a_quantity_as_target_is_refused_before_it_is_grown(monkeypatch):
+    small_machine(monkeypatch, 2**26)
+    monkeypatch.setattr(_base, "grow_trees", lambda *_, **__: pytest.fail("it grew"))
+    sentence = (
+        r"300 trees of 4,000 rows, 5 features and 4,000 classes would take about .* GiB to grow, more than half of"
+    )
+    table = np.random.default_rng(0).normal(size=(4000, 5))
+    with (
+        pytest.raises(ValueError, match=sentence + ".* y looks like a quantity"),
+        pytest.warns(UserWarning, match="The number of unique classes"),
+    ):
+        small_forest(300).fit(table, np.arange(4000))
+
+
+@pytest.mark.parametrize(
+    "model", [small_forest(2, max_bins=None), AUCTreeClassifier(max_bins=None)], ids=["forest", "tree"]
+)
+def test_what_is_too_large_is_refused(model, monkeypatch):
+    small_machine(monkeypatch, 2**16)
+    with pytest.raises(ValueError, match=r"rows, 5 features and 2 classes would take about .*: set max_depth"):
+        model.fit(X, Y)
+
+
+def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
+    params = {"bootstrap": True, "shrinkage": 0.0}
+    trees = small_forest(40, **params).fit(X, Y).trees_
+    n_bytes = sum(tree.nbytes for tree in trees)
+    small_machine(monkeypatch, 2.2 * n_bytes)
+    monkeypatch.setattr(_memory, "bytes_of_fit", lambda *_: 0)
+    small_forest(40, **params).fit(X, Y)
+    small_machine(monkeypatch, 1.8 * n_bytes)
+    forest = small_forest(40, **params)
+    with pytest.raises(ValueError, match=r"40 trees as large as the first 5, of \d+ nodes, would take"):
+        forest.fit(X, Y)
+    assert not hasattr(forest, "trees_")
+
+
+def test_memory_of_a_container(monkeypatch, tmp_path):
+    whole = _memory.machine_memory()
+    (tmp_path / "max").write_text("max\n")
+    monkeypatch.setattr(_memory, "_LIMIT_FILES", (str(tmp_path / "none"), str(tmp_path / "max")))
+    assert _memory.machine_memory() >= whole
+    (tmp_path / "max").write_text("1048576\n")
+    assert _memory.machine_memory() == 2**20
+
+
+def test_trees_of_many_classes_store_what_is_not_zero():
+    forest = small_forest(4, shrinkage=2.0).fit(X, MANY)
+    for tree in forest.trees_:
+        assert isinstance(tree.frequencies, csr_array)
+        assert tree.nbytes < tree.value.nbytes / 4
+        tree.validate()
+    assert isinstance(small_forest(1).fit(X, Y).trees_[0].frequencies, np.ndarray)
+
+
+def test_trees_that_are_laid_out_some_at_a_time_predict_the_same(monkeypatch):
+    forest = small_forest(7, shrinkage=2.0).fit(X, MANY)
+    expected = forest.predict_proba(X)
+    monkeypatch.setattr(_base, "_MOST_PREDICTED", 0)
+    monkeypatch.setattr(_base, "_PREDICTED_AT_ONCE", forest._n_predicted() // 3)
+    del forest._packed
+    np.testing.assert_array_equal(forest.predict_proba(X), expected)
+    assert "_packed" not in vars(forest)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_rows", "n_classes"), [(400_000, 2), (4000, 2000), (60_000, 300)])
+def test_estimates_are_near_measured_peaks(n_rows, n_classes):
+    call = [sys.executable, "-c", MEASURE, str(n_rows), str(n_classes)]
+    printed = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    measured, estimated = map(int, printed.split())
+    # Pages of other sizes, what is shrunk and laid out, and the few bytes of trees.
+    assert 0.5 * measured <= estimated <= 3 * measured
