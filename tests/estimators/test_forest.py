@@ -268,3 +268,10 @@ def test_as_good_as_the_forest_of_scikit_learn(criterion):
         assert scores[0] > 0.8
         differences.append(scores[0] - scores[1])
     assert np.mean(differences) > -0.01
+
+
+def test_importances_are_the_sums_over_trees():
+    X, y = make_table()
+    forest = small_forest(12).fit(X, y)
+    sums = np.sum([tree.feature_importances() for tree in forest.trees_], axis=0)
+    assert forest.feature_importances_.tobytes() == (sums / sums.sum()).tobytes()

@@ -92,6 +92,12 @@ def test_a_tree_predicts_what_it_is_shrunk_to():
     np.testing.assert_array_equal(again.prediction, shrunk.prediction)
 
 
-@pytest.mark.parametrize("amount", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("amount", [-1.0, np.nan])
 def test_amounts_that_are_none_are_refused(amount):
-    assert "shrinkage is negative or not finite" in refusal(replace(small_tree(), shrinkage=amount))
+    assert "shrinkage is negative or NaN" in refusal(replace(small_tree(), shrinkage=amount))
+
+
+def test_an_infinite_amount_leaves_nothing_of_the_differences():
+    tree = replace(small_tree(), shrinkage=np.inf)
+    tree.validate()
+    np.testing.assert_array_equal(tree.prediction, np.tile(tree.value[0], (tree.n_nodes, 1)))

@@ -1,9 +1,14 @@
 """The invariants of a tree: grown ones keep them, and breaking any is refused in one sentence."""
 
+import copy
+import io
+import pickle
 from dataclasses import fields, replace
 
+import joblib
 import numpy as np
 import pytest
+import skops.io
 
 from aucforest.tree.structure import LEAF, Tree
 
@@ -78,13 +83,15 @@ def test_broken_sets_are_refused(changes, sentence):
 
 
 def test_what_follows_from_the_arrays():
-    tree = small_tree()
+    tree, importances = small_tree(), np.ones(2)
     assert (tree.n_nodes, tree.n_classes, tree.n_leaves, tree.max_depth) == (5, 2, 3, 2)
     assert tree.is_leaf.tolist() == [False, True, False, True, True]
     assert tree.right_child.tolist() == [2, -1, 4, -1, -1]
     assert tree.right_child.dtype == np.int32
     assert tree.depth.tolist() == [0, 1, 1, 2, 2]
     assert tree.feature_importances() == pytest.approx([0.5 * 6 / 8, 0.25])
+    tree.add_importances(importances)
+    assert importances.tolist() == (1.0 + tree.feature_importances()).tolist()
     assert single_leaf().max_depth == 0
     assert single_leaf().feature_importances().tolist() == [0.0, 0.0]
 
@@ -93,6 +100,34 @@ def test_what_follows_from_the_arrays():
 def test_arrays_cannot_be_written(name):
     with pytest.raises(ValueError, match="read-only"):
         getattr(set_tree(), name)[0] = 0
+
+
+def through_joblib(tree: Tree) -> Tree:
+    file = io.BytesIO()
+    joblib.dump(tree, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+def through_skops(tree: Tree) -> Tree:
+    return skops.io.loads(skops.io.dumps(tree), trusted=["aucforest.tree.structure.Tree"])
+
+
+def through_pickle(tree: Tree) -> Tree:
+    return pickle.loads(pickle.dumps(tree))
+
+
+@pytest.mark.parametrize("copied", [through_pickle, copy.copy, copy.deepcopy, through_joblib, through_skops])
+def test_copies_are_read_only_too(copied):
+    tree = set_tree()
+    assert tree.depth.tolist() == [0, 1, 1, 2, 2]
+    other = copied(tree)
+    assert other is not tree
+    for name, part in vars(tree).items():
+        if isinstance(part, np.ndarray) and name != "depth":
+            assert not getattr(other, name).flags.writeable
+            np.testing.assert_array_equal(getattr(other, name), part)
+    other.validate()
 
 
 def test_the_tree_itself_cannot_be_changed():

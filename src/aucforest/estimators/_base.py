@@ -29,6 +29,7 @@ from aucforest.interop.folded_trees import FoldedTrees
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.histogram import MAX_CLASSES
+from aucforest.tree.paths import paths
 from aucforest.tree.structure import Tree
 from aucforest.tree.traverse import PackedTrees, add_probabilities, find_leaves
 
@@ -231,7 +232,9 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     def _feature_importances(self) -> NDArray[np.float64]:
         """Return the gains by feature summed over trees, normalised to sum 1."""
         check_is_fitted(self, "trees_")
-        gains: NDArray[np.float64] = np.sum([tree.feature_importances() for tree in self.trees_], axis=0)
+        gains = np.zeros(self.n_features_in_)
+        for tree in self.trees_:
+            tree.add_importances(gains)
         return gains / gains.sum() if gains.sum() > 0 else gains
 
     def _pack_nodes(self) -> PackedTrees:
@@ -349,16 +352,5 @@ def _find_all_leaves(*arguments: Any) -> None:
 
 def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
     """Return the nodes on the way to every leaf: a (n_samples, n_nodes) matrix of ones."""
-    parent = np.full(tree.n_nodes, -1)
-    cuts = np.flatnonzero(~tree.is_leaf)
-    parent[tree.left_child[cuts]] = cuts
-    parent[tree.left_child[cuts] + 1] = cuts
-    rows, nodes = np.arange(len(leaves)), leaves
-    all_rows, all_nodes = [rows], [nodes]
-    while np.any(parent[nodes] >= 0):
-        inner = parent[nodes] >= 0
-        rows, nodes = rows[inner], parent[nodes[inner]]
-        all_rows.append(rows)
-        all_nodes.append(nodes)
-    where = (np.concatenate(all_rows), np.concatenate(all_nodes))
-    return csr_matrix((np.ones(len(where[0]), dtype=np.int64), where), shape=(len(leaves), tree.n_nodes))
+    nodes, starts = paths(tree.left_child, tree.depth, leaves)
+    return csr_matrix((np.ones(len(nodes), dtype=np.int64), nodes, starts), shape=(len(leaves), tree.n_nodes))

@@ -266,7 +266,7 @@ def _invariants(arrays: Arrays) -> Iterator[tuple[Any, str]]:
     yield not np.any(np.isnan(arrays["threshold"])), "a threshold is NaN"
     yield np.all((gain > 0.0) & (gain < np.inf)), "a cut without a gain"
     yield np.all(arrays["n_samples"]), "a leaf without rows"
-    yield np.all((shrinkage >= 0.0) & (shrinkage < np.inf)), "shrinkage is negative or not finite"
+    yield np.all(shrinkage >= 0.0), "shrinkage is negative or NaN"
     if "total" in arrays:
         # column by column: reductions along a short axis are slow
         yield np.all(reduce(np.bitwise_or, arrays["total"].T)), "a leaf without weight"

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 
 from aucforest.interop.expanded import ThresholdNodes, copied
+from aucforest.tree.paths import depths
 from aucforest.tree.structure import Tree
 
 if TYPE_CHECKING:
@@ -80,15 +81,6 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-def _max_depth(nodes: ThresholdNodes) -> int:
-    """Return the depth of the deepest leaf."""
-    depth, level = -1, np.zeros(1, dtype=np.int64)
-    while len(level) > 0:
-        children = np.concatenate((nodes.left[level], nodes.right[level]))
-        depth, level = depth + 1, children[children >= 0]
-    return depth
-
-
 def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
     """Return the nodes as scikit-learn lays them out."""
     from sklearn.tree._tree import NODE_DTYPE
@@ -122,7 +114,12 @@ def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) 
     values = tree.prediction[nodes.origin][:, None, :]
     model.tree_ = NodeArrays(tree.n_features, np.array([tree.n_classes], dtype=np.intp), 1)
     model.tree_.__setstate__(
-        {"max_depth": _max_depth(nodes), "node_count": len(filled), "nodes": filled, "values": values}
+        {
+            "max_depth": int(depths(nodes.left, nodes.right).max()),
+            "node_count": len(filled),
+            "nodes": filled,
+            "values": values,
+        }
     )
     model.n_features_in_ = model.max_features_ = tree.n_features
     model.classes_, model.n_classes_, model.n_outputs_ = classes, tree.n_classes, 1

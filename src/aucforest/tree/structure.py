@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from aucforest.tree.paths import depths
 from aucforest.tree.shrinkage import shrink
 
 LEAF = -1
@@ -97,6 +98,11 @@ class Tree:
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy, read-only as the tree is: kernels would be compiled anew for arrays that can be written."""
+        vars(self).update(state)
+        self.__post_init__()
+
     @property
     def n_nodes(self) -> int:
         """Number of nodes, leaves included."""
@@ -144,34 +150,38 @@ class Tree:
     @cached_property
     def depth(self) -> NDArray[np.int64]:
         """Number of cuts above every node."""
-        depth = np.zeros(self.n_nodes, dtype=np.int64)
-        level, nodes = 0, np.zeros(1, dtype=np.int64)
-        while len(nodes) > 0:
-            depth[nodes] = level
-            left = self.left_child[nodes[~self.is_leaf[nodes]]].astype(np.int64)
-            nodes = np.concatenate((left, left + 1))
-            level += 1
-        return depth
+        return depths(self.left_child, self.right_child)
 
     @property
     def max_depth(self) -> int:
         """Depth of the deepest leaf."""
         return int(self.depth.max())
 
+    def has_set(self, node: int) -> bool:
+        """Say whether a node cuts a categorical feature by a set."""
+        place = np.searchsorted(self.set_nodes, node)
+        return bool(place < len(self.set_nodes) and self.set_nodes[place] == node)
+
     def goes_left(self, node: int) -> NDArray[np.bool_]:
         """Return which codes of a categorical feature go left in a node that cuts one: shape (255,)."""
-        place = np.searchsorted(self.set_nodes, node)
-        if place == len(self.set_nodes) or self.set_nodes[place] != node:
+        if not self.has_set(node):
             raise ValueError(f"node {node} does not cut a categorical feature")
-        words = np.repeat(self.sets[place], 64)
+        words = np.repeat(self.sets[np.searchsorted(self.set_nodes, node)], 64)
         bits = words >> (np.arange(len(words), dtype=np.uint64) & np.uint64(63))
         return (bits & np.uint64(1)).astype(np.bool_)[:MISSING_CODE]
 
     def feature_importances(self) -> NDArray[np.float64]:
         """Return the gain of every feature summed over its cuts, by node weight; not normalised."""
+        importances = np.zeros(self.n_features)
+        self.add_importances(importances)
+        return importances
+
+    def add_importances(self, total: NDArray[np.float64]) -> None:
+        """Add them to others; time and memory do not depend on the number of features."""
         cuts = ~self.is_leaf
+        features, places = np.unique(self.feature[cuts], return_inverse=True)
         gains = self.gain[cuts] * self.weight[cuts] / self.weight[0]
-        return np.bincount(self.feature[cuts], weights=gains, minlength=self.n_features).astype(np.float64)
+        total[features] += np.bincount(places, weights=gains, minlength=len(features))
 
     def validate(self) -> None:
         """Check every invariant; raise ValueError with the first one that is broken.
@@ -238,7 +248,8 @@ class Tree:
         totals = value * self.weight[:, None]
         if not np.allclose(totals[cuts], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * self.weight[0]):
             raise ValueError("tree: the class weights of two children do not add up to their parent's")
-        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0.0):
-            raise ValueError("tree: shrinkage is negative or not finite")
+        # An infinite one is what a great one times great weights comes to: nothing is left of the differences.
+        if not self.shrinkage >= 0.0:
+            raise ValueError("tree: shrinkage is negative or NaN")
         if not np.all(np.isfinite(self.gain)) or np.any(self.gain[cuts] <= 0.0) or np.any(self.gain[self.is_leaf] != 0):
             raise ValueError("tree: a cut without a gain, or a leaf with one")
