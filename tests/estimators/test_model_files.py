@@ -1,5 +1,7 @@
+import copy
 import json
 import pickle
+import sys
 import warnings
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import aucforest
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
+from aucforest._compile import is_compiled
 from aucforest.inspection import export_text
 from aucforest.tree.structure import Tree
 
@@ -291,3 +294,29 @@ def test_pickle_and_skops(model):
     loaded = skops.io.loads(content, trusted=trusted)
     assert_same_model(model, loaded)
     assert_same_predictions(model, loaded, frame)
+
+
+def n_compiled():
+    """Return the number of compilations of all kernels there are."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("aucforest")]
+    kernels = {id(part): part for module in modules for part in vars(module).values() if is_compiled(part)}
+    return sum(len(kernel.signatures) for kernel in kernels.values())
+
+
+def test_nothing_is_compiled_anew_for_copies(tmp_path):
+    frame, y = make_frame()
+
+    def use(model):
+        model.predict(frame)
+        model.decision_path(frame)
+        model.set_threshold("f1", frame, y)
+        model.set_params(warm_start=True, n_estimators=24).fit(frame, y)
+
+    forest = small_forest(20, oob_score=True).fit(frame, y)
+    copies = [copy.deepcopy(forest), pickle.loads(pickle.dumps(forest)), saved(forest, tmp_path)]
+    use(forest)
+    known = n_compiled()
+    assert known > 20
+    for model in copies:
+        use(model)
+    assert n_compiled() == known

@@ -108,7 +108,7 @@ class Exports(TreeBasedClassifier):
         ImportError
             Without the package onnx: ``pip install aucforest[onnx]``.
         TypeError
-            For labels other than str, bool or numbers.
+            For labels other than str, bool or numbers of at most 64 bits.
 
         Notes
         -----

@@ -33,7 +33,7 @@ class SavedModel:
         NotFittedError
             Before `fit`.
         TypeError
-            For a subclass, or for classes or categories that are neither numbers nor text.
+            For a subclass, or for classes or categories other than text, bools and numbers of at most 64 bits.
         OSError
             When the folder does not exist or cannot be written.
 

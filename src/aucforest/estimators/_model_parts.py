@@ -137,8 +137,12 @@ def _restore_threshold(stored: StoredModel, n_classes: int) -> float | NDArray[n
         return None
     threshold, costs = stored.take_array("threshold_", "d"), (n_classes, n_classes)
     _require(threshold.shape in (() if n_classes == 2 else (n_classes,), costs), "threshold_ does not fit the classes")
+    if threshold.ndim == 0:
+        # A probability, or infinity where it is best to predict nothing but the first class.
+        _require(0.0 <= threshold <= 1.0 or threshold == np.inf, f"threshold_ is {threshold}")
+        return float(threshold)
     _require(np.all(np.isfinite(threshold)), "threshold_ is not finite")
-    return threshold if threshold.ndim > 0 else float(threshold)
+    return threshold
 
 
 def _restore_correction(stored: StoredModel, n_classes: int) -> PriorCorrection | None:
