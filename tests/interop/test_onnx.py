@@ -47,8 +47,11 @@ def test_the_mean_is_the_same(tmp_path_factory, seed, n_cuts, n_classes):
 
 @pytest.mark.parametrize(
     "classes",
-    [["a", "b"], [False, True], [3, 7], [0.5, 1.5], np.array(["a", "b"], dtype=object), np.array([1, 2], "i1")],
-)
+    [
+        ["a", "b"], [False, True], [3, 7], [0.5, 1.5], np.array(["a", "b"], dtype=object), np.array([1, 2], "i1"),
+        [2**53, 2**53 + 1], [-(2**63), 2**63 - 1], np.array([1, 2**64 - 1], "u8"), np.array([2**63, 2**63 + 1], "u8"),
+    ],
+)  # fmt: skip
 def test_labels_keep_their_type(tmp_path, classes):
     trees, X = drawn(1)
     write_onnx(tmp_path / "a.onnx", trees, np.asarray(classes), N_CODES)
@@ -57,10 +60,15 @@ def test_labels_keep_their_type(tmp_path, classes):
     assert type(labels.tolist()[0]) is type(np.asarray(classes).tolist()[0])
 
 
-def test_labels_of_other_types_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("classes", "dtype"),
+    [([1j, 2j], "complex128"), ([1, 2**63 + 1], "object"), ([0.5, 2**53 + 1], "object"), ([1, 2], np.longdouble)],
+)
+def test_labels_of_other_types_are_refused(tmp_path, classes, dtype):
     trees, _ = drawn(1)
-    with pytest.raises(TypeError, match=r"labels that are str, bool or numbers, but these are complex128"):
-        write_onnx(tmp_path / "a.onnx", trees, np.array([1j, 2j]), N_CODES)
+    sentence = f"labels that are str, bool or numbers of at most 64 bits, not {np.dtype(dtype)}$"
+    with pytest.raises(TypeError, match=sentence):
+        write_onnx(tmp_path / "a.onnx", trees, np.array(classes, dtype=dtype), N_CODES)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -86,8 +94,15 @@ def test_shares_and_costs(tmp_path):
     write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, None, np.array([0.61, 0.39, 0.0]))
     assert run(tmp_path / "a.onnx", X)[0].tolist() == (proba[:, :2] / [0.61, 0.39]).argmax(axis=1).tolist()
     cost = np.array([[0.0, 1.3, 2.7], [4.1, 0.0, 1.9], [0.7, 3.3, 0.0]])
-    write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, None, cost)
-    assert run(tmp_path / "a.onnx", X)[0].tolist() == (proba @ cost).argmin(axis=1).tolist()
+    for unit in (1.0, 1e-60, 1e300):
+        write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, None, unit * cost)
+        assert run(tmp_path / "a.onnx", X)[0].tolist() == (proba @ cost).argmin(axis=1).tolist()
+
+
+def test_an_infinite_threshold(tmp_path):
+    trees, X = drawn(4)
+    write_onnx(tmp_path / "a.onnx", trees, np.arange(2), N_CODES, None, np.inf)
+    assert not np.any(run(tmp_path / "a.onnx", X)[0])
 
 
 def test_onnx_is_named_where_it_is_missing(tmp_path, monkeypatch):

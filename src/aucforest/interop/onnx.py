@@ -124,7 +124,8 @@ def _add_decision(graph: _Graph, threshold: Any) -> None:
         graph.add("Mul", "probabilities", graph.constant("factors", factors.astype(np.float32)), output="times_shares")
         graph.add("ArgMax", "times_shares", output="class", axis=1, keepdims=0)
     else:
-        cost = graph.constant("cost", threshold.astype(np.float32))
+        # In units of the greatest one, which float32 always holds.
+        cost = graph.constant("cost", (threshold / np.abs(threshold).max()).astype(np.float32))
         graph.add("MatMul", "probabilities", cost, output="expected_cost")
         graph.add("ArgMin", "expected_cost", output="class", axis=1, keepdims=0)
 
@@ -144,7 +145,7 @@ def write_onnx(
     path : path-like
     trees : sequence of Tree
     classes : ndarray of shape (n_classes,)
-        Labels: str, bool or numbers.
+        Labels: str, bool or numbers, which keep their values to the last digit.
     n_codes : mapping of int to int
         How many codes each categorical feature has.
     correction : LogitCorrection or None
@@ -158,12 +159,15 @@ def write_onnx(
     ImportError
         Without the package onnx.
     TypeError
-        For labels of other types.
+        For labels of other types, of more than 64 bits, or integers beyond 2**63 - 1 in an array of objects.
     """
     onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
     labels = np.array(classes.tolist())
-    if labels.dtype.kind not in "biufU":
-        raise TypeError(f"ONNX has labels that are str, bool or numbers, but these are {labels.dtype}")
+    if labels.tolist() != classes.tolist():
+        # Integers beyond int64, which numpy takes for float64.
+        labels = classes
+    if labels.dtype.kind != "U" and (labels.dtype.kind not in "biuf" or labels.dtype.itemsize > 8):
+        raise TypeError(f"ONNX has labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
 
     graph, helper, kinds = _Graph(onnx), onnx.helper, onnx.TensorProto
     _add_ensemble(graph, trees, n_codes, "probabilities" if correction is None else "mean")
