@@ -32,7 +32,8 @@ def test_names_come_from_the_call_the_fit_or_numbers():
     frame = pandas.DataFrame(X, columns=list("abcde"))
     named, plain = small_tree().fit(frame, np.where(Y == 1, "yes", "no")), small_tree().fit(X, Y)
     assert feature_names_of(named, 5) == list("abcde")
-    assert feature_names_of(plain, 5) == feature_names_of(plain.tree_, 5) == [f"feature_{i}" for i in range(5)]
+    for model in (plain, plain.tree_):
+        assert list(feature_names_of(model, 5)) == [f"feature_{i}" for i in range(5)]
     assert feature_names_of(named, 5, list("vwxyz")) == list("vwxyz")
     assert class_names_of(named, 2) == ["no", "yes"]
     assert class_names_of(named.tree_, 2) == ["0", "1"]
@@ -130,3 +131,11 @@ def test_refusals(model, error, sentence):
 def test_only_forests_are_forests():
     with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
         check_forest(small_tree().fit(X, Y))
+
+
+def test_features_without_names_are_numbered():
+    names = feature_names_of(small_tree(), 3)
+    assert (len(names), list(names)) == (3, ["feature_0", "feature_1", "feature_2"])
+    assert (names[-1], names[1:]) == ("feature_2", ["feature_1", "feature_2"])
+    with pytest.raises(IndexError):
+        names[3]

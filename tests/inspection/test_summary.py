@@ -1,9 +1,11 @@
 import pickle
+import tracemalloc
 
 import numpy as np
 
-from aucforest.inspection import forest_summary
+from aucforest.inspection import export_text, forest_summary
 from tests.estimators.data import make_table, small_forest, small_tree, walk
+from tests.tree.chains import make_chain
 
 X, Y = make_table(n_rows=300, missing=0.1)
 
@@ -52,3 +54,20 @@ def test_a_tree_without_a_cut():
     assert summary.n_trees == 1
     assert summary.leaves_by_depth.tolist() == [1]
     assert repr(summary).splitlines()[0].endswith("0 of 1 features used")
+
+
+def test_features_that_are_only_claimed_take_little_memory():
+    trees = [make_chain(2, n_features=2**24)] * 20
+    model = small_forest().fit(X, Y)
+    model.trees_, model.n_features_in_ = trees, 2**24
+    tracemalloc.start()
+    summary, importances = forest_summary(model), model.feature_importances_
+    assert "most often 'feature_16777215'" in repr(summary)
+    assert export_text(model.trees_[0]).startswith("|--- feature_16777215 <= 0.00")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert summary.n_features_used.tolist() == [1] * 20
+    assert summary.cuts_by_feature[-2:].tolist() == [0, 40]
+    assert importances[-2:].tolist() == [0.0, 1.0]
+    # some numbers for every feature, whatever the number of trees
+    assert peak < 4 * importances.nbytes

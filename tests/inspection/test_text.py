@@ -1,6 +1,7 @@
 """Text of trees: every line is checked by following it."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.tree import export_text as scikit_learn_text
 
 from aucforest.inspection import export_text
 from tests.estimators.data import make_table, small_forest, small_tree
+from tests.tree.chains import make_chain
 
 X, Y = make_table(n_rows=300, n_classes=3, missing=0.15)
 
@@ -94,3 +96,16 @@ def test_a_tree_without_a_cut():
 def test_refusals(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         export_text(small_tree().fit(X, Y), **options)
+
+
+def test_a_text_that_is_too_long_is_refused():
+    """The text of a chain grows with the square of its nodes."""
+    with pytest.raises(ValueError, match=r"^the text has more than 268435456 characters: lower max_depth"):
+        export_text(make_chain(50_000), max_depth=10**6)
+    assert len(export_text(make_chain(1000), max_depth=10**6).splitlines()) == 3001
+
+
+def test_deep_trees_take_time_in_proportion_to_their_nodes():
+    start = time.perf_counter()
+    assert "truncated branch of depth 199990" in export_text(make_chain(200_000))
+    assert time.perf_counter() - start < 5

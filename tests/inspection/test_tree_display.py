@@ -7,6 +7,7 @@ import pytest
 from aucforest.inspection import TreeDisplay
 from aucforest.inspection._models import conditions, feature_names_of
 from tests.estimators.data import make_table, small_forest, small_tree
+from tests.tree.chains import make_chain
 
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -99,3 +100,8 @@ def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
         TreeDisplay.from_estimator(tree)
+
+
+def test_too_many_nodes_are_refused():
+    with pytest.raises(ValueError, match=r"^max_depth=None draws 10001 nodes, more than 10000: lower it$"):
+        TreeDisplay.from_estimator(make_chain(5000), max_depth=None)

@@ -1,7 +1,8 @@
 """What a model's trees are, and what its features, classes and cuts are called."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -29,11 +30,30 @@ def check_forest(model: Any) -> AUCForestClassifier:
     return model
 
 
-def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> list[str]:
+class _NumberedNames(Sequence[str]):
+    """feature_0, feature_1, ..., made when they are asked for: a file may claim millions of features."""
+
+    def __init__(self, n_names: int) -> None:
+        self._places = range(n_names)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [f"feature_{i}" for i in self._places[place]]
+        return f"feature_{self._places[place]}"
+
+
+def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
     """Return the names of the features: those given, else those seen in `fit`, else feature_0, feature_1, ..."""
     names = getattr(model, "feature_names_in_", None) if given is None else given
     if names is None:
-        return [f"feature_{i}" for i in range(n_features)]
+        return _NumberedNames(n_features)
     return _one_each("feature_names", names, n_features, "features")
 
 
@@ -72,23 +92,26 @@ def conditions(
     if threshold == np.inf:
         sides = f"{name} is not missing", f"{name} is missing"
         return sides[::-1] if missing_left else sides
-    if node in tree.set_nodes or feature in categories:
-        members = _members(tree, node, categories.get(feature), missing_left)
-        listed = ", ".join(members[:most_names] + ["..."] * (len(members) > len(members[:most_names])))
+    if tree.has_set(node) or feature in categories:
+        n_listed = None if most_names is None else most_names + 1
+        members = list(islice(_members(tree, node, categories.get(feature), missing_left), n_listed))
+        if most_names is not None and len(members) > most_names:
+            members[-1] = "..."
+        listed = ", ".join(members)
         inside, outside = f"{name} in {{{listed}}}", f"{name} not in {{{listed}}} or missing"
         return (outside, inside) if missing_left else (inside, outside)
     left, right = f"{name} <= {threshold:.{decimals}f}", f"{name} > {threshold:.{decimals}f}"
     return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
 
 
-def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> list[str]:
-    """Return the categories on the side without missing values, by their codes where they have no names."""
-    codes = np.arange(MISSING_CODE)
-    goes_left = tree.goes_left(node) if node in tree.set_nodes else codes <= tree.threshold[node]
-    known = [str(code) for code in codes] if names is None else list(names)
-    # The last code is shared by all categories from there on.
-    is_member = goes_left[np.minimum(np.arange(len(known)), MISSING_CODE - 1)] != missing_left
-    return [known[place] for place in np.flatnonzero(is_member)]
+def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> Iterator[str]:
+    """Yield the categories on the side without missing values, by their codes where they have no names."""
+    goes_left = tree.goes_left(node) if tree.has_set(node) else np.arange(MISSING_CODE) <= tree.threshold[node]
+    known: Sequence[Any] = range(MISSING_CODE) if names is None else names
+    for code in np.flatnonzero(goes_left != missing_left).tolist():
+        # The last code is shared by all categories from there on.
+        stop = len(known) if code == MISSING_CODE - 1 else code + 1
+        yield from map(str, known[code:stop])
 
 
 def check_count(name: str, value: int, least: int) -> None:

@@ -1,5 +1,6 @@
 """How large and how deep a forest is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -33,7 +34,7 @@ class ForestSummary:
         Leaves of all trees at every depth.
     cuts_by_feature : ndarray of shape (n_features,), int64
         Nodes of all trees that cut a feature.
-    feature_names : tuple of str
+    feature_names : sequence of str
         Names of the features.
     """
 
@@ -46,7 +47,7 @@ class ForestSummary:
     n_bytes: NDArray[np.int64]
     leaves_by_depth: NDArray[np.int64]
     cuts_by_feature: NDArray[np.int64]
-    feature_names: tuple[str, ...]
+    feature_names: Sequence[str]
 
     @property
     def n_trees(self) -> int:
@@ -112,18 +113,18 @@ def forest_summary(model: Any) -> ForestSummary:
     trees = trees_of(model)
     n_features = trees[0].n_features
     depths = [tree.depth[tree.is_leaf] for tree in trees]
-    cuts = np.array([np.bincount(tree.feature[~tree.is_leaf], minlength=n_features) for tree in trees])
+    cuts = [tree.feature[~tree.is_leaf] for tree in trees]
     return ForestSummary(
         n_nodes=np.array([tree.n_nodes for tree in trees]),
         n_leaves=np.array([tree.n_leaves for tree in trees]),
         max_depth=np.array([tree.max_depth for tree in trees]),
         mean_leaf_depth=np.array([depth.mean() for depth in depths]),
         mean_leaf_samples=np.array([tree.n_samples[tree.is_leaf].mean() for tree in trees]),
-        n_features_used=np.count_nonzero(cuts, axis=1),
+        n_features_used=np.array([len(np.unique(features)) for features in cuts]),
         n_bytes=np.array([_n_bytes(tree) for tree in trees]),
         leaves_by_depth=np.bincount(np.concatenate(depths)),
-        cuts_by_feature=cuts.sum(axis=0),
-        feature_names=tuple(feature_names_of(model, n_features)),
+        cuts_by_feature=np.bincount(np.concatenate(cuts), minlength=n_features),
+        feature_names=feature_names_of(model, n_features),
     )
 
 

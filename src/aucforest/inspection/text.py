@@ -15,10 +15,12 @@ from aucforest.inspection._models import (
     feature_names_of,
     trees_of,
 )
-from aucforest.tree.structure import Tree
+from aucforest.tree.structure import LEAF, Tree
 
 _STEP = "|   "
 _TURN = "|--- "
+# Of all trees together. Lines are indented, so the text of a deep tree takes much more room than the tree.
+_MOST_CHARACTERS = 2**28
 
 
 def export_text(
@@ -58,7 +60,7 @@ def export_text(
     Raises
     ------
     ValueError
-        For a wrong number of names, or a negative `max_depth` or `decimals`.
+        For a wrong number of names, a negative `max_depth` or `decimals`, or a text of more than 2**28 characters.
     TypeError
         For another model.
 
@@ -80,17 +82,30 @@ def export_text(
     features = feature_names_of(model, trees[0].n_features, feature_names)
     classes = class_names_of(model, trees[0].n_classes, class_names)
     writer = _Writer(features, classes, category_names_of(model), max_depth, decimals, show_weights)
-    texts = ["\n".join(writer.lines(tree)) for tree in trees]
-    if len(texts) == 1:
-        return texts[0]
-    return "\n\n".join(f"tree {i}\n{text}" for i, text in enumerate(texts))
+    lines, n_characters = [], 0
+    for line in _lines_of_trees(writer, trees):
+        lines.append(line)
+        n_characters += len(line) + 1
+        if n_characters > _MOST_CHARACTERS:
+            raise ValueError(
+                f"the text has more than {_MOST_CHARACTERS} characters: lower max_depth, or write fewer trees"
+            )
+    return "\n".join(lines)
+
+
+def _lines_of_trees(writer: "_Writer", trees: Sequence[Tree]) -> Iterator[str]:
+    """Yield the lines of a tree, or of several under their numbers."""
+    for i, tree in enumerate(trees):
+        if len(trees) > 1:
+            yield f"\ntree {i}" if i > 0 else "tree 0"
+        yield from writer.lines(tree)
 
 
 @dataclass(frozen=True)
 class _Writer:
     """How trees are written."""
 
-    features: list[str]
+    features: Sequence[str]
     classes: list[str]
     categories: dict[int, list[str]]
     max_depth: int
@@ -99,15 +114,15 @@ class _Writer:
 
     def lines(self, tree: Tree) -> Iterator[str]:
         """Yield the lines of one tree, depth first and left before right."""
-        height, prediction = _heights(tree), tree.prediction
+        depths, height, prediction = tree.depth.tolist(), _heights(tree), tree.prediction
         # What is still to be written: the condition that leads to a node, and the node.
         waiting: list[tuple[str | None, int]] = [(None, 0)]
         while waiting:
             condition, node = waiting.pop()
-            depth = int(tree.depth[node])
+            depth = depths[node]
             if condition is not None:
                 yield _STEP * (depth - 1) + _TURN + condition
-            if tree.is_leaf[node]:
+            if tree.feature[node] == LEAF:
                 yield _STEP * depth + _TURN + self._leaf(tree, node, self.classes[prediction[node].argmax()])
             elif depth >= self.max_depth:
                 yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"

@@ -15,10 +15,12 @@ from aucforest.inspection._models import (
     feature_names_of,
     trees_of,
 )
-from aucforest.tree.structure import Tree
+from aucforest.tree.structure import LEAF, Tree
 
 # Categories that a box names.
 _MOST_CATEGORIES = 4
+# Boxes take a millisecond or so each, and nobody reads more of them.
+_MOST_NODES = 10_000
 
 
 class TreeDisplay:
@@ -74,7 +76,7 @@ class TreeDisplay:
         decimals: int = 2,
     ) -> None:
         self.tree = tree
-        self.feature_names = list(feature_names)
+        self.feature_names = feature_names
         self.class_names = list(class_names)
         self.categories = dict(categories or {})
         self.max_depth = max_depth
@@ -117,7 +119,8 @@ class TreeDisplay:
         Raises
         ------
         ValueError
-            For a tree that is not there, a wrong number of names, or a negative `max_depth` or `decimals`.
+            For a tree that is not there, a wrong number of names, a negative `max_depth` or `decimals`, or more than
+            10,000 nodes to draw.
         TypeError
             For another model.
         ImportError
@@ -151,6 +154,8 @@ class TreeDisplay:
 
         Raises
         ------
+        ValueError
+            For more than 10,000 nodes to draw.
         ImportError
             Without matplotlib (extra ``plot``).
         """
@@ -178,7 +183,10 @@ class TreeDisplay:
     def _drawn(self) -> NDArray[np.int64]:
         """Return the nodes that are drawn."""
         depth = self.tree.depth
-        return np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
+        nodes = np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
+        if len(nodes) > _MOST_NODES:
+            raise ValueError(f"max_depth={self.max_depth} draws {len(nodes)} nodes, more than {_MOST_NODES}: lower it")
+        return nodes
 
     def _draw_node(self, node: int, x: float, is_cut: bool, prediction: NDArray[np.float64]) -> Any:
         """Draw the box of a node, in the colour of the class that stands out most.
@@ -190,7 +198,7 @@ class TreeDisplay:
         if is_cut:
             left, _ = conditions(tree, node, self.feature_names, self.categories, self.decimals, _MOST_CATEGORIES)
             lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
-        elif not tree.is_leaf[node]:
+        elif tree.feature[node] != LEAF:
             lines.append("(...)")
         lift = np.divide(value, root, out=np.zeros_like(value), where=root > 0)
         share = lift / lift.sum()
