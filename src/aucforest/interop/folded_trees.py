@@ -11,6 +11,7 @@ pass `Tree.validate`. What is then allocated is in proportion to the arrays.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ MOST_TREES = 2**17
 _MOST_NODES = 2**31 - 1
 # Class totals are whole numbers up to here, where float64 sums of them are exact.
 _MOST_TOTAL = 2**32
+# Class frequencies that are made at a time, 256 MiB.
+_MOST_UNFOLDED = 2**25
 # Products of weights and class frequencies do not overflow.
 _MOST_WEIGHT = 1e300
 
@@ -77,22 +80,25 @@ def fold(trees: Sequence[Tree]) -> Arrays:
         "tree.set_nodes": _narrow(joined("set_nodes") + np.repeat(starts, [len(tree.sets) for tree in trees]), "BHIq"),
         "tree.sets": joined("sets"),
     }
-    left = (left_child + np.repeat(starts, n_nodes))[~is_leaf]
-    return arrays | _fold_totals(joined("weight"), joined("value"), is_leaf, left)
+    totals = []
+    for tree in trees:
+        if (total := _leaf_totals(tree)) is None:
+            return arrays | {"tree.weight": joined("weight"), "tree.value": joined("value")}
+        totals.append(total)
+    return arrays | {"tree.total": np.concatenate(totals)}
 
 
-def _fold_totals(
-    weight: NDArray[np.float64], value: NDArray[np.float64], is_leaf: NDArray[np.bool_], left: NDArray[np.int64]
-) -> Arrays:
-    """Return the class totals of leaves where they say all, else weights and class frequencies as they are."""
-    total = np.rint(value * weight[:, None])
+def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
+    """Return the class totals of the leaves, None where weights and class frequencies do not follow from them."""
+    weight, value, cuts = tree.weight, tree.value, np.flatnonzero(~tree.is_leaf)
+    total, left = np.rint(value * weight[:, None]), tree.left_child[cuts]
     says_all = (
         total.max() < _MOST_TOTAL
-        and np.array_equal(total[~is_leaf], total[left] + total[left + 1])
+        and np.array_equal(total[cuts], total[left] + total[left + 1])
         and np.array_equal(total.sum(axis=1), weight)
         and np.array_equal(total / weight[:, None], value)
     )
-    return {"tree.total": _narrow(total[is_leaf], "BHI")} if says_all else {"tree.weight": weight, "tree.value": value}
+    return _narrow(total[tree.is_leaf], "BHI") if says_all else None
 
 
 @bare_kernel
@@ -174,33 +180,45 @@ class FoldedTrees:
         return cls(n_features, arrays)
 
     def unfold(self) -> list[Tree]:
-        """Make the trees anew; they share memory."""
-        arrays, n_all = self.arrays, len(self.arrays["feature"])
-        n_nodes, feature = arrays["n_nodes"], arrays["feature"].astype(np.int32)
-        total = arrays.get("total", np.empty((0, 0))).astype(np.float64)
+        """Make the trees anew, as many at a time as memory is for their class frequencies; these share memory."""
+        n_nodes = self.arrays["n_nodes"]
+        n_classes = self.arrays["total" if "total" in self.arrays else "value"].shape[1]
+        groups = (np.cumsum(n_nodes) - n_nodes) * n_classes // _MOST_UNFOLDED
+        bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(n_nodes)]
+        sets = self._sets_by_tree()
+        return [tree for group in starmap(range, pairwise(bounds)) for tree in self._unfold_some(group, sets)]
+
+    def _unfold_some(self, group: range, sets: Iterator[Arrays]) -> Iterator[Tree]:
+        """Yield some of the trees, given their sets."""
+        arrays, ends = self.arrays, np.cumsum(self.arrays["n_nodes"])
+        n_nodes = arrays["n_nodes"][group.start : group.stop]
+        last = int(ends[group.stop - 1])
+        first, n_all = last - int(n_nodes.sum()), int(n_nodes.sum())
+        # Of the nodes of a tree, one less than half are cuts.
+        cuts = slice((first - group.start) // 2, (last - group.stop) // 2)
+        leaves = slice((first + group.start) // 2, (last + group.stop) // 2)
+        feature = arrays["feature"][first:last].astype(np.int32)
+        total = arrays["total"][leaves].astype(np.float64) if "total" in arrays else np.empty((0, 0))
         nodes: Arrays = {
             "threshold": np.empty(n_all),
             "left_child": np.empty(n_all, dtype=np.int32),
             "gain": np.empty(n_all),
             "n_samples": np.empty(n_all, dtype=np.int64),
-            "value": arrays["value"] if "value" in arrays else np.empty((n_all, total.shape[1])),
+            "frequencies": arrays["value"][first:last] if "value" in arrays else np.empty((n_all, total.shape[1])),
         }
-        cuts = arrays["pair"].astype(np.int64), arrays["threshold"], arrays["gain"]
-        leaves = arrays["n_samples"].astype(np.int64), total
-        _unfold(n_nodes, feature, *cuts, *leaves, *nodes.values())
+        of_cuts = arrays["pair"][cuts].astype(np.int64), arrays["threshold"][cuts], arrays["gain"][cuts]
+        _unfold(n_nodes, feature, *of_cuts, arrays["n_samples"][leaves].astype(np.int64), total, *nodes.values())
         if "total" in arrays:
-            nodes["weight"] = reduce(np.add, nodes["value"].T)
-            nodes["value"] /= nodes["weight"][:, None]
+            nodes["weight"] = reduce(np.add, nodes["frequencies"].T)
+            nodes["frequencies"] /= nodes["weight"][:, None]
         else:
-            nodes["weight"] = arrays["weight"]
-        missing_left = np.unpackbits(arrays["missing_left"], count=n_all).view(np.bool_)
+            nodes["weight"] = arrays["weight"][first:last]
+        missing_left = np.unpackbits(arrays["missing_left"], count=last)[first:].view(np.bool_)
         nodes |= {"feature": feature, "missing_left": missing_left}
-        ends, trees = np.cumsum(n_nodes).tolist(), []
-        for start, end, sets, shrinkage in zip([0, *ends], ends, self._sets_by_tree(), arrays["shrinkage"].tolist()):
-            own = {name: array[start:end] for name, array in nodes.items()}
-            own["frequencies"] = own.pop("value")
-            trees.append(Tree(**own, **sets, n_features=self.n_features, shrinkage=shrinkage))
-        return trees
+        for start, end, tree in zip([first, *ends[group.start :]], ends[group.start : group.stop], group):
+            own = {name: array[start - first : end - first] for name, array in nodes.items()}
+            shrinkage = float(arrays["shrinkage"][tree])
+            yield Tree(**own, **next(sets), n_features=self.n_features, shrinkage=shrinkage)
 
     def _sets_by_tree(self) -> Iterator[Arrays]:
         """Yield what `Tree` takes of the sets."""

@@ -83,9 +83,7 @@ def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
     """
     kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
     if kind not in _NUMBERS | {"text", "object"}:
-        raise TypeError(
-            f"labels of dtype {labels.dtype} cannot be stored, only text and numbers of up to 64 bits"
-        )
+        raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only text and numbers of up to 64 bits")
     values = labels.tolist()
     if kind == "object" and not all(isinstance(value, str | bool | int | float) for value in values):
         value = next(value for value in values if not isinstance(value, str | bool | int | float))
