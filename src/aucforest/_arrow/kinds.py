@@ -31,6 +31,30 @@ class Columns(Protocol):
         """Return what a row of values, counted from 0, is called in a message."""
 
 
+def canonical_type(type_: Any) -> Any:
+    """Return the type that columns of a type are read as: one for all indices, and one of those of text for views."""
+    if pa.types.is_dictionary(type_):
+        return pa.dictionary(pa.int32(), canonical_type(type_.value_type))
+    return pa.large_string() if pa.types.is_string_view(type_) else type_
+
+
+def canonical(column: Any) -> Any:
+    """Return an array in its canonical type; the values of a dictionary are distinct, and none is missing.
+
+    Arrow cannot look into dictionaries of views or unify those with missing values, pandas knows no unsigned indices.
+    """
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(canonical_type(column.type))
+    values = canonical(column.dictionary)
+    distinct = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
+    return pa.DictionaryArray.from_arrays(pc.index_in(values, distinct).take(column.indices), distinct)
+
+
+def decode(column: Any) -> Any:
+    """Return a column with values in place of a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def kind_of(values: Sequence[Any]) -> str:
     """Return what the values of a column are: the categories of a feature, or classes."""
     if all(isinstance(value, str) for value in values):
@@ -43,8 +67,7 @@ def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[s
 
     Of text some words stand for nothing; where it is to be numbers or flags, always the same.
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decode(column)
     if pa.types.is_null(column.type):
         return column.cast({NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}[kind])
     if holds_text(column.type):

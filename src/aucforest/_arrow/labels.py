@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from aucforest._arrow.kinds import NUMBER, Columns, as_kind, holds_text, nearest
+from aucforest._arrow.kinds import NUMBER, Columns, as_kind, decode, holds_text, nearest
 from aucforest._arrow.sources import Source
 
 _MOST_CLASSES = 2**16
@@ -58,8 +58,7 @@ class LabelReader:
 
     def _typed(self, column: Any) -> Any:
         """Return a column as text, integers or flags."""
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = decode(column)
         if self._positive is not None:
             return column.cast(pa.string())
         type_ = column.type

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet
 
+from aucforest._arrow.kinds import canonical, canonical_type
+
 # Cells of a batch, unless others are asked for, and its most rows.
 _CELLS = 2**20
 _MOST_ROWS = 2**14
@@ -68,11 +70,11 @@ class ParquetFiles:
         self.name, self._files = name, files
         self._stamps = [_stamp(file) for file in files]
         with _open(files[0]) as first:
-            self._schema = first.schema_arrow
+            self._schema = _canonical_schema(first.schema_arrow)
             sizes = [first.metadata.num_rows]
         for file in files[1:]:
             with _open(file) as other:
-                _check_schema(files[0], self._schema, file, other.schema_arrow)
+                _check_schema(files[0], self._schema, file, _canonical_schema(other.schema_arrow))
                 sizes.append(other.metadata.num_rows)
         self.columns = self._schema.names
         check_names(files[0].name, self.columns)
@@ -85,7 +87,7 @@ class ParquetFiles:
         return self._first_rows[-1]
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of some columns, from a row on, in the types of the files."""
+        """Yield record batches of some columns, from a row on, in canonical types."""
         self._rows_read = first_row
         for file, stamp, start, stop in zip(self._files, self._stamps, self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
@@ -100,7 +102,7 @@ class ParquetFiles:
                     skipped += batch.num_rows
                     if rest.num_rows > 0:
                         self._rows_read += rest.num_rows
-                        yield rest.select(columns)
+                        yield _canonical_batch(rest, self.schema(columns))
 
     def schema(self, columns: Sequence[str]) -> Any:
         """Return names and types of columns of batches."""
@@ -140,7 +142,7 @@ class Streams:
 
     def __init__(self, source: Any) -> None:
         self._source, self.name = source, f"the {type(source).__name__}"
-        self._schema = self._reader().schema
+        self._schema = _canonical_schema(self._reader().schema)
         self.columns = self._schema.names
         check_names(self.name, self.columns)
 
@@ -154,7 +156,7 @@ class Streams:
         """Yield record batches of some columns, from a row on."""
         rows, n_passed = rows or rows_of_batch(len(columns)), 0
         for batch in self._reader():
-            rest = batch.slice(max(0, first_row - n_passed)).select(columns)
+            rest = _canonical_batch(batch.slice(max(0, first_row - n_passed)), self.schema(columns))
             n_passed += batch.num_rows
             for start in range(0, rest.num_rows, rows):
                 yield rest.slice(start, rows)
@@ -174,6 +176,18 @@ class Streams:
 def rows_of_batch(n_columns: int) -> int:
     """Return how many rows are handled at a time."""
     return max(1, min(_MOST_ROWS, _CELLS // max(n_columns, 1)))
+
+
+def _canonical_schema(schema: Any) -> Any:
+    """Return a schema whose types are canonical."""
+    for place, field in enumerate(schema):
+        schema = schema.set(place, field.with_type(canonical_type(field.type)))
+    return schema
+
+
+def _canonical_batch(batch: Any, schema: Any) -> Any:
+    """Return some columns of a record batch, in the types of their canonical schema."""
+    return pa.RecordBatch.from_arrays([canonical(batch.column(name)) for name in schema.names], schema=schema)
 
 
 def check_names(name: str, columns: Sequence[str]) -> None:

@@ -16,7 +16,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from aucforest.estimators._class_weights import weights_by_class
-from aucforest.estimators._columns import Categories, as_table, check_numeric, cut_by_sets, encode, learn
+from aucforest.estimators._columns import (
+    Categories,
+    as_table,
+    check_numeric,
+    cut_by_sets,
+    decode_labels,
+    encode,
+    has_codes,
+    learn,
+)
 from aucforest.estimators._growing import (
     grow_trees,
     make_training_set,
@@ -167,7 +176,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         matrix = None
         if reset:
             matrix, self.categories_ = learn(X, self.categorical_features, kept)
-        elif self.categories_ and (table := as_table(X)) is not None:
+        elif (self.categories_ or has_codes(X)) and (table := as_table(X)) is not None:
             validate_data(self, X, skip_check_array=True, reset=False)  # the columns, before they are used
             matrix = encode(table, self.categories_)
         try:
@@ -193,7 +202,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             if not np.any(sample_weight > 0):
                 raise ValueError("sample_weight is zero for all rows")
             kept = kept_rows(sample_weight)
-        X, y = self._validate_X(X, reset=True, y=y, kept=kept)
+        X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
         self.classes_, labels = code_classes(y)
         rows: Any = slice(None) if kept is None else kept
         present, weight = labels[rows], None if sample_weight is None else sample_weight[rows]

@@ -17,7 +17,8 @@ from aucforest.tree.structure import MISSING_CODE
 
 # The last code is for all categories that do not keep their own.
 _SHARED_CODE = MISSING_CODE - 1
-_CATEGORICAL = (nw.Categorical, nw.Enum, nw.String, nw.Boolean)
+_CODED = (nw.Categorical, nw.Enum)
+_CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
 
 Categories = dict[int, NDArray[Any]]
 
@@ -53,6 +54,12 @@ def as_table(X: Any) -> Table | None:
     return matrix if matrix.ndim == 2 else None
 
 
+def has_codes(X: Any) -> bool:
+    """Say whether a table has dictionaries of arrow: numpy would take a missing value for another one."""
+    frame = _as_frame(X)
+    return frame is not None and frame.implementation.is_pyarrow() and any(t in _CODED for t in frame.schema.values())
+
+
 def column_name(table: Table, feature: int) -> str:
     """Return what a message calls a column."""
     return f"column {repr(table.columns[feature]) if isinstance(table, nw.DataFrame) else feature}"
@@ -66,7 +73,7 @@ def find_categorical(table: Table | None, given: Any) -> list[int]:
     if given is None or table is None:
         return []
     given, n_features = list(given), table.shape[1]
-    if all(isinstance(item, bool | np.bool_) for item in given):
+    if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != n_features:
             raise ValueError(f"categorical_features is a mask of {len(given)} columns, but X has {n_features}")
         return [j for j in range(n_features) if given[j]]
@@ -103,9 +110,12 @@ def read_column(table: Table, feature: int) -> Column:
 
 def _read_series(series: nw.Series[Any]) -> Column:
     """Return a column of a frame; where the frame has integer codes for its values, these are all that is read."""
-    native, coded = series.to_native(), series.dtype in (nw.Categorical, nw.Enum)
+    native, coded = series.to_native(), series.dtype in _CODED
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return _read_values(series.to_numpy())
+    chunks = _arrow_chunks(native)
+    if chunks is not None and (coded or series.dtype == nw.String):
+        return _read_chunks(chunks)
     if series.implementation.is_pandas():
         if coded:
             return Factor(native.array.categories.tolist(), native.array.codes)
@@ -117,12 +127,28 @@ def _read_series(series: nw.Series[Any]) -> Column:
         codes = physical.to_numpy()  # a missing value is NaN, which is sorted as the last
         first = first[np.argsort(codes[first])]
         return Factor(native.gather(first).to_list(), np.searchsorted(codes[first], codes))
-    if series.implementation.is_pyarrow():
-        encoded = (native.unify_dictionaries() if coded else native.dictionary_encode()).combine_chunks()
-        values = encoded.dictionary.to_pylist()
-        if len(set(values)) == len(values):  # others than arrow may write a value twice
-            return Factor(values, encoded.indices.fill_null(-1).to_numpy())
     return _read_values(series)
+
+
+def _arrow_chunks(native: Any) -> list[Any] | None:
+    """Return the arrays of arrow that a column is made of, in pandas too; None for a column of anything else."""
+    array = getattr(native, "array", native)
+    if hasattr(getattr(array, "dtype", None), "pyarrow_dtype"):
+        array = array.__arrow_array__()
+    return getattr(array, "chunks", [array]) if hasattr(array, "dictionary_encode") else None
+
+
+def _read_chunks(chunks: list[Any]) -> Factor:
+    """Return a column of text, or of dictionaries, which differ by chunk and may hold a value twice, or none."""
+    place: dict[Any, int] = {}
+    places = [np.empty(0, dtype=np.int64)]
+    for chunk in chunks:
+        encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
+        found = [place.setdefault(value, len(place)) for value in encoded.dictionary.to_pylist()]
+        # unsigned indices have no -1
+        indices = encoded.indices.cast("int64").fill_null(-1).to_numpy()
+        places.append(np.array([*found, -1])[indices])
+    return Factor(list(place), np.concatenate(places))
 
 
 def _read_values(values: Any) -> Column:
@@ -138,7 +164,10 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     """Return a column that is not categorical, as numbers."""
     if isinstance(table, nw.DataFrame):
         series = table.get_column(table.columns[feature])
-        values = (series.cast(nw.Float64) if series.dtype == nw.Boolean else series).to_numpy()
+        if series.dtype in _CODED:
+            values = _decode(read_column(table, feature))
+        else:
+            values = (series.cast(nw.Float64) if series.dtype == nw.Boolean else series).to_numpy()
     else:
         values = table[:, feature]
     if values.dtype.kind in "biuf":
@@ -152,6 +181,23 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
         ) from error
 
 
+def _decode(factor: Any) -> NDArray[Any]:
+    """Return the values of all rows, None for missing ones."""
+    values = np.empty(len(factor.values) + 1, dtype=object)
+    values[:-1] = factor.values
+    return values[factor.places]
+
+
+def decode_labels(y: Any) -> Any:
+    """Return labels as numpy reads them; those of arrow as an array, since numpy takes a missing one for another."""
+    chunks = _arrow_chunks(y)
+    if not chunks or not (hasattr(chunks[0], "dictionary") or "string" in str(chunks[0].type)):
+        return y
+    factor = _read_chunks(chunks)
+    labels = _decode(factor)
+    return labels if any(isinstance(value, str) for value in factor.values) else np.array(labels.tolist())
+
+
 def check_numeric(X: Any) -> None:
     """Refuse the first column that has no number in some row."""
     table = as_table(X)
@@ -163,11 +209,11 @@ def check_numeric(X: Any) -> None:
 def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[Any] | None, Categories]:
     """Return X as numbers with codes in its categorical columns, and their categories in the rows kept (None for all).
 
-    Without such columns there is nothing to do and the first is None.
+    Without such columns, and without dictionaries, there is nothing to do and the first is None.
     """
-    table = _as_frame(X) if isinstance(given, str) else None if given is None else as_table(X)
+    table = _as_frame(X) if given is None or isinstance(given, str) else as_table(X)
     features = find_categorical(table, given)
-    if table is None or not features:
+    if table is None or not (features or has_codes(X)):
         return None, {}
     columns = {feature: read_column(table, feature) for feature in features}
     categories = {
