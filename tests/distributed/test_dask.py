@@ -186,6 +186,8 @@ def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(client, local):
         (ValueError, "X has 3 partitions, but y has 4", (rows, short)),
         (ValueError, "partition 0 of X has 3000 rows, but y has 2999 there", (unknown, unknown_short)),
         (ValueError, "y has only one class, 7", (rows, da.full(9000, 7, chunks=3000))),
+        (TypeError, "y has labels of bytes, such as b'a'", (rows, da.full(9000, b"a", chunks=3000))),
+        (ValueError, "X has no columns", (rows[:, :0], labels)),
         (ValueError, "Input y contains NaN", (rows, da.full(9000, np.nan, chunks=3000))),
         (ValueError, "Negative values in data", (rows, labels, -da.ones(9000, chunks=3000))),
         (ValueError, "sample_weight is zero for all rows", (rows, labels, da.zeros(9000, chunks=3000))),

@@ -63,6 +63,7 @@ BAD_TABLES = {
 }
 
 NO_ORDER = "^y has labels without an order, such as numbers beside strings, or a missing one$"
+BYTES = "^y has labels of bytes, such as b'(yes|no)': decode them to text$"
 
 BAD_LABELS = {
     "one class": (np.zeros(240), ValueError, "^y has only one class, 0.0; a classifier needs at least 2 classes$"),
@@ -76,6 +77,8 @@ BAD_LABELS = {
     "polars null": (pl.Series(["no", None] * 120), TypeError, NO_ORDER),
     "pandas NA": (pd.Series([0, None] * 120, dtype="Int64"), ValueError, "Input y contains NaN"),
     "mixed": (np.array(["no", 1] * 120, dtype=object), TypeError, NO_ORDER),
+    "bytes": (np.where(Y == 1, b"yes", b"no"), TypeError, BYTES),
+    "bytes as objects": (np.where(Y == 1, b"yes", b"no").astype(object), TypeError, BYTES),
     "complex": (Y + 1j, ValueError, "^Complex data not supported: X and y must be real$"),
     "none": (None, ValueError, "requires y to be passed, but the target y is None"),
     "many": (np.resize(np.arange(70_000), 140_000), ValueError, "^y has 70000 classes, more than the 65535 supported$"),

@@ -316,6 +316,15 @@ def test_wrong_columns_at_prediction(make):
 
 
 @both
+@pytest.mark.parametrize("given", [[], (), np.array([])])
+def test_an_empty_list_names_no_columns(make, given):
+    numbers = frame().drop(columns="kind")
+    model = make(categorical_features=given).fit(numbers, Y)
+    assert model.categories_ == {}
+    assert digest(model) == digest(make().fit(numbers, Y))
+
+
+@both
 @pytest.mark.parametrize("given", ["from_dtype", None, [0]])
 def test_sparse_matrices_are_refused(make, given):
     for table in (scipy.sparse.csr_matrix(X), scipy.sparse.csc_matrix(X), scipy.sparse.csc_array(X)):

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -318,9 +319,33 @@ def test_bad_parameters_are_refused(parameters, message):
         ([[0.0], [1.0]], [0, 1], [1.0, 0.0], "y has 1 class with weight"),
         ([[0.0], [1.0]], [0, 1], [1.0, -1.0], "Negative values in data passed to `sample_weight`"),
         ([[0.0], [np.nan]], [0, 1], None, "Input X contains NaN"),
+        (
+            [[0.0, 1.0], [2.0, -1e160]],
+            [0, 1],
+            None,
+            "^X: column 1 has the value -1e.160 in row 1, but LinearAUCCl.* be",
+        ),
         ([[0.0], [1.0]], [0, 1, 1], None, "inconsistent numbers of samples"),
     ],
 )
 def test_bad_rows_are_refused(X, y, weights, message):
     with pytest.raises(ValueError, match=message):
         LinearAUCClassifier().fit(X, y, sample_weight=weights)
+
+
+def test_labels_of_bytes_are_refused():
+    with pytest.raises(TypeError, match=r"^y has labels of bytes, such as b'a': decode them to text$"):
+        LinearAUCClassifier().fit([[0.0], [1.0]], [b"a", b"b"])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("unit", [1e-150, 1.0, 9e99])
+def test_large_numbers_are_scaled_or_refused(solver, unit):
+    X, y = make_classification(n_samples=100, n_features=4, n_redundant=0, random_state=0)
+    X *= unit / np.abs(X).max()
+    model = LinearAUCClassifier(solver=solver, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), y)
+    assert auc(model, pd.DataFrame(X, columns=list("abcd")), y) > 0.8
+    largest = pd.DataFrame(np.full((2, 4), [[9e99], [-9e99]]), columns=list("abcd"))
+    assert np.isfinite(model.predict_proba(largest)).all()
+    with pytest.raises(ValueError, match=r"^X: column 'c' has the value 1e\+308 in row 1, .* below 1e\+100 in size"):
+        model.predict(largest.assign(c=[1.0, 1e308]))

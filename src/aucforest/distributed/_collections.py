@@ -42,12 +42,16 @@ def as_rows(X: Any) -> Any:
     ------
     TypeError
         For anything else.
+    ValueError
+        For a table without columns.
     """
     if not (is_collection(X) and getattr(X, "ndim", 0) == 2):
         raise TypeError(
             f"X must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; data in memory"
             " are for AUCForestClassifier"
         )
+    if X.shape[1] == 0:
+        raise ValueError("X has no columns: at least 1 feature is needed")
     return X.rechunk({1: -1}) if hasattr(X, "chunks") and X.numblocks[1] > 1 else X
 
 

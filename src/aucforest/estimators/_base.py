@@ -90,8 +90,16 @@ def refuse_dates(X: Any) -> None:
             raise ValueError(f"X: {where} is not numeric but {dtype}; encode dates and times as numbers")
 
 
+def _refuse_bytes(y: NDArray[Any]) -> None:
+    """Raise TypeError if the labels are bytes."""
+    for label in y[:1].tolist():
+        if isinstance(label, bytes):
+            raise TypeError(f"y has labels of bytes, such as {label!r}: decode them to text")
+
+
 def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Return the sorted classes and the number of each row's class."""
+    _refuse_bytes(y)
     try:
         check_classification_targets(y)
     except TypeError as error:
@@ -101,6 +109,7 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 
 def number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Do the same for labels that are known to be some of classes."""
+    _refuse_bytes(y)
     try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:

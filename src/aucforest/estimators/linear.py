@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from aucforest.estimators._base import code_classes
+from aucforest.estimators._columns import decode_labels
 from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._model_parts import LINEAR
 from aucforest.estimators._ranking_direction import Direction, Vector, ascend, calibrate, follow_path
-from aucforest.losses._pairs import LEAST_EPS, Pairs, check_pairs
+from aucforest.losses._pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 
 
@@ -149,7 +150,7 @@ class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+            Numbers below 1e100 in size.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -163,10 +164,11 @@ class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For values that are not finite, parameters out of range, or fewer than two classes with weight.
+            For values that are not finite or too large, parameters out of range, or fewer than two classes with weight.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
+        X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
+        self._check_sizes(X)
+        code_classes(y)  # refuses what are no labels
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             kept = sample_weight > 0.0
@@ -220,10 +222,22 @@ class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             random=random,
         )
 
+    def _check_sizes(self, X: Vector) -> None:
+        """Refuse numbers whose squares, or products with coefficients, would overflow."""
+        if max(-X.min(), X.max()) < LARGEST_DISTANCE:
+            return
+        row, feature = (int(place) for place in np.unravel_index(np.abs(X).argmax(), X.shape))
+        name = repr(self.feature_names_in_[feature]) if hasattr(self, "feature_names_in_") else feature
+        raise ValueError(
+            f"X: column {name} has the value {X[row, feature]:g} in row {row}, but LinearAUCClassifier takes numbers"
+            f" below {LARGEST_DISTANCE:g} in size: scale the column"
+        )
+
     def _margins(self, X: Any) -> Vector:
         """Return the log odds of the second class of each pair, (n_samples, n_pairs)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        self._check_sizes(X)
         margins: Vector = X @ self.coef_.T + self.intercept_
         return margins
 
