@@ -86,15 +86,18 @@ def test_files_of_another_size_or_fit_are_begun_anew(tmp_path):
     assert open_matrix(tmp_path).n_written == 0
 
 
-def test_without_a_fit_nothing_is_recorded(tmp_path):
-    fill(tmp_path, fit=None)
-    assert [path.name for path in tmp_path.iterdir()] == [CODES]
-    assert open_matrix(tmp_path, fit=None).n_written == 0
+def test_without_a_folder_nothing_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert np.array_equal(fill(None, fit=None).codes, CODED)
+    assert list(tmp_path.iterdir()) == []
+    assert open_matrix(None, fit=None).n_written == 0
 
 
-def test_a_full_disk_leaves_no_file(tmp_path):
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_full_disk_leaves_no_file(tmp_path, monkeypatch, kept):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(OSError, match=r"no room for [\d,]+ bytes of codes"):
-        CodeMatrix(tmp_path, np.full(2**20, 255), 2**36, 0, "a")
+        CodeMatrix(tmp_path if kept else None, np.full(2**20, 255), 2**36, 0, "a" if kept else None)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,5 +1,10 @@
 """A forest out of core is, bit for bit, that of the same rows in memory."""
 
+import gc
+import shutil
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -181,6 +186,23 @@ def test_an_interrupted_fit_leaves_all_as_it_was(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         fit_out_of_core(forest, TABLE, "label", drop=["weight"])
     assert not hasattr(forest, "trees_")
+
+
+@pytest.mark.usefixtures("mapped_files_stay")
+@pytest.mark.parametrize("levels", [None, _memory.Levels(4096, 2000, 2**20)], ids=["all rows", "levels"])
+def test_no_map_outlives_the_fit(monkeypatch, tmp_path, folder, levels):
+    """Nothing is removed while a map of it is open, and the folder of a fit can be removed as soon as it is over."""
+    monkeypatch.setattr(outofcore, "plan_fit", lambda *arguments: _memory.Plan(0, 2, levels))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gc.disable()
+    try:
+        for kept in (None, tmp_path / "kept", tmp_path / "kept"):
+            fit_out_of_core(make_forest(), folder, "label", drop=["weight"], folder=kept)
+            assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+        shutil.rmtree(tmp_path / "kept")
+    finally:
+        gc.enable()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.parquet", "2.parquet"]
 
 
 def test_verbose_states_the_plan_and_shows_progress(capfd):

@@ -119,6 +119,7 @@ def test_more_trees_later(source, tmp_path, expected):
     assert_same_forests(fit(source, tmp_path / "folder"), expected)
 
 
+@pytest.mark.usefixtures("mapped_files_stay")
 @pytest.mark.parametrize("name", [CODES, RECORD, CODING, "trees"])
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
 def test_damaged_files_are_made_anew(source, tmp_path, expected, name, damage):
@@ -184,7 +185,8 @@ def test_a_full_disk(source, tmp_path, monkeypatch, expected):
     assert_same_forests(fit(source, tmp_path / "folder"), expected)
 
 
-def test_nothing_is_left_of_a_temporary_folder(source, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("mapped_files_stay")
+def test_nothing_is_left_of_a_temporary_file(source, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = sorted(tmp_path.iterdir())
     fit(source, None, make_forest(random_state=None))

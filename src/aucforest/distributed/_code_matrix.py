@@ -5,7 +5,9 @@ chunk of rows at a time, and what does not fit is written again.
 """
 
 import os
+import tempfile
 from pathlib import Path
+from typing import IO
 from zlib import crc32
 
 import numpy as np
@@ -23,14 +25,15 @@ class CodeMatrix:
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or None
+        Where the file is kept; None for a temporary one.
     n_bins : ndarray of shape (n_features,), int64
         Codes are at most these.
     n_rows : int
     n_known : int
         How many rows are kept as they are, too.
     fit : str or None
-        What a record of the codes must be of; None keeps no record.
+        What a record of the codes must be of; None with a temporary file, which has none.
 
     Attributes
     ----------
@@ -47,28 +50,30 @@ class CodeMatrix:
         When there is no room for the file.
     """
 
-    def __init__(self, folder: Path, n_bins: NDArray[np.int64], n_rows: int, n_known: int, fit: str | None) -> None:
-        self._record, self._fit, self._n_bins = folder / RECORD, fit, n_bins
+    def __init__(
+        self, folder: Path | None, n_bins: NDArray[np.int64], n_rows: int, n_known: int, fit: str | None
+    ) -> None:
+        self._folder, self._fit, self._n_bins = folder, fit, n_bins
         n_features, dtype = len(n_bins), code_dtype(int(n_bins.max()))
         self._chunks: list[list[int]] = []
-        path, n_bytes = folder / CODES, n_features * n_rows * np.dtype(dtype).itemsize
-        is_there = fit is not None and path.exists() and path.stat().st_size == n_bytes
-        if not is_there:
-            self._record.unlink(missing_ok=True)
-            _allocate(path, n_bytes)
-        # writable, since numba compiles for read-only arrays anew
-        self.codes: NDArray[np.unsignedinteger] = np.asarray(
-            np.memmap(path, dtype=dtype, mode="r+", shape=(n_features, n_rows))
-        )
+        path, n_bytes = folder and folder / CODES, n_features * n_rows * np.dtype(dtype).itemsize
+        is_there = path is not None and path.exists() and path.stat().st_size == n_bytes
+        if folder is not None and not is_there:
+            (folder / RECORD).unlink(missing_ok=True)
+        with path.open("r+b") if path is not None and is_there else _allocate(path, n_bytes) as file:
+            # writable, since numba compiles for read-only arrays anew
+            self.codes: NDArray[np.unsignedinteger] = np.asarray(
+                np.memmap(file, dtype=dtype, mode="r+", shape=(n_features, n_rows))
+            )
         self.known = np.zeros((n_known, n_features))
         self.n_read = self.n_written = 0
-        if is_there:
-            self._take_up()
+        if folder is not None and is_there:
+            self._take_up(folder / RECORD)
 
-    def _take_up(self) -> None:
+    def _take_up(self, path: Path) -> None:
         """Go on after the last chunk that is there, as the record tells."""
         try:
-            record = read_model(self._record)
+            record = read_model(path)
             chunks, known = record.take_array("chunks", "q", (-1, 3)), record.take_array("known", "d", self.known.shape)
             if record.take("fit", str) != self._fit:
                 return
@@ -100,23 +105,35 @@ class CodeMatrix:
 
     def record(self, n_read: int, n_written: int) -> None:
         """Record that all is written up to some row of the source and of the matrix."""
-        if self._fit is not None and n_written > self.n_written:
+        if self._folder is not None and n_written > self.n_written:
             self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
             arrays = {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known}
-            write_model(self._record, arrays, {"fit": self._fit})
+            write_model(self._folder / RECORD, arrays, {"fit": self._fit})
         self.n_read, self.n_written = n_read, n_written
 
 
-def _allocate(path: Path, n_bytes: int) -> None:
-    """Make a file with room for all: a map of a full disk would end the process when it is written to."""
-    path.unlink(missing_ok=True)
+def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
+    """Open a new file with room for all: a map of a full disk would end the process when it is written to.
+
+    Without a path it is a temporary one, which the system removes once neither it nor its map is open: Windows removes
+    no file that is mapped, and nobody knows when the last array of the map is gone.
+    """
+    if path is None:
+        file: IO[bytes] = tempfile.TemporaryFile(prefix="aucforest-")  # noqa: SIM115
+    else:
+        path.unlink(missing_ok=True)
+        file = path.open("w+b")
     try:
-        with path.open("wb") as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, n_bytes)
-                return
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        else:
             for start in range(0, n_bytes, _BLOCK_BYTES):
                 file.write(bytes(min(_BLOCK_BYTES, n_bytes - start)))
+            file.flush()
     except OSError as error:
-        path.unlink(missing_ok=True)
-        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of codes: {error.strerror}", str(path)) from error
+        file.close()
+        if path is not None:
+            path.unlink()
+        place = tempfile.gettempdir() if path is None else str(path)
+        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of codes: {error.strerror}", place) from error
+    return file

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from zlib import crc32
 
@@ -79,8 +77,8 @@ def fit_out_of_core(
         take 2 and 16 bytes a row in any case.
     folder : path-like, default=None
         Where codes and finished trees are kept, so that a fit that is killed goes on from there when it is called
-        again; needs Parquet files and an integer `random_state`. The folder can be removed after the fit. By default a
-        temporary one, which takes a byte for each value.
+        again; needs Parquet files and an integer `random_state`. The folder can be removed after the fit. By default
+        codes lie in a temporary file, which takes a byte for each value.
 
     Returns
     -------
@@ -271,20 +269,18 @@ class _Work:
         fit: CodedFit,
     ) -> "_Work":
         """Write codes, or what of them is not there."""
-        coding, checkpoint, id_ = None, None, None
+        coding, checkpoint, path, id_ = None, None, None, None
         n_threads = effective_n_jobs(forest.n_jobs)
-        if folder is None or manifest is None:
-            path = Path(stack.enter_context(TemporaryDirectory(prefix="aucforest-")))
-        else:
+        if folder is not None and manifest is not None:
             claim = stack.enter_context(Claim(folder, manifest, _FILES))
             path, id_ = claim.folder, claim.fit
             coding = read_coding(path, id_, len(features.names))
         if coding is None:
             coding = look_for_coding(features, forest, fit, n_threads)
-            if id_ is not None:
+            if path is not None and id_ is not None:
                 write_coding(path, coding, id_)
         shape = len(features.names), len(features.target.kept_labels)
-        if id_ is not None:
+        if path is not None:
             n_classes = len(features.target.classes)
             checkpoint = stack.enter_context(
                 Checkpoint(path / _TREES, {"fit": id_}, shape[0], n_classes, coding.by_set)
