@@ -273,6 +273,24 @@ def test_flags_with_gaps_are_described():
     assert cells == ["flag", "category", "25.0 %", "2", "True (66.7 %), False (33.3 %)"]
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+def test_large_integers_are_told_apart(gaps):
+    """float64 holds 63 of these numbers."""
+    pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    numbers = [2**62 + 16 * row for row in range(1000)] * 2 + [None] * gaps
+    tables = [
+        pd.DataFrame({"id": pd.array(numbers, dtype="Int64")}),
+        pd.DataFrame({"id": pd.array(numbers, dtype=pd.ArrowDtype(pa.uint64()))}),
+        pl.DataFrame({"id": numbers}),
+        pa.table({"id": numbers}),
+        np.array(numbers, dtype=object)[:, None],
+    ]
+    for table in tables if gaps else [*tables, np.array(numbers)[:, None], pd.DataFrame({"id": numbers})]:
+        ((_, kind, missing, distinct, _),) = column_table(table).rows
+        assert (kind, distinct) == ("number", "1,000"), type(table)
+        assert missing == ("0.050 %" if gaps else "0.0 %")
+
+
 def test_a_sparse_table_has_no_columns_to_describe():
     page = Page(report(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), csr_array(X[TEST]), Y[TEST], **QUICK).html)
     assert "What the model looks at" not in page.headings

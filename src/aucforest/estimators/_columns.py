@@ -188,14 +188,17 @@ def _decode(factor: Any) -> NDArray[Any]:
     return values[factor.places]
 
 
-def decode_labels(y: Any) -> Any:
-    """Return labels as numpy reads them; those of arrow as an array, since numpy takes a missing one for another."""
-    chunks = _arrow_chunks(y)
+def decode_arrow(column: Any) -> Any:
+    """Return text and dictionaries of arrow as an array, since numpy takes a missing value for another one.
+
+    Anything else, such as a list of labels, is returned as it is.
+    """
+    chunks = _arrow_chunks(column)
     if not chunks or not (hasattr(chunks[0], "dictionary") or "string" in str(chunks[0].type)):
-        return y
+        return column
     factor = _read_chunks(chunks)
-    labels = _decode(factor)
-    return labels if any(isinstance(value, str) for value in factor.values) else np.array(labels.tolist())
+    values = _decode(factor)
+    return values if any(isinstance(value, str) for value in factor.values) else np.array(values.tolist())
 
 
 def check_numeric(X: Any) -> None:

@@ -36,16 +36,24 @@ def column_table(X: Any) -> Table | None:
     frame: Any = nw.from_native(X, eager_only=True) if hasattr(X, "columns") else np.asarray(X)
     body = []
     for place, name in enumerate(names[:_MOST_COLUMNS]):
-        column = frame[:, place]
-        values = column.to_numpy() if isinstance(frame, nw.DataFrame) else column
-        body.append([name, *_describe(values)])
+        body.append([name, *_describe(frame[:, place])])
     left_out = len(names) - len(body)
     caption = f"The {len(names)} columns" + (f"; {left_out} more are not listed" if left_out else "")
     return Table(caption, ["column", "type", "missing", "distinct", "usual values"], body, "llrrl")
 
 
-def _describe(values: NDArray[Any]) -> list[str]:
+def _n_distinct(column: Any, values: NDArray[Any], numbers: NDArray[np.float64]) -> int:
+    """Count the distinct numbers of a column: integers as they are, since float64 does not tell large ones apart."""
+    if isinstance(column, nw.Series) and column.dtype.is_integer():
+        return column.drop_nulls().n_unique()
+    if values.dtype.kind == "O":
+        return len({value for value in values.tolist() if not is_missing(value)})
+    return np.unique(values if values.dtype.kind in "iu" else numbers).size
+
+
+def _describe(column: Any) -> list[str]:
     """Return type, missing share, number of distinct values, and the usual ones."""
+    values: NDArray[Any] = column.to_numpy() if isinstance(column, nw.Series) else column
     try:
         numbers = values.astype(np.float64) if values.dtype.kind in "fiuO" else None
     except (TypeError, ValueError):
@@ -57,7 +65,7 @@ def _describe(values: NDArray[Any]) -> list[str]:
             return ["number", missing, "0", "–"]
         low, middle, high = np.quantile(known, [0.05, 0.5, 0.95])
         usual = f"{number(middle)} (90 % from {number(low)} to {number(high)})"
-        return ["number", missing, f"{np.unique(known).size:,}", usual]
+        return ["number", missing, f"{_n_distinct(column, values, known):,}", usual]
     listed = [str(value) for value in values.tolist() if not is_missing(value)]
     counts = Counter(listed)
     missing = percent(1.0 - len(listed) / max(len(values), 1))
