@@ -55,16 +55,47 @@ def test_one_label_against_the_others(labels, positive):
 
 
 @pytest.mark.parametrize(
+    ("labels", "positive", "expected"),
+    [
+        ([3, 18, 20, 18], ">=18", [0, 1, 1, 1]),
+        ([3, 18, 20, 18], "> 18", [0, 0, 1, 0]),
+        ([0.5, 18.0, -2.0], "<1e0", [1, 0, 1]),
+        (pa.array([3, 18, 20], pa.uint8()).dictionary_encode(), "<=-0.5e-3", None),
+        (["<18", ">=18", "<18"], ">=18", [0, 1, 0]),
+    ],
+)
+def test_numbers_are_compared(labels, positive, expected):
+    """Of text it is a label as any other."""
+    if expected is None:
+        with pytest.raises(ValueError, match=r"^column 'y' has no number <=-0.5e-3$"):
+            read(pa.array(labels), positive=positive)
+        return
+    classes, numbers = read(pa.array(labels[:1]), pa.array(labels[1:]), positive=positive)
+    assert classes.tolist() == [False, True]
+    assert numbers.tolist() == expected
+
+
+def test_one_of_many_labels_against_the_others():
+    """Of two classes there may be any number of labels."""
+    numbers = np.arange(2**17)
+    assert read(pa.array(numbers), positive="7")[1].tolist() == (numbers == 7).tolist()
+    assert read(pa.array(numbers / 2), positive=">=9.5")[1].tolist() == (numbers >= 19).tolist()
+
+
+@pytest.mark.parametrize(
     ("parts", "positive", "sentence"),
     [
         ([[1, 2], [1, None, None]], None, "column 'y' has 2 missing labels, the first: the Table, row 4"),
         ([[1.0, 2.0], [float("nan")]], None, "has 1 missing labels, the first: the Table, row 3"),
-        ([[1.0, 2.5]], None, "has numbers such as 2.5, not labels of classes"),
+        ([[1.0, 2.5]], None, "has numbers such as 2.5, not labels of classes; positive='>=2.5' makes two classes of"),
+        ([[1.0, 2.0], [float("nan")]], "1", "has 1 missing labels, the first: the Table, row 3"),
+        ([[1.0, 2.0], [float("nan")]], ">1", "has 1 missing labels, the first: the Table, row 3"),
+        ([[1, 2]], ">0", "has one class only: True"),
         ([[1, 1], [1]], None, "column 'y' has one class only: 1"),
         ([["b", "b"]], "b", "has one class only: True"),
         ([["yes", "no"]], "yess", "has no label 'yess'; did you mean 'yes'?"),
         ([[[1], [2]]], None, "not labels of classes"),
-        ([range(2**16 + 1)], None, "more than 65,536 different labels"),
+        ([range(2**16 + 1)], None, "more than 65,536 different labels; positive='>=65536' makes two classes"),
     ],
 )  # fmt: skip
 def test_refusals(parts, positive, sentence):

@@ -94,6 +94,56 @@ def test_one_label_against_the_others(tmp_path, kind):
     assert model.classes_.tolist() == [False, True]
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_quantity_makes_two_classes(tmp_path, kind):
+    rows = mixed(121, 2)
+    rows["label"] = np.random.default_rng(0).permutation(121) * 1000 + 7
+    path, out = tmp_path / f"rows.{kind}", tmp_path / "m"
+    rows.to_csv(path, index=False) if kind == "csv" else rows.to_parquet(path)
+    arguments = (path, "--target", "label", "--drop", "id", "--trees", 5)
+    for command in ("fit", "compare"):
+        outs = ("--out", out) if command == "fit" else ("--folds", 2, "--repeats", 1)
+        given = arguments if command == "fit" else (*arguments[:3], "--trees", 5)
+        check_refusal(
+            run(command, *given, *outs),
+            "column 'label' has 121 distinct integers in 121 rows, which looks like a quantity, not classes: make two"
+            " classes of it, such as by --positive '>=60007', or write classes as text",
+        )
+        assert out.exists() == (command == "compare")
+        result = run(command, *given, *outs, "--positive", ">=60007", "--json", tmp_path / "a.json")
+        assert result.exit_code == 0, result.output
+        content = json.loads((tmp_path / "a.json").read_text())
+        assert content["class_counts"] == {"False": 60, "True": 61}
+        assert content["data"] == f"rows.{kind}, label >=60007"
+    assert aucforest.load(out).classes_.tolist() == [False, True]
+    result = run("evaluate", out, path, "--target", "label", "--positive", ">=60007", "--json", "-")
+    assert result.exit_code == 0, result.output
+    assert np.sum(json.loads(result.stdout)["confusion_matrix"], axis=1).tolist() == [60, 61]
+
+
+@pytest.mark.parametrize("validate", [[], ["--validate", 2]])
+def test_what_is_no_quantity(tmp_path, validate):
+    """Few integers, many rows of each, or text; and 50 of few rows, for which a rule would be wrong too often."""
+    rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=600)})
+    numbers = np.arange(600)
+    for labels in (numbers % 60, numbers // 12, numbers // 2 % 60, np.char.add("c", (numbers % 70).astype(str))):
+        for kind, write in (("csv", pd.DataFrame.to_csv), ("parquet", pd.DataFrame.to_parquet)):
+            write(rows.assign(y=labels), tmp_path / f"t.{kind}", index=False)
+            arguments = ["--target", "y", "--out", tmp_path / "m", "--trees", 1, *validate]
+            result = run("fit", tmp_path / f"t.{kind}", *arguments)
+            assert result.exit_code == 0, result.output
+
+
+def test_comparisons_of_what_is_no_number(tmp_path):
+    rows = mixed(120, 2).assign(age=np.where(np.arange(120) % 3 == 0, "<18", ">=18"))
+    path, arguments = tmp_path / "rows.csv", ("--out", tmp_path / "m", "--drop", "id", "--trees", 5)
+    rows.to_csv(path, index=False)
+    result = run("fit", path, "--target", "age", "--positive", ">=18", *arguments)
+    assert "False 40, True 80" in result.stdout
+    result = run("fit", path, "--target", "label", "--positive", ">=18", *arguments)
+    check_refusal(result, "rows.csv, line 2: column 'label' holds 'no', not a number")
+
+
 def test_more_classes_and_labels_of_numbers(tmp_path):
     rows = mixed(120, 2).assign(label=np.tile([1.0, 2.0, 3.0], 40))
     path = tmp_path / "rows.csv"
@@ -187,7 +237,7 @@ def refusals(folder):
         ((table, "--positive", "yess"), "has no label 'yess'; did you mean 'yes'?"),
         ((path(rows.assign(label="yes")),), "column 'label' has one class only: yes"),
         ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first: "),
-        ((table, "--target", "width"), "column 'width' has numbers such as"),
+        ((table, "--target", "width"), "not labels of classes; positive='>="),
         ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not labels of classes"),
         ((path(rows.assign(day=pd.Timestamp("2024-02-29")), "parquet"),), "column 'day' is not numeric but timestamp"),
         ((path(rows.assign(day="2024-02-29")),), "column 'day' is not numeric but datetime64"),

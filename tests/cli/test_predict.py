@@ -157,6 +157,42 @@ def test_no_rows_are_no_mistake(files, tmp_path):
         assert list(predicted.columns) == ["prediction", "probability_no", "probability_yes"]
 
 
+SPELLINGS = [("False", "True"), ("false", "true"), ("FALSE", "TRUE"), ("no", "yes"), ("0", "1"), ("007", "100")]
+
+
+@pytest.mark.parametrize("words", SPELLINGS)
+def test_labels_are_spelled_as_they_were_read(tmp_path, words):
+    x = np.random.default_rng(0).normal(size=60)
+    rows = pd.DataFrame({"x": x, "kept": np.array(words)[::-1][(x > 0.5).astype(int)]})
+    path = tmp_path / "rows.csv"
+    rows.assign(y=np.array(words)[(x > 0).astype(int)]).to_csv(path, index=False)
+    result = run("fit", path, "--target", "y", "--out", tmp_path / "m", "--trees", 3, "--drop", "kept")
+    assert result.exit_code == 0, result.output
+    for kind in ("csv", "parquet"):
+        result = run("predict", tmp_path / "m", path, "--keep", "y,kept", "--out", tmp_path / f"out.{kind}")
+        assert result.exit_code == 0, result.output
+    lines = [line.split(",") for line in (tmp_path / "out.csv").read_text().splitlines()]
+    assert {line[2] for line in lines[1:]} == set(words)
+    assert lines[0][3:] == [f"probability_{word}" for word in words]
+    assert np.mean([line[0] == line[2] for line in lines[1:]]) > 0.9
+    assert pd.read_parquet(tmp_path / "out.parquet")["prediction"].astype(str).tolist() == [
+        line[2] for line in lines[1:]
+    ]
+    result = run("evaluate", tmp_path / "m", path, "--target", "y")
+    assert result.exit_code == 0, result.output
+
+
+def test_flags_of_a_parquet_table_are_spelled_as_python_does(tmp_path):
+    rows = pd.DataFrame({"x": np.arange(60.0), "y": np.arange(60) > 20})
+    rows.to_parquet(tmp_path / "rows.parquet")
+    result = run("fit", tmp_path / "rows.parquet", "--target", "y", "--out", tmp_path / "m", "--trees", 3)
+    assert result.exit_code == 0, result.output
+    assert aucforest.load(tmp_path / "m").classes_.tolist() == [False, True]
+    result = run("predict", tmp_path / "m", tmp_path / "rows.parquet", "--keep", "y", "--labels")
+    assert result.stdout.splitlines()[0] == "y,prediction"
+    assert set(result.stdout.splitlines()[1:]) == {"False,False", "True,True"}
+
+
 def test_other_models(tmp_path):
     """A single tree and a linear model; classes that are numbers; features without names go by their order."""
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))

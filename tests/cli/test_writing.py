@@ -32,6 +32,13 @@ def test_what_needs_no_quotes_has_none(tmp_path):
     assert path.read_text() == "a\nx\n007\n"
 
 
+def test_flags_are_spelled_as_the_names_of_classes(tmp_path):
+    path = tmp_path / "table.csv"
+    with table_writer(path, pa.schema({"a": pa.bool_(), "b": pa.bool_()})) as write:
+        write(pa.table({"a": [False, True], "b": [None, True]}))
+    assert path.read_text() == "a,b\nFalse,\nTrue,True\n"
+
+
 def interrupted(path):
     """Write a row, and stop."""
     with table_writer(path, SCHEMA) as write:

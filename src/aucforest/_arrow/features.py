@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from aucforest._arrow.kinds import holds_text
+from aucforest._arrow.kinds import holds_text, is_number
 from aucforest._arrow.sources import Source
 
 
@@ -28,8 +28,7 @@ def _check_type(field: Any) -> None:
     type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_temporal(type_):
         raise ValueError(f"column {field.name!r} is not numeric but {type_}; encode dates and times as numbers")
-    is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
-    if not (is_number or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+    if not (is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
         raise ValueError(f"column {field.name!r} holds {type_}, which is no number, text or flag")
 
 

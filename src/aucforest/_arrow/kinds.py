@@ -72,12 +72,17 @@ def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[s
         return column.cast({NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}[kind])
     if holds_text(column.type):
         return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, place)
-    type_, is_number = column.type, pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    if kind == NUMBER and (is_number or pa.types.is_boolean(type_) or pa.types.is_decimal(type_)):
+    type_ = column.type
+    if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
         return column.cast(pa.float64(), safe=False)
     if kind == FLAG and pa.types.is_boolean(type_):
         return column
     raise ValueError(f"column {name!r} holds {type_}, but the model wants {kind}")
+
+
+def is_number(type_: Any) -> bool:
+    """Say whether a type is one of those of numbers."""
+    return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
 
 
 def holds_text(type_: Any) -> bool:

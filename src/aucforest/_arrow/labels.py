@@ -1,5 +1,6 @@
 """Class labels and weights in columns of arrow, which may come batch by batch."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -8,12 +9,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from aucforest._arrow.kinds import NUMBER, Columns, as_kind, decode, holds_text, nearest
+from aucforest._arrow.kinds import NUMBER, Columns, as_kind, decode, holds_text, is_number, nearest
 from aucforest._arrow.sources import Source
 
 _MOST_CLASSES = 2**16
 # The number of a label that is of no class.
 _NO_CLASS = _MOST_CLASSES - 1
+# Labels to look for a misspelt one in.
+_MOST_SEEN = 1000
+_COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<": pc.less}
+
+
+def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
+    """Return what says which numbers of a column are positive, for text such as ">=18"; None for a label."""
+    found = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
+    if found is None:
+        return None
+    try:
+        bound = float(found[2])
+    except ValueError:
+        return None
+    return lambda column: _COMPARISONS[found[1]](column.cast(pa.float64(), safe=False), bound)
 
 
 class LabelReader:
@@ -25,12 +41,15 @@ class LabelReader:
     target : str
         The column of labels.
     positive : label or None
-        Of two classes, False and True, the rows of True; labels are compared as text.
+        Of two classes, False and True, the rows of True; labels are compared as text. Of numbers also a comparison,
+        such as ">=18".
     """
 
     def __init__(self, table: Columns, target: str, positive: Any = None) -> None:
         self._table, self.target = table, target
         self._positive = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
+        self._comparison = find_comparison(self._positive)
+        self._seen: dict[str, None] = {}
         self._numbers: dict[Any, int] = {}
         self._parts: list[NDArray[np.uint16]] = []
         self._n_rows = self._n_missing = 0
@@ -53,21 +72,25 @@ class LabelReader:
         """Return the number of a label, in the order in which they come."""
         number = self._numbers.setdefault(value, len(self._numbers))
         if number >= _MOST_CLASSES:
-            raise ValueError(f"column {self.target!r} has more than {_MOST_CLASSES:,} different labels")
+            raise ValueError(f"column {self.target!r} has more than {_MOST_CLASSES:,} different labels{_advice(value)}")
         return number
 
     def _typed(self, column: Any) -> Any:
         """Return a column as text, integers or flags."""
         column = decode(column)
-        if self._positive is not None:
-            return column.cast(pa.string())
         type_ = column.type
         if pa.types.is_floating(type_):
             column = pc.if_else(pc.is_nan(column), None, column)
+        if self._positive is not None:
+            self._dtype = np.bool_
+            return self._is_positive(column)
+        if pa.types.is_floating(type_):
             whole = pc.equal(column, pc.round(column))
             if pc.all(whole).as_py() is False:
                 value = column[pc.index(whole, False).as_py()]
-                raise ValueError(f"column {self.target!r} has numbers such as {value}, not labels of classes")
+                raise ValueError(
+                    f"column {self.target!r} has numbers such as {value}, not labels of classes{_advice(value.as_py())}"
+                )
             column = column.cast(pa.int64())
         elif holds_text(type_):
             self._dtype = str
@@ -77,25 +100,29 @@ class LabelReader:
         self._dtype = np.dtype(column.type.to_pandas_dtype())
         return column
 
+    def _is_positive(self, column: Any) -> Any:
+        """Return which rows are of the positive label, or have a number that is positive."""
+        if self._comparison is not None and is_number(column.type):
+            return self._comparison(column)
+        text = column.cast(pa.string())
+        if len(self._seen) < _MOST_SEEN:
+            self._seen.update(dict.fromkeys(pc.unique(text).drop_null().to_pylist()))
+        return pc.equal(text, self._positive)
+
     def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         """Return the sorted classes, two at least, and the number of each row's class."""
         if self._n_missing:
             place = self._table.place(self._first_missing)
             raise ValueError(f"column {self.target!r} has {self._n_missing} missing labels, the first: {place}")
         found = sorted(self._numbers)
-        if self._positive is None:
-            classes, rank = np.array(found, dtype=self._dtype), list(range(len(found)))
-        elif self._positive in self._numbers:
-            classes, rank = np.array([False, True]), [int(value == self._positive) for value in found]
-        else:
-            hint = nearest(self._positive, found)
-            raise ValueError(f"column {self.target!r} has no label {self._positive!r}{hint}")
+        if self._positive is not None and True not in found:
+            what = f"label {self._positive!r}{nearest(self._positive, self._seen)}"
+            raise ValueError(f"column {self.target!r} has no {what if self._seen else f'number {self._positive}'}")
+        classes = np.array(found, dtype=self._dtype)
         if len(found) == 1:
-            raise ValueError(f"column {self.target!r} has one class only: {classes[rank[0]]}")
-        of_number = np.empty(len(found), dtype=np.uint16)
-        for value, code in zip(found, rank):
-            of_number[self._numbers[value]] = code
-        self._classes = dict(zip(found, rank))
+            raise ValueError(f"column {self.target!r} has one class only: {classes[0]}")
+        self._classes = {value: code for code, value in enumerate(found)}
+        of_number = np.array([self._classes[value] for value in self._numbers], dtype=np.uint16)
         labels = np.empty(self._n_rows, dtype=np.uint16)
         start = 0
         for part in self._parts:
@@ -106,6 +133,11 @@ class LabelReader:
     def read_again(self, column: Any) -> NDArray[np.uint16]:
         """Return the number of each row's class, once classes are known."""
         return _translate(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
+
+
+def _advice(value: Any) -> str:
+    """Return how labels like this one, if it is a number, can be had as classes."""
+    return f"; positive='>={value}' makes two classes of a quantity" if isinstance(value, int | float) else ""
 
 
 def _translate(column: Any, number: Callable[[Any], int]) -> NDArray[np.uint16]:

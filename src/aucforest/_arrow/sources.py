@@ -64,6 +64,7 @@ def open_source(source: Any) -> Source:
 class ParquetFiles:
     """Parquet files of one schema, as one table."""
 
+    is_text = False
     missing: Sequence[str] = ()
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
@@ -109,12 +110,8 @@ class ParquetFiles:
         return pa.schema([self._schema.field(name) for name in columns])
 
     def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an arrow table of all columns; some columns as text."""
-        table = pa.Table.from_batches(self.batches(self.columns), schema=self._schema)
-        for name in as_text:
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, table.column(name).cast(pa.string()))
-        return table
+        """Return an arrow table of all columns, in the types of the files: none is text that was to be parsed."""
+        return pa.Table.from_batches(self.batches(self.columns), schema=self._schema)
 
     def place(self, row: int) -> str:
         """Return a file and the number of a row in it, counted from 1."""

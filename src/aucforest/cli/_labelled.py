@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
-from aucforest._arrow.kinds import FLAG, Columns, ModelColumns, as_kind, as_text, find_column, kind_of
-from aucforest._arrow.labels import LabelReader, read_target, read_weights
+from aucforest._arrow.kinds import FLAG, NUMBER, Columns, ModelColumns, as_kind, as_text, find_column, kind_of
+from aucforest._arrow.labels import LabelReader, find_comparison, read_target, read_weights
 from aucforest._arrow.sources import ParquetFiles
 from aucforest.cli._frames import model_frame, to_frame
-from aucforest.cli._reading import TableFile, open_table
+from aucforest.cli._options import LEAST_ROWS, MOST_INTEGERS
+from aucforest.cli._reading import TableFile, open_table, parse_labels
 from aucforest.estimators._base import refuse_dates
 
 
@@ -36,7 +37,7 @@ def read_training(
     with open_table(file) as table:
         for name in others:
             find_column(table, name)
-        content = table.whole(as_text=[] if positive is None else [target])
+        content = table.whole(as_text=[target])
         if content.num_rows == 0:
             raise ValueError(f"{table.name} has a header, but no rows")
         y = _labels(table, content.column(target), target, positive)
@@ -52,9 +53,12 @@ def read_training(
 
 
 def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
-    """Read no more than labels and weights of a Parquet table."""
+    """Read no more than labels and weights of a Parquet table to train on."""
     table = ParquetFiles([file], file.name)
+    for name in [target, *([] if weight is None else [weight])]:
+        find_column(table, name)
     classes, labels, weights = read_target(table, LabelReader(table, target, positive), weight)
+    _refuse_quantity(target, classes, labels)
     return Labelled(_title(table, target, positive), None, classes[labels], weights)
 
 
@@ -87,15 +91,32 @@ def _weights(table: TableFile, content: Any, weight: str | None) -> NDArray[np.f
 
 def _title(table: Columns, target: str, positive: str | None) -> str:
     """Return what results are called."""
-    return f"{table.name}, {target}" + ("" if positive is None else f" = {positive}")
+    of = "" if positive is None else f" {positive}" if find_comparison(positive) else f" = {positive}"
+    return f"{table.name}, {target}{of}"
 
 
 def _labels(table: TableFile, column: Any, target: str, positive: str | None) -> NDArray[Any]:
     """Return labels in the type that the file shows, or which of them are the positive one."""
+    if table.is_text and positive is None:
+        column = parse_labels(column)
+    elif table.is_text and find_comparison(positive) and not pc.any(pc.equal(column, positive)).as_py():
+        column = as_kind(column, NUMBER, target, table.place)
     reader = LabelReader(table, target, positive)
     reader.add(column)
     classes, labels = reader.finish()
+    _refuse_quantity(target, classes, labels)
     return classes[labels]
+
+
+def _refuse_quantity(target: str, classes: NDArray[Any], labels: NDArray[np.uint16]) -> None:
+    """Refuse integers that are hardly classes: there are many, of few rows each."""
+    n_rows, n_classes = len(labels), len(classes)
+    if classes.dtype.kind in "iu" and n_classes > MOST_INTEGERS and n_rows < LEAST_ROWS * n_classes:
+        raise ValueError(
+            f"column {target!r} has {n_classes:,} distinct integers in {n_rows:,} rows, which looks like a quantity,"
+            f" not classes: make two classes of it, such as by --positive '>={classes[int(np.median(labels))]}', or"
+            " write classes as text"
+        )
 
 
 def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive: str | None) -> NDArray[Any]:
@@ -107,7 +128,7 @@ def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive:
             raise ValueError(
                 f"--positive is for a model that was fitted with it; this one's classes are {_listed(classes)}"
             )
-        return _labels(table, as_text(column, table.missing), target, positive)
+        return _labels(table, as_text(column, table.missing) if table.is_text else column, target, positive)
     labels = as_kind(column, kind, target, table.place, table.missing)
     _check_present(table, labels, target)
     places = pd.Index(classes).get_indexer(labels.to_pandas())

@@ -5,11 +5,23 @@ from typing import Annotated, Literal
 
 import typer
 
+# More integers as labels, of fewer rows each on average, look like a quantity.
+MOST_INTEGERS, LEAST_ROWS = 50, 10
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet table; - is CSV on standard input.")]
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column of class labels.")]
+TARGET_HELP = (
+    f"The column of class labels. More than {MOST_INTEGERS} integers of fewer than {LEAST_ROWS} rows each on average"
+    " are refused: a quantity needs --positive."
+)
 Positive = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="This label against all others: the classes are False and True.")
+    str | None,
+    typer.Option(
+        metavar="LABEL",
+        help="This label, or of numbers those that are such as '>=18', against all others: the classes are False and"
+        " True.",
+    ),
 ]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of row weights.")]
 Criterion = Literal["auc", "gini", "entropy", "hellinger"]

@@ -8,19 +8,23 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
-from aucforest._arrow.kinds import MISSING
+from aucforest._arrow.kinds import MISSING, is_number
 from aucforest._arrow.sources import ParquetFiles, check_names, rows_of_batch
 
 STANDARD = Path("-")
 # Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.
 _BLOCK = 2**20
+# Flags in other words than those of Python, which flags are written in.
+_FLAGS_OF_OTHERS = ({"false", "true"}, {"FALSE", "TRUE"})
 
 
 class TableFile(Protocol):
@@ -29,6 +33,8 @@ class TableFile(Protocol):
     name: str
     columns: list[str]
     missing: Sequence[str]
+    # whether batches are text, which has no types of its own
+    is_text: bool
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield record batches of some columns."""
@@ -37,7 +43,7 @@ class TableFile(Protocol):
         """Return names and types of columns of batches."""
 
     def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an arrow table of all columns, with types that fit all rows; some columns as text."""
+        """Return an arrow table of all columns, with types that fit all rows; some columns of text as it is."""
 
     def place(self, row: int) -> str:
         """Return what a row of values, counted from 0, is called in a message."""
@@ -67,6 +73,7 @@ def open_table(file: Path) -> Iterator[TableFile]:
 class CsvTable:
     """A CSV with a header, in UTF-8."""
 
+    is_text = True
     missing: Sequence[str] = MISSING
 
     def __init__(self, handle: BinaryIO, name: str, file: Path | None = None) -> None:
@@ -150,6 +157,24 @@ class CsvTable:
         if column is not None:
             raise ValueError(f"{place}: column {self.columns[int(column)]!r} is not text in UTF-8") from error
         raise ValueError(f"{place}: {sentence[found.end() :]}") from error
+
+
+def parse_labels(column: Any) -> Any:
+    """Return labels of a CSV in the type that the reader would find, but as text where that spells them otherwise."""
+    distinct = pc.unique(column).drop_null()
+    written = BytesIO()
+    pyarrow.csv.write_csv(pa.table([distinct], ["label"]), written, pyarrow.csv.WriteOptions(quoting_style="needed"))
+    parsed = pyarrow.csv.read_csv(
+        pa.BufferReader(written.getvalue()),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+    ).column(0)
+    words = set(distinct.to_pylist())
+    flags_of_others = pa.types.is_boolean(parsed.type) and any(words <= flags for flags in _FLAGS_OF_OTHERS)
+    numbered = is_number(parsed.type) and any(re.match(r"\s*[-+]?0\d", word) for word in words)
+    if len(parsed) != len(distinct) or flags_of_others or numbered:
+        return column
+    return parsed.take(pc.index_in(column, distinct))
 
 
 def _first_lines(text: Iterable[str]) -> Iterator[int]:

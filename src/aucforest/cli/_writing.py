@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
@@ -45,11 +46,17 @@ def _csv_writer(handle: BinaryIO, schema: Any) -> Write:
     handle.write(header.getvalue().encode())
 
     def write(table: Any) -> None:
+        table = pa.table([_spell(column) for column in table.columns], names=schema.names)
         quoting = "needed" if any(map(_needs_quotes, table.columns)) else "none"
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=quoting)
         pyarrow.csv.write_csv(table, handle, options)
 
     return write
+
+
+def _spell(column: Any) -> Any:
+    """Return flags in the words that name their classes, False and True; arrow writes others."""
+    return pc.if_else(column, "True", "False") if pa.types.is_boolean(column.type) else column
 
 
 def _needs_quotes(column: Any) -> bool:

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from aucforest.cli._labelled import Labelled, read_training
-from aucforest.cli._options import Jobs, JsonOut, Seed, names_in
+from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, Positive, Seed, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, write_json, write_picture
 from aucforest.cli._progress import is_watched
 from aucforest.datasets import load_abalone
@@ -28,8 +28,8 @@ def compare(
             help="A .csv or .parquet table, - for CSV on standard input; without it, abalone of 18 rings.",
         ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="The column of class labels.", metavar="COLUMN")] = None,
-    positive: Annotated[str | None, typer.Option(help="Compare this label with all others.", metavar="LABEL")] = None,
+    target: Annotated[str | None, typer.Option(metavar="COLUMN", help=TARGET_HELP)] = None,
+    positive: Positive = None,
     criteria: Annotated[str, typer.Option(help="Split criteria; gini is always compared.")] = "auc,gini",
     trees: Annotated[int, typer.Option(min=1, help="Trees of a forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Stratified folds.")] = 5,

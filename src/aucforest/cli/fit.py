@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from aucforest.cli._figures import QUALITY, Figure, as_table, auc_with_interval, positive_class
 from aucforest.cli._labelled import Labelled, read_labels, read_training
-from aucforest.cli._options import Criterion, Jobs, JsonOut, Positive, Seed, Target, Weight, names_in
+from aucforest.cli._options import TARGET_HELP, Criterion, Jobs, JsonOut, Positive, Seed, Weight, names_in
 from aucforest.cli._outputs import check_outputs, console, write_json
 from aucforest.cli._progress import is_watched
 from aucforest.distributed.outofcore import fit_out_of_core
@@ -23,7 +23,7 @@ def fit(
     train: Annotated[
         Path, typer.Argument(metavar="TRAIN", help="A .csv or .parquet table; - is CSV on standard input.")
     ],
-    target: Target,
+    target: Annotated[str, typer.Option(metavar="COLUMN", help=TARGET_HELP)],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
     positive: Positive = None,
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
@@ -75,6 +75,7 @@ def fit(
     )
     figures: dict[str, list[Figure]] = {}
     if streams:
+        read_labels(train, target, positive)  # refuses a quantity; not kept, since memory may be short
         fit_out_of_core(
             forest,
             train,

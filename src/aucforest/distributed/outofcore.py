@@ -67,7 +67,7 @@ def fit_out_of_core(
     sample_weight : str, default=None
         The column of row weights; a row of weight 0 is as if absent.
     positive : label, default=None
-        This label against all others: the classes are False and True.
+        This label against all others: the classes are False and True. Of numbers also a comparison, such as ">=18".
     drop : sequence of str, default=()
         Columns that are not learned from. All others are: numbers as numbers; text, flags and dictionaries as
         categories.
