@@ -46,7 +46,13 @@ def test_batches_are_the_whole(kind, places, cut, chunked):
 
 @pytest.mark.parametrize(
     ("labels", "positive"),
-    [(["a", "b", "c", "b"], "b"), ([1, 2, 3, 2], 2), ([1, 2, 3, 2], "2"), ([False, True, False, True], True)],
+    [
+        (["a", "b", "c", "b"], "b"),
+        ([1, 2, 3, 2], 2),
+        ([1, 2, 3, 2], "2"),
+        ([False, True, False, True], True),
+        ([False, True, False, True], "True"),
+    ],
 )
 def test_one_label_against_the_others(labels, positive):
     classes, numbers = read(pa.array(labels[:1]), pa.array(labels[1:]), positive=positive)

@@ -104,10 +104,12 @@ class LabelReader:
         """Return which rows are of the positive label, or have a number that is positive."""
         if self._comparison is not None and is_number(column.type):
             return self._comparison(column)
+        # arrow spells flags in small letters
+        positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive
         text = column.cast(pa.string())
         if len(self._seen) < _MOST_SEEN:
             self._seen.update(dict.fromkeys(pc.unique(text).drop_null().to_pylist()))
-        return pc.equal(text, self._positive)
+        return pc.equal(text, positive)
 
     def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         """Return the sorted classes, two at least, and the number of each row's class."""

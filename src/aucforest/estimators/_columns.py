@@ -141,13 +141,13 @@ def _arrow_chunks(native: Any) -> list[Any] | None:
 def _read_chunks(chunks: list[Any]) -> Factor:
     """Return a column of text, or of dictionaries, which differ by chunk and may hold a value twice, or none."""
     place: dict[Any, int] = {}
-    places = [np.empty(0, dtype=np.int64)]
+    places = [np.empty(0, dtype=np.int32)]
     for chunk in chunks:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
         found = [place.setdefault(value, len(place)) for value in encoded.dictionary.to_pylist()]
         # unsigned indices have no -1
-        indices = encoded.indices.cast("int64").fill_null(-1).to_numpy()
-        places.append(np.array([*found, -1])[indices])
+        indices = encoded.indices.cast("int32").fill_null(-1).to_numpy()
+        places.append(np.array([*found, -1], dtype=np.int32)[indices])
     return Factor(list(place), np.concatenate(places))
 
 
