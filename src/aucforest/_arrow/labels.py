@@ -47,7 +47,7 @@ class LabelReader:
 
     def __init__(self, table: Columns, target: str, positive: Any = None) -> None:
         self._table, self.target = table, target
-        self._positive = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
+        self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
         self._seen: dict[str, None] = {}
         self._numbers: dict[Any, int] = {}
