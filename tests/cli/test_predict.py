@@ -1,6 +1,7 @@
 """`aucforest predict`: the same as all at once, in any order of columns, from and to any file, whole or not at all."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -178,8 +179,13 @@ def test_labels_are_spelled_as_they_were_read(tmp_path, words):
     assert pd.read_parquet(tmp_path / "out.parquet")["prediction"].astype(str).tolist() == [
         line[2] for line in lines[1:]
     ]
-    result = run("evaluate", tmp_path / "m", path, "--target", "y")
-    assert result.exit_code == 0, result.output
+    tables = [path]
+    if words[1].lower() == "true":
+        tables.append(tmp_path / "flags.parquet")
+        rows.assign(y=x > 0).to_parquet(tables[1])
+    figures = [run("evaluate", tmp_path / "m", table, "--target", "y", "--json", "-") for table in tables]
+    assert [result.exit_code for result in figures] == [0] * len(tables), figures[-1].output
+    assert len({json.dumps(json.loads(result.stdout)["figures"]) for result in figures}) == 1
 
 
 def test_flags_of_a_parquet_table_are_spelled_as_python_does(tmp_path):

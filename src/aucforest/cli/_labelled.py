@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
-from aucforest._arrow.kinds import FLAG, NUMBER, Columns, ModelColumns, as_kind, as_text, find_column, kind_of
+from aucforest._arrow.kinds import FLAG, NUMBER, TEXT, Columns, ModelColumns, as_kind, as_text, find_column, kind_of
 from aucforest._arrow.labels import LabelReader, find_comparison, read_target, read_weights
 from aucforest._arrow.sources import ParquetFiles
 from aucforest.cli._frames import model_frame, to_frame
@@ -129,6 +129,9 @@ def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive:
                 f"--positive is for a model that was fitted with it; this one's classes are {_listed(classes)}"
             )
         return _labels(table, as_text(column, table.missing) if table.is_text else column, target, positive)
+    words = {str(label).lower(): label for label in classes.tolist()}
+    if pa.types.is_boolean(column.type) and kind == TEXT and words.keys() == {"false", "true"}:
+        column = pc.if_else(column, words["true"], words["false"])  # flags that the training table spelled so
     labels = as_kind(column, kind, target, table.place, table.missing)
     _check_present(table, labels, target)
     places = pd.Index(classes).get_indexer(labels.to_pandas())
