@@ -1,0 +1,1 @@
+"""Tests of other libraries, run with what `aucforest` has in place of theirs."""

@@ -1,0 +1,197 @@
+"""What takes the places of the peers' classes and functions: ours, with the peers' names, defaults and parameters."""
+
+import inspect
+from functools import wraps
+from types import MappingProxyType
+from typing import Any
+
+from sklearn.metrics import make_scorer
+
+from aucforest import AUCForestClassifier, AUCTreeClassifier, metrics
+from aucforest.estimators._base import path_indicator
+
+# The names of the stand-ins that the present test has used.
+used: list[str] = []
+
+
+class NothingOfOurs(Exception):
+    """A test passed without using any stand-in."""
+
+
+class NoCounterpart(Exception):
+    """A test used a class that aucforest has no counterpart of."""
+
+
+class Missing:
+    """A class without a counterpart: any use beyond making one raises `NoCounterpart`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # pytest asks parameters of tests for these
+            raise AttributeError(name)
+        raise NoCounterpart(type(self).__name__)
+
+
+def _defaults(changed: dict[str, Any], ignored: dict[str, Any] | None = None) -> Any:
+    """Return a decorator of subclasses of ours: other defaults, parameters that are only kept, and a note of each use.
+
+    Parameters are those of `__init__`, where scikit-learn's `get_params` looks for them.
+    """
+
+    def decorate(cls: type) -> type:
+        init = cls.__init__
+        signature = inspect.signature(init)
+        unknown = set(changed) - set(signature.parameters)
+        assert not unknown, f"{cls.__name__} has no parameters {unknown}"
+        ours = [p.replace(default=changed.get(p.name, p.default)) for p in signature.parameters.values()]
+        more = [inspect.Parameter(name, ours[-1].kind, default=value) for name, value in (ignored or {}).items()]
+        signature = signature.replace(parameters=ours + more)
+
+        @wraps(init)
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            used.append(cls.__name__)
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            given = dict(list(bound.arguments.items())[1:])
+            for parameter in more:
+                setattr(self, parameter.name, given.pop(parameter.name))
+            init(self, **given)
+
+        __init__.__signature__ = signature
+        cls.__init__ = __init__
+        return cls
+
+    return decorate
+
+
+# The peers' trees: cut by Gini impurity, any value is a threshold.
+_TREE = {"criterion": "gini", "max_bins": None}
+_FOREST = {**_TREE, "n_estimators": 100, "shrinkage": None}
+
+
+class _Nodes:
+    """The tree as scikit-learn's, whose arrays the tests read; importances are ours."""
+
+    def __init__(self, classifier: AUCTreeClassifier) -> None:
+        self._ours = classifier.trees_[0]
+        self._theirs = classifier.to_sklearn().tree_
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._theirs, name)
+
+    def compute_feature_importances(self, normalize: bool = True) -> Any:
+        gains = self._ours.feature_importances()
+        return gains / gains.sum() if normalize else gains
+
+
+class _Tree(AUCTreeClassifier):
+    tree_ = property(_Nodes)
+
+    @property
+    def n_classes_(self) -> int:
+        return len(self.classes_)
+
+    def get_depth(self) -> int:
+        return self.trees_[0].max_depth
+
+    def get_n_leaves(self) -> int:
+        return self.trees_[0].n_leaves
+
+    def decision_path(self, X: Any) -> Any:
+        return path_indicator(self.trees_[0], self.apply(X))
+
+
+@_defaults(_TREE)
+class DecisionTreeClassifier(_Tree): ...
+
+
+@_defaults({**_TREE, "splitter": "random", "max_features": "sqrt"})
+class ExtraTreeClassifier(_Tree): ...
+
+
+class _Forest(AUCForestClassifier):
+    def _translated(self) -> dict[str, Any]:
+        """Return the values of our parameters that mean what the given ones mean to the peer."""
+        score = make_scorer(self.oob_score) if callable(self.oob_score) else self.oob_score
+        return {"oob_score": "accuracy" if score is True else score}
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        given = self.get_params(deep=False)
+        self.set_params(**self._translated())
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            self.set_params(**given)
+
+    @property
+    def estimators_(self) -> list[Any]:
+        members = super().estimators_
+        for member in members:
+            member.__class__ = DecisionTreeClassifier
+        return members
+
+    def __iter__(self) -> Any:
+        return iter(self.estimators_)
+
+    @property
+    def estimator(self) -> Any:
+        return DecisionTreeClassifier(splitter=self.splitter)
+
+    @property
+    def n_classes_(self) -> int:
+        return len(self.classes_)
+
+
+@_defaults(_FOREST)
+class RandomForestClassifier(_Forest): ...
+
+
+@_defaults({**_FOREST, "splitter": "random", "bootstrap": False})
+class ExtraTreesClassifier(_Forest): ...
+
+
+@_defaults(
+    {**_FOREST, "sampling": "balanced", "prior_correction": False, "bootstrap": False},
+    ignored={"sampling_strategy": "auto", "replacement": False},
+)
+class BalancedRandomForestClassifier(_Forest):
+    def _translated(self) -> dict[str, Any]:
+        """Return parameters by which a tree draws rows: imbalanced-learn's `bootstrap` is a second draw from these."""
+        return {**super()._translated(), "bootstrap": True}
+
+
+def _noted(function: Any) -> Any:
+    """Return a function that notes each use."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        used.append(function.__name__)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _by_name(*classes: type, missing: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {cls.__name__: cls for cls in classes} | {name: type(name, (Missing,), {}) for name in missing}
+
+
+SKLEARN = MappingProxyType(
+    {
+        "sklearn.tree": _by_name(
+            DecisionTreeClassifier, ExtraTreeClassifier, missing=("DecisionTreeRegressor", "ExtraTreeRegressor")
+        ),
+        "sklearn.ensemble": _by_name(
+            RandomForestClassifier,
+            ExtraTreesClassifier,
+            missing=("RandomForestRegressor", "ExtraTreesRegressor", "RandomTreesEmbedding"),
+        ),
+        "sklearn.metrics": {
+            function.__name__: _noted(function)
+            for function in (metrics.roc_auc_score, metrics.roc_curve, metrics.average_precision_score)
+        },
+    }
+)
+IMBLEARN = MappingProxyType({"imblearn.ensemble": _by_name(BalancedRandomForestClassifier)})

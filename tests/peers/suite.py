@@ -1,0 +1,133 @@
+"""How a peer's test module becomes tests of ours."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import import_module, metadata
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from tests.peers.stand_ins import Missing, NoCounterpart, NothingOfOurs
+
+_PREFIX = "with_ours."
+# How `pytest.raises` and `pytest.warns` fail.
+_Failed = pytest.fail.Exception
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a test is left out: it is expected to fail, with one of these exceptions.
+
+    sentence : str
+    raises : tuple of exception types
+    """
+
+    sentence: str
+    raises: tuple[type[BaseException], ...]
+
+
+REGRESSOR = Reason("regressor, or a transformer: aucforest has classifiers only", (NoCounterpart, _Failed))
+UNRELATED = Reason("unrelated: it uses nothing that aucforest has a counterpart of", (NothingOfOurs,))
+# tables of sparse containers are emptied, so loops over them do nothing
+SPARSE = Reason("sparse: aucforest takes dense arrays only", (TypeError, ValueError, _Failed, NothingOfOurs))
+SEVERAL_TARGETS = Reason("other parameter: y of several columns, or its class weights", (ValueError, _Failed))
+PARAMETER = Reason("other parameter: aucforest does not have it", (TypeError,))
+ATTRIBUTE = Reason("other attribute or method: aucforest does not have it", (AttributeError,))
+# Not left out: the test passes, see `in_other_words`.
+WORDING = Reason("deliberate difference: messages are in other words, which are not compared", ())
+
+
+def deliberate(sentence: str) -> Reason:
+    """Return the reason of a test that expects another behaviour."""
+    return Reason(f"deliberate difference: {sentence}", (Exception, _Failed))
+
+
+# Patterns of the names of tests, parameters included; the first one that matches a test is the one that counts.
+LeftOut = Mapping[Reason, tuple[str, ...]]
+
+
+def find(item: pytest.Function, left_out: LeftOut) -> tuple[str, Reason] | None:
+    """Return the pattern that applies to a test, and its reason. A name without parameters stands for all of them."""
+    for reason, patterns in left_out.items():
+        for pattern in patterns:
+            if item.originalname == pattern or fnmatchcase(item.name, pattern.replace("[", "[[]")):
+                return pattern, reason
+    return None
+
+
+class _OnlyOurs(dict[str, Any]):
+    """A table of classes without those that have no counterpart, so that loops over it are of ours only."""
+
+    def __missing__(self, name: str) -> Any:
+        raise NoCounterpart(name)
+
+
+def adopt(package: str, version: str, module: str, stand_ins: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the names of a peer's test module, loaded anew with stand-ins in place of what it imports.
+
+    The calling module is skipped unless the package has the minor version that the list was made for.
+    """
+    original = pytest.importorskip(module)
+    installed = metadata.version(package)
+    if installed.split(".")[:2] != version.split("."):
+        pytest.skip(f"the list is of {package} {version}, not of {installed}", allow_module_level=True)
+    # Modules are imported before their names are replaced, or they would import stand-ins themselves.
+    replaced = [patch.multiple(import_module(home), **names) for home, names in stand_ins.items()]
+    spec = spec_from_file_location(_PREFIX + module, original.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = module_from_spec(spec)
+    with ExitStack() as stack:
+        for names in replaced:
+            stack.enter_context(names)
+        spec.loader.exec_module(loaded)
+    for name, value in vars(loaded).items():
+        if name.endswith("_CONTAINERS") or name == "SPARSE_SPLITTERS":
+            setattr(loaded, name, [])
+        elif isinstance(value, dict) and any(map(_is_missing, value.values())):
+            setattr(loaded, name, _OnlyOurs({key: item for key, item in value.items() if not _is_missing(item)}))
+    tests = {name: value for name, value in vars(loaded).items() if not name.startswith("_")}
+    return {**tests, "test_the_list_is_up_to_date": _test_the_list_is_up_to_date}
+
+
+def _is_missing(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Missing)
+
+
+def is_of_peer(item: pytest.Item) -> bool:
+    """Say whether a test is a peer's."""
+    return isinstance(item, pytest.Function) and item.function.__module__.startswith(_PREFIX)
+
+
+def _test_the_list_is_up_to_date(request: pytest.FixtureRequest) -> None:
+    """Each pattern applies to some test; that these fail, and for their reason, is looked after by strict xfail."""
+    left_out = request.module.LEFT_OUT
+    tests = filter(is_of_peer, request.node.parent.collect())
+    applied = {entry[0] for test in tests if (entry := find(test, left_out)) is not None}
+    assert [pattern for patterns in left_out.values() for pattern in patterns if pattern not in applied] == []
+
+
+@contextmanager
+def in_other_words() -> Iterator[None]:
+    """Let `pytest.raises` and `pytest.warns` take any message; raise AssertionError if all are as expected."""
+    differ = []
+
+    def any_message(function: Callable[..., Any]) -> Callable[..., Any]:
+        @contextmanager
+        def call(*expected: Any, match: str | None = None, **kwargs: Any) -> Iterator[Any]:
+            with function(*expected, **kwargs) as caught:
+                yield caught
+            said = [str(caught.value)] if hasattr(caught, "value") else [str(warning.message) for warning in caught]
+            if match is not None and not any(re.search(match, message) for message in said):
+                differ.append(match)
+
+        return call
+
+    with patch.multiple(pytest, raises=any_message(pytest.raises), warns=any_message(pytest.warns)):
+        yield
+    assert differ, "all messages are in the peer's words: take the test off the list"

@@ -1,0 +1,51 @@
+"""scikit-learn's tests of forests."""
+
+import pytest
+
+from tests.peers.stand_ins import SKLEARN
+from tests.peers.suite import ATTRIBUTE, PARAMETER, REGRESSOR, SEVERAL_TARGETS, SPARSE, WORDING, adopt, deliberate
+
+LEFT_OUT = {
+    REGRESSOR: (
+        "*Regressor*",
+        "*RandomTreesEmbedding*",
+        "test_balance_property_random_forest",
+        "test_distribution",
+        "test_forest_degenerate_feature_importances",
+        "test_poisson_*",
+        "test_random_hasher*",
+        "test_random_trees_*",
+    ),
+    SPARSE: (
+        "test_forest_classifier_oob[*-sparse_cs?-*]",
+        "test_forest_y_sparse",
+        "test_read_only_buffer",
+        "test_sparse_input",
+    ),
+    SEVERAL_TARGETS: (
+        "test_class_weight_balanced_and_bootstrap_multi_output",
+        "test_class_weight_errors",
+        "test_classes_shape",
+        "test_forest_classifier_oob[*-X3-y3-0.18-array-*]",
+        "test_multioutput*",
+    ),
+    PARAMETER: ("test_min_impurity_decrease",),
+    ATTRIBUTE: (
+        "test_class_weights_forest",
+        "test_estimators_samples",
+        "test_oob_not_computed_twice",
+        "test_validate_y_class_weight",
+    ),
+    deliberate("a fraction of max_samples is at most 1, more rows are given as their number"): (
+        "test_max_samples_geq_one",
+    ),
+    WORDING: (
+        "test_classifier_error_oob_score_multiclass_multioutput",
+        "test_forest_oob_score_requires_bootstrap",
+        "test_forest_oob_warning",
+        "test_max_samples_bootstrap",
+        "test_warm_start_equal_n_estimators",
+    ),
+}
+globals().update(adopt("scikit-learn", "1.9", "sklearn.ensemble.tests.test_forest", SKLEARN))
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
