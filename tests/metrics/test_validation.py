@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,6 +54,12 @@ def test_the_greater_of_two_labels_is_positive(labels):
 )
 def test_a_sole_label(label, pos_label, expected):
     assert is_positive([label] * 3, 3, pos_label=pos_label).tolist() == [expected] * 3
+
+
+@pytest.mark.parametrize(("labels", "said"), [([0, 1], "[0 1]"), (["a", "b"], "['a' 'b']")])
+def test_a_positive_label_that_is_none_is_told_the_two_there_are(labels, said):
+    with pytest.raises(ValueError, match=re.escape(f"pos_label='c' is none of the labels {said} of y_true")):
+        is_positive(labels, 2, pos_label="c")
 
 
 @pytest.mark.parametrize(

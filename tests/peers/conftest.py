@@ -18,8 +18,6 @@ def global_random_seed() -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thread_unsafe: a mark of scikit-learn's tests, without effect here")
-    # of the peers' marks, while they are collected
-    config.addinivalue_line("filterwarnings", "ignore:Passing a non-Collection iterable to parametrize")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -92,12 +92,20 @@ def adopt(package: str, version: str, module: str, stand_ins: Mapping[str, Mappi
             setattr(loaded, name, [])
         elif isinstance(value, dict) and any(map(_is_missing, value.values())):
             setattr(loaded, name, _OnlyOurs({key: item for key, item in value.items() if not _is_missing(item)}))
+        elif hasattr(value, "pytestmark"):
+            value.pytestmark = [_repeatable(mark) for mark in value.pytestmark]
     tests = {name: value for name, value in vars(loaded).items() if not name.startswith("_")}
     return {**tests, "test_the_list_is_up_to_date": _test_the_list_is_up_to_date}
 
 
 def _is_missing(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, Missing)
+
+
+def _repeatable(mark: pytest.Mark) -> pytest.Mark:
+    """Return a mark whose parameters can be gone through again: pytest warns of iterators."""
+    arguments = [list(argument) if isinstance(argument, Iterator) else argument for argument in mark.args]
+    return getattr(pytest.mark, mark.name).with_args(*arguments, **mark.kwargs).mark
 
 
 def is_of_peer(item: pytest.Item) -> bool:

@@ -122,7 +122,8 @@ def is_positive(
     else:
         first_is_positive = bool(first == pos_label)
         if not first_is_positive and not second == pos_label:
-            raise ValueError(f"pos_label={pos_label!r} is none of the labels {first!r}, {second!r} of {name}")
+            found = labels[[0, np.argmin(is_first)]]
+            raise ValueError(f"pos_label={pos_label!r} is none of the labels {found} of {name}")
     return is_first if first_is_positive else ~is_first
 
 
