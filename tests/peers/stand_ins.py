@@ -2,7 +2,6 @@
 
 import inspect
 from functools import wraps
-from types import MappingProxyType
 from typing import Any
 
 from sklearn.metrics import make_scorer
@@ -33,41 +32,35 @@ class Missing:
         raise NoCounterpart(type(self).__name__)
 
 
-def _defaults(changed: dict[str, Any], ignored: dict[str, Any] | None = None) -> Any:
-    """Return a decorator of subclasses of ours: other defaults, parameters that are only kept, and a note of each use.
+def _stand_in(**defaults: Any) -> Any:
+    """Return a decorator of subclasses of ours: other defaults, and a note of each use.
 
-    Parameters are those of `__init__`, where scikit-learn's `get_params` looks for them.
+    Parameters that ours lack are kept as they are given and do nothing. All others have our own defaults: our
+    criterion, bins and shrinkage take the tests of the peers' plain trees.
     """
 
     def decorate(cls: type) -> type:
         init = cls.__init__
-        signature = inspect.signature(init)
-        unknown = set(changed) - set(signature.parameters)
-        assert not unknown, f"{cls.__name__} has no parameters {unknown}"
-        ours = [p.replace(default=changed.get(p.name, p.default)) for p in signature.parameters.values()]
-        more = [inspect.Parameter(name, ours[-1].kind, default=value) for name, value in (ignored or {}).items()]
-        signature = signature.replace(parameters=ours + more)
+        ours = inspect.signature(init).parameters
+        changed = [p.replace(default=defaults.get(p.name, p.default)) for p in ours.values()]
+        more = [name for name in defaults if name not in ours]
+        added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name]) for name in more]
+        signature = inspect.Signature(changed + added)
 
         @wraps(init)
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             used.append(cls.__name__)
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
-            given = dict(list(bound.arguments.items())[1:])
-            for parameter in more:
-                setattr(self, parameter.name, given.pop(parameter.name))
-            init(self, **given)
+            for name in more:
+                setattr(self, name, bound.arguments.pop(name))
+            init(*bound.args, **bound.kwargs)
 
-        __init__.__signature__ = signature
+        __init__.__signature__ = signature  # where scikit-learn's `get_params` looks
         cls.__init__ = __init__
         return cls
 
     return decorate
-
-
-# The peers' trees: cut by Gini impurity, any value is a threshold.
-_TREE = {"criterion": "gini", "max_bins": None}
-_FOREST = {**_TREE, "n_estimators": 100, "shrinkage": None}
 
 
 class _Nodes:
@@ -104,11 +97,11 @@ class _Tree(AUCTreeClassifier):
         return path_indicator(self.trees_[0], self.apply(X))
 
 
-@_defaults(_TREE)
+@_stand_in()
 class DecisionTreeClassifier(_Tree): ...
 
 
-@_defaults({**_TREE, "splitter": "random", "max_features": "sqrt"})
+@_stand_in(splitter="random", max_features="sqrt")
 class ExtraTreeClassifier(_Tree): ...
 
 
@@ -145,18 +138,15 @@ class _Forest(AUCForestClassifier):
         return len(self.classes_)
 
 
-@_defaults(_FOREST)
+@_stand_in(n_estimators=100)
 class RandomForestClassifier(_Forest): ...
 
 
-@_defaults({**_FOREST, "splitter": "random", "bootstrap": False})
+@_stand_in(n_estimators=100, splitter="random", bootstrap=False)
 class ExtraTreesClassifier(_Forest): ...
 
 
-@_defaults(
-    {**_FOREST, "sampling": "balanced", "prior_correction": False, "bootstrap": False},
-    ignored={"sampling_strategy": "auto", "replacement": False},
-)
+@_stand_in(n_estimators=100, sampling="balanced", prior_correction=False, sampling_strategy="auto", replacement=False)
 class BalancedRandomForestClassifier(_Forest):
     def _translated(self) -> dict[str, Any]:
         """Return parameters by which a tree draws rows: imbalanced-learn's `bootstrap` is a second draw from these."""
@@ -178,20 +168,18 @@ def _by_name(*classes: type, missing: tuple[str, ...] = ()) -> dict[str, Any]:
     return {cls.__name__: cls for cls in classes} | {name: type(name, (Missing,), {}) for name in missing}
 
 
-SKLEARN = MappingProxyType(
-    {
-        "sklearn.tree": _by_name(
-            DecisionTreeClassifier, ExtraTreeClassifier, missing=("DecisionTreeRegressor", "ExtraTreeRegressor")
-        ),
-        "sklearn.ensemble": _by_name(
-            RandomForestClassifier,
-            ExtraTreesClassifier,
-            missing=("RandomForestRegressor", "ExtraTreesRegressor", "RandomTreesEmbedding"),
-        ),
-        "sklearn.metrics": {
-            function.__name__: _noted(function)
-            for function in (metrics.roc_auc_score, metrics.roc_curve, metrics.average_precision_score)
-        },
-    }
-)
-IMBLEARN = MappingProxyType({"imblearn.ensemble": _by_name(BalancedRandomForestClassifier)})
+SKLEARN = {
+    "sklearn.tree": _by_name(
+        DecisionTreeClassifier, ExtraTreeClassifier, missing=("DecisionTreeRegressor", "ExtraTreeRegressor")
+    ),
+    "sklearn.ensemble": _by_name(
+        RandomForestClassifier,
+        ExtraTreesClassifier,
+        missing=("RandomForestRegressor", "ExtraTreesRegressor", "RandomTreesEmbedding"),
+    ),
+    "sklearn.metrics": {
+        function.__name__: _noted(function)
+        for function in (metrics.roc_auc_score, metrics.roc_curve, metrics.average_precision_score)
+    },
+}
+IMBLEARN = {"imblearn.ensemble": _by_name(BalancedRandomForestClassifier)}

@@ -95,7 +95,9 @@ def adopt(package: str, version: str, module: str, stand_ins: Mapping[str, Mappi
         elif hasattr(value, "pytestmark"):
             value.pytestmark = [_repeatable(mark) for mark in value.pytestmark]
     tests = {name: value for name, value in vars(loaded).items() if not name.startswith("_")}
-    return {**tests, "test_the_list_is_up_to_date": _test_the_list_is_up_to_date}
+    # a warning is no error to the peers
+    marks = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+    return {**tests, "pytestmark": marks, "test_the_list_is_up_to_date": _test_the_list_is_up_to_date}
 
 
 def _is_missing(value: Any) -> bool:

@@ -1,7 +1,5 @@
 """imbalanced-learn's tests of balanced forests."""
 
-import pytest
-
 from tests.peers.stand_ins import IMBLEARN
 from tests.peers.suite import ATTRIBUTE, PARAMETER, WORDING, adopt, deliberate
 
@@ -14,4 +12,3 @@ LEFT_OUT = {
     WORDING: ("test_balanced_random_forest_error_warning_warm_start",),
 }
 globals().update(adopt("imbalanced-learn", "0.14", "imblearn.ensemble.tests.test_forest", IMBLEARN))
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]

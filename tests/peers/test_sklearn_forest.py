@@ -1,7 +1,5 @@
 """scikit-learn's tests of forests."""
 
-import pytest
-
 from tests.peers.stand_ins import SKLEARN
 from tests.peers.suite import ATTRIBUTE, PARAMETER, REGRESSOR, SEVERAL_TARGETS, SPARSE, WORDING, adopt, deliberate
 
@@ -48,4 +46,3 @@ LEFT_OUT = {
     ),
 }
 globals().update(adopt("scikit-learn", "1.9", "sklearn.ensemble.tests.test_forest", SKLEARN))
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]

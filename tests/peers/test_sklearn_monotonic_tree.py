@@ -1,7 +1,5 @@
 """scikit-learn's tests of monotonic constraints."""
 
-import pytest
-
 from tests.peers.stand_ins import SKLEARN
 from tests.peers.suite import REGRESSOR, SPARSE, WORDING, adopt
 
@@ -11,4 +9,3 @@ LEFT_OUT = {
     WORDING: ("test_bad_monotonic_cst_raises", "test_multiclass_raises", "test_multiple_output_raises"),
 }
 globals().update(adopt("scikit-learn", "1.9", "sklearn.tree.tests.test_monotonic_tree", SKLEARN))
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]

@@ -1,7 +1,5 @@
 """scikit-learn's tests of ranking metrics."""
 
-import pytest
-
 from tests.peers.stand_ins import SKLEARN
 from tests.peers.suite import UNRELATED, WORDING, adopt, deliberate
 
@@ -53,4 +51,3 @@ LEFT_OUT = {
     ),
 }
 globals().update(adopt("scikit-learn", "1.9", "sklearn.metrics.tests.test_ranking", SKLEARN))
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]

@@ -1,7 +1,5 @@
 """scikit-learn's tests of trees."""
 
-import pytest
-
 from tests.peers.stand_ins import SKLEARN
 from tests.peers.suite import (
     ATTRIBUTE,
@@ -66,8 +64,6 @@ LEFT_OUT = {
     deliberate("max_leaf_nodes is a limit, memory is taken by the leaves that there can be"): (
         "test_huge_allocations",
     ),
-    deliberate("the random numbers are others: with this seed an importance is below the bound"): ("test_importances",),
     WORDING: ("test_class_weight_errors",),
 }
 globals().update(adopt("scikit-learn", "1.9", "sklearn.tree.tests.test_tree", SKLEARN))
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
