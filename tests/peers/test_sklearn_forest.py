@@ -34,9 +34,7 @@ LEFT_OUT = {
         "test_oob_not_computed_twice",
         "test_validate_y_class_weight",
     ),
-    deliberate("a fraction of max_samples is at most 1, more rows are given as their number"): (
-        "test_max_samples_geq_one",
-    ),
+    deliberate("a tree draws at most as many rows as there are"): ("test_max_samples_geq_one",),
     WORDING: (
         "test_classifier_error_oob_score_multiclass_multioutput",
         "test_forest_oob_score_requires_bootstrap",

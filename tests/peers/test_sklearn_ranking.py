@@ -38,7 +38,9 @@ LEFT_OUT = {
         "test_confusion_matrix_at_thresholds_implicit_bytes_pos_label",
         "test_confusion_matrix_at_thresholds_implicit_pos_label",
     ),
-    deliberate("average precision is of two classes"): ("test_precision_recall_curve_toydata",),
+    deliberate("average precision takes one column of two labels, no matrix of labels"): (
+        "test_precision_recall_curve_toydata",
+    ),
     WORDING: (
         "test_auc_score_non_binary_class",
         "test_average_precision_score_*_pos_label_errors",
