@@ -38,7 +38,7 @@ LEFT_OUT = {
         "test_confusion_matrix_at_thresholds_implicit_bytes_pos_label",
         "test_confusion_matrix_at_thresholds_implicit_pos_label",
     ),
-    deliberate("average precision takes one column of two labels, no matrix of labels"): (
+    deliberate("average precision is NaN without a positive row, and takes no matrix of labels"): (
         "test_precision_recall_curve_toydata",
     ),
     WORDING: (
