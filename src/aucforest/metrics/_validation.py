@@ -122,7 +122,7 @@ def is_positive(
     else:
         first_is_positive = bool(first == pos_label)
         if not first_is_positive and not second == pos_label:
-            found = labels[[0, np.argmin(is_first)]]
+            found = labels[[0, int(np.argmin(is_first))]]
             raise ValueError(f"pos_label={pos_label!r} is none of the labels {found} of {name}")
     return is_first if first_is_positive else ~is_first
 
