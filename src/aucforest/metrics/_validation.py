@@ -121,7 +121,7 @@ def is_positive(
             raise TypeError(f"{name} mixes labels without an order: {first!r} and {second!r}") from None
     else:
         first_is_positive = bool(first == pos_label)
-        if not first_is_positive and not second == pos_label:
+        if not first_is_positive and second != pos_label:
             found = labels[[0, int(np.argmin(is_first))]]
             raise ValueError(f"pos_label={pos_label!r} is none of the labels {found} of {name}")
     return is_first if first_is_positive else ~is_first
