@@ -1,4 +1,4 @@
-"""The infinitesimal jackknife by loops over rows and trees, one test row and class at a time."""
+"""The jackknives of bagged trees by loops over rows and trees, one test row and class at a time."""
 
 
 def mean(values) -> float:
@@ -25,3 +25,15 @@ def bias(draws, shares) -> float:
     columns = [[drawn[i] for drawn in draws] for i in range(n_rows)]
     n_var = mean([mean([n * n for n in column]) - mean(column) ** 2 for column in columns])
     return n_rows * n_var * v / n_trees
+
+
+def infinitesimal(draws, shares) -> float:
+    """Return the variance by the infinitesimal jackknife."""
+    return first_part(draws, shares) - bias(draws, shares)
+
+
+def after_bootstrap(draws, shares) -> float:
+    """Return the variance by the jackknife after bootstrap, from the trees that left each row out."""
+    n_rows, p = len(draws[0]), (1 - 1 / len(draws[0])) ** sum(draws[0])
+    left_out = [[float(n == 0) / p for n in drawn] for drawn in draws]
+    return (n_rows - 1) / n_rows * infinitesimal(left_out, shares)

@@ -72,8 +72,8 @@ def hand_till(codes, scores, n_classes, weights=None, prevalence_weighted=False)
     return math.fsum(a * w for a, w in terms) / math.fsum(w for _, w in terms)
 
 
-def delong(is_positive, score_columns, weights=None):
-    """Return (aucs, covariance) in O(n^2): V10 and V01 by definition, then sums over the rows of a class."""
+def delong_by_class(is_positive, score_columns, weights=None):
+    """Return aucs and, of positives and of negatives, (covariance, effective number of rows), by definition."""
     n = len(is_positive)
     weights = [1.0] * n if weights is None else weights
     positives = [r for r in range(n) if is_positive[r]]
@@ -84,17 +84,41 @@ def delong(is_positive, score_columns, weights=None):
         right = [weights[o] * pair_weight(sign * column[row], sign * column[o]) for o in others]
         return math.fsum(right) / math.fsum(weights[o] for o in others)
 
-    aucs = [auc(is_positive, column, weights) for column in score_columns]
-    covariance = [[0.0] * len(score_columns) for _ in score_columns]
+    aucs, parts = [auc(is_positive, column, weights) for column in score_columns], []
     for rows, others in ((positives, negatives), (negatives, positives)):
         total = math.fsum(weights[r] for r in rows)
         share_of = [weights[r] / total for r in rows]
+        squares = math.fsum(w * w for w in share_of)
         placed = [[share(column, r, others) for r in rows] for column in score_columns]
+        covariance = [[0.0] * len(score_columns) for _ in score_columns]
         for i, a in enumerate(aucs):
             for j, b in enumerate(aucs):
                 terms = [w * w * (placed[i][k] - a) * (placed[j][k] - b) for k, w in enumerate(share_of)]
-                covariance[i][j] += math.fsum(terms) / (1.0 - math.fsum(w * w for w in share_of))
-    return aucs, covariance
+                covariance[i][j] = math.fsum(terms) / (1.0 - squares)
+        parts.append((covariance, 1.0 / squares))
+    return aucs, parts
+
+
+def delong(is_positive, score_columns, weights=None):
+    """Return (aucs, covariance)."""
+    aucs, ((of_positives, _), (of_negatives, _)) = delong_by_class(is_positive, score_columns, weights)
+    return aucs, [[a + b for a, b in zip(*rows)] for rows in zip(of_positives, of_negatives)]
+
+
+def auc_variance_at(t, is_positive, scores, weights=None) -> float:
+    """Return the variance of an AUC that is truly t: of each class n rows whose share r of t (1 - t) / n is shrunk.
+
+    Towards one half, as if by two more rows, of an AUC next to the observed one that is neither 0 nor 1.
+    """
+    (observed,), parts = delong_by_class(is_positive, [scores], weights)
+    least = min(n for _, n in parts)
+    near = (observed * least + 0.5) / (least + 1)
+    dispersion = 0.0
+    for ((variance,),), n in parts:
+        of_rows, of_two = n * variance * n, 2 * 0.5 * near * (1 - near)
+        ratio = (of_rows + of_two) / (n * observed * (1 - observed) + 2 * near * (1 - near))
+        dispersion += min(ratio, 1.0) / n
+    return dispersion * t * (1 - t)
 
 
 def decision_counts(threshold, is_positive, scores, weights=None):

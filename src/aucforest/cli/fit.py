@@ -137,7 +137,7 @@ def _cross_validate(forest: AUCForestClassifier, data: Labelled, n_folds: int, s
         random_state=seed,
         verbose=int(is_watched()),
     )
-    return [Figure(metric, *resampled_mean(folds[metric][:, 0], folds, 0.95)[:3]) for metric in QUALITY]
+    return [Figure(metric, *resampled_mean(folds[metric][:, 0], folds, metric, 0.95)) for metric in QUALITY]
 
 
 def _out_of_bag(forest: AUCForestClassifier, data: Labelled) -> Figure:

@@ -90,18 +90,19 @@ def _depth(fold: FittedFold) -> float:
 
 
 class Metric(NamedTuple):
-    """How a metric is called on paper, which end is the good one, and its value on a fold."""
+    """How a metric is called on paper, which end is the good one, its value on a fold, and its range, 0 to `upper`."""
 
     title: str
     higher_is_better: bool
     measure: Callable[[FittedFold], float]
+    upper: float = np.inf
 
 
 METRICS = {
-    "roc_auc": Metric("ROC AUC", True, _roc_auc),
-    "average_precision": Metric("avg. precision", True, _average_precision),
-    "g_mean": Metric("G-mean", True, _g_mean),
-    "brier": Metric("Brier score", False, _brier),
+    "roc_auc": Metric("ROC AUC", True, _roc_auc, 1.0),
+    "average_precision": Metric("avg. precision", True, _average_precision, 1.0),
+    "g_mean": Metric("G-mean", True, _g_mean, 1.0),
+    "brier": Metric("Brier score", False, _brier, 2.0),  # of two classes 1
     "log_loss": Metric("log loss", False, _log_loss),
     "fit_seconds": Metric("fit, seconds", False, _fit_seconds),
     "n_nodes": Metric("nodes per tree", False, _n_nodes),

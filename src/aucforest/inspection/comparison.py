@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 from aucforest._optional import import_optional
 from aucforest.inspection._scoring import METRICS
+from aucforest.metrics._intervals import score_interval
 
 BASELINE = "gini"
 
@@ -33,15 +34,6 @@ class ComparisonRow(NamedTuple):
         if self.criterion == BASELINE:
             return ""
         return f"p = {self.pvalue:.2g}" if self.pvalue >= 0.001 else "p < 0.001"
-
-
-class ResampledMean(NamedTuple):
-    """A mean over folds, its interval, and the p-value of its being zero."""
-
-    mean: float
-    low: float
-    high: float
-    pvalue: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,6 +62,11 @@ class CriteriaComparison:
         (paired: on the differences within folds) use it. The p-values are not adjusted for the number of
         comparisons.
 
+        Intervals stay in the range of the metric: the interval of a mean m holds the values t within a quantile
+        of standard errors, where the variance at t is that at m times t (1 - t / u) / (m (1 - m / u)) with u the
+        greatest value of the metric, as in Wilson's interval of a share. That of a difference is cut off at -u
+        and u.
+
         Parameters
         ----------
         level : float, default=0.95
@@ -96,9 +93,9 @@ class CriteriaComparison:
             values = self.folds[metric]
             differences = values - values[:, [self.criteria.index(BASELINE)]]
             for k, criterion in enumerate(self.criteria):
-                mean, low, high, _ = resampled_mean(values[:, k], self.folds, level)
-                difference = resampled_mean(differences[:, k], self.folds, level)
-                rows.append(ComparisonRow(criterion, metric, mean, low, high, *difference))
+                mean = resampled_mean(values[:, k], self.folds, metric, level)
+                difference = _resampled_difference(differences[:, k], self.folds, metric, level)
+                rows.append(ComparisonRow(criterion, metric, *mean, *difference))
         return rows
 
     def to_frame(self) -> Any:
@@ -180,12 +177,30 @@ def chosen(what: str, names: Sequence[str], allowed: Sequence[str] | None = None
     return tuple(names)
 
 
-def resampled_mean(values: NDArray[np.float64], folds: NDArray[np.void], level: float) -> ResampledMean:
-    """Return Nadeau and Bengio's interval and test for the mean of values from overlapping folds, one value each."""
+def resampled_mean(
+    values: NDArray[np.float64], folds: NDArray[np.void], metric: str, level: float
+) -> tuple[float, float, float]:
+    """Return the mean of a metric over overlapping folds, one value each, and its interval by Nadeau and Bengio."""
+    mean, variance, quantile = _corrected(values, folds, level)
+    upper = METRICS[metric].upper
+    most = mean * (1.0 - mean / upper)  # 0 at the ends, where all folds are equal but for rounding
+    return mean, *score_interval(mean, variance / most if most > 0.0 else 0.0, quantile, upper)
+
+
+def _resampled_difference(
+    values: NDArray[np.float64], folds: NDArray[np.void], metric: str, level: float
+) -> tuple[float, float, float, float]:
+    """Return the mean of differences of a metric over folds, its interval, and the p-value of its being zero."""
+    mean, variance, quantile = _corrected(values, folds, level)
+    if variance == 0.0:  # the same on every fold: nothing to test, and t would be 0 / 0
+        return mean, mean, mean, float(mean == 0.0)
+    error, upper = float(np.sqrt(variance)), METRICS[metric].upper
+    pvalue = float(2.0 * stdtr(len(values) - 1, -abs(mean) / error))
+    return mean, max(mean - quantile * error, -upper), min(mean + quantile * error, upper), pvalue
+
+
+def _corrected(values: NDArray[np.float64], folds: NDArray[np.void], level: float) -> tuple[float, float, float]:
+    """Return the mean over folds, its variance with Nadeau and Bengio's correction, and the quantile of Student's t."""
     n_folds, test_to_train = len(values), float(np.mean(folds["n_test"] / folds["n_train"]))
-    mean = float(values.mean())
-    error = float(np.sqrt((1 / n_folds + test_to_train) * values.var(ddof=1)))
-    if error == 0:  # the same on every fold: nothing to test, and t would be 0 / 0
-        return ResampledMean(mean, mean, mean, float(mean == 0))
-    low, high = stats.t.interval(level, n_folds - 1, loc=mean, scale=error)
-    return ResampledMean(mean, float(low), float(high), float(2 * stats.t.sf(abs(mean) / error, n_folds - 1)))
+    variance = float((1 / n_folds + test_to_train) * values.var(ddof=1))
+    return float(values.mean()), variance, float(stdtrit(n_folds - 1, 0.5 + 0.5 * level))

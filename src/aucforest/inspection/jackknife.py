@@ -20,15 +20,16 @@ _BLOCK_ROWS = 1024
 def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     """Estimate how much class probabilities would vary from training set to training set.
 
-    The infinitesimal jackknife for bagging ([1]_, equations 5 and 7): with N_bi the draws of training row i by tree b
-    of B and t_b the probability of a class in tree b,
+    The mean of the infinitesimal jackknife and the jackknife after bootstrap ([1]_, section 2). With N_bi the draws of
+    training row i by tree b of B, O_bi whether there were none, p the chance of that, and t_b the probability of a
+    class in tree b, the variances are
 
-        V = sum_i Cov_b(N_bi, t_b)^2 - n Var(N) / B * Var_b(t_b),
+        V_IJ = sum_i Cov_b(N_bi, t_b)^2 - sum_i Var_b(N_bi) / B * Var_b(t_b),
+        V_J = (n - 1) / n * [sum_i Cov_b(O_bi, t_b)^2 - sum_i Var_b(O_bi) / B * Var_b(t_b)] / p^2,
 
-    where Cov and Var are means over trees and n Var(N) is the sum over rows of the variance of their draws, n for a
-    bootstrap of n of n rows. The second part is what the chance of B trees adds to the first, so that more trees make
-    the estimate steadier, not larger; it needs B of the order of n. The training data are not needed: draws are made
-    anew from the seed, and the first part is t' N N' t / B^2, in which N N' is a matrix of trees by trees.
+    where Cov and Var are over trees. The second parts are what the chance of B trees adds to the first. For deep trees
+    V_IJ is too small and V_J too large, by about as much. The training data are not needed: draws are made anew from
+    the seed, and the first part is t' N N' t / B^2, in which N N' is a matrix of trees by trees.
 
     Parameters
     ----------
@@ -113,12 +114,15 @@ def _bootstrap(forest: Any) -> RowDraws:
 
 
 def _products_of_draws(draws: RowDraws, keys: list[int]) -> tuple[NDArray[np.float64], float]:
-    """Return N N', the products of the draws of every two trees, and the sum over rows of the variance of draws."""
+    """Return the mean of N N' and (n - 1) / n O O' / p^2, and likewise the sums over rows of their variances."""
     bags = Bags(draws, keys, np.arange(draws.n_rows))
     products, spread = np.zeros((len(keys), len(keys))), 0.0
+    missed = 1.0 - 1.0 / draws.n_rows  # by one draw
+    of_left_out = missed / missed ** (2 * int(draws.sizes[0]))
     for block in range(bags.n_blocks):
         # Sums of products over a block are integers that float32 holds.
         counts = bags.counts(block, range(len(keys))).astype(np.float32)
-        products += counts @ counts.T
-        spread += float(counts.var(axis=0, dtype=np.float64).sum())
+        for each, factor in ((counts, 0.5), ((counts == 0).astype(np.float32), 0.5 * of_left_out)):
+            products += factor * (each @ each.T)
+            spread += factor * float(each.var(axis=0, dtype=np.float64).sum())
     return products, spread

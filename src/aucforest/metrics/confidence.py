@@ -4,8 +4,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, ndtr, ndtri
+from scipy.special import expit, logit, ndtri, stdtr, stdtrit
 
+from aucforest.metrics._intervals import score_interval
 from aucforest.metrics._validation import (
     Scores,
     Weights,
@@ -76,10 +77,11 @@ def delong_covariance(
     scores = _finite_scores(y_scores, "y_scores", n_dims=2 if np.ndim(y_scores) == 2 else 1)
     weights = relative_weights(sample_weight, len(scores))
     positive = is_positive(y_true, len(scores))
-    auc, covariance = _delong(positive, scores.reshape(len(scores), -1), weights)
+    found = _delong(positive, scores.reshape(len(scores), -1), weights)
+    covariance = found.covariances.sum(axis=0)
     if np.isnan(covariance).any():
         warn_undefined("the covariance is not defined: a class has fewer than two rows with weight in y_true")
-    return auc, covariance
+    return found.auc, covariance
 
 
 def _finite_scores(values: ArrayLike, name: str, *, n_dims: int = 1) -> Scores:
@@ -89,14 +91,25 @@ def _finite_scores(values: ArrayLike, name: str, *, n_dims: int = 1) -> Scores:
     return scores
 
 
+class _DeLong(NamedTuple):
+    """AUCs, and apart for positives and negatives: the covariance that they add and their effective number of rows.
+
+    The number is (sum w)^2 / sum w^2.
+    """
+
+    auc: FloatArray  # (R,)
+    covariances: FloatArray  # (2, R, R)
+    n_rows: FloatArray  # (2,)
+
+
 def _delong(
     positive: NDArray[np.bool_],
     scores: NDArray[np.floating],
     weights: Weights | None,
     *,
     contrast: bool = False,
-) -> tuple[FloatArray, FloatArray]:
-    """Return AUCs and covariance of checked columns of scores; NaN where they are not defined.
+) -> _DeLong:
+    """Return AUCs and covariances of checked columns of scores; NaN where they are not defined.
 
     `contrast` adds the first AUC minus the second: its variance is then a sum of squares, nothing cancels.
     """
@@ -105,25 +118,26 @@ def _delong(
     v10, v01 = (np.array(shares) for shares in zip(*columns))
     if contrast:
         v10, v01 = np.vstack([v10, v10[0] - v10[1]]), np.vstack([v01, v01[0] - v01[1]])
-    auc, of_positives = _mean_and_covariance(v10, weights[positive])
-    _, of_negatives = _mean_and_covariance(v01, weights[~positive])
-    return auc, of_positives + of_negatives
+    auc, *of_positives = _mean_and_covariance(v10, weights[positive])
+    _, *of_negatives = _mean_and_covariance(v01, weights[~positive])
+    covariances, n_rows = zip(of_positives, of_negatives)
+    return _DeLong(auc, np.array(covariances), np.array(n_rows))
 
 
-def _mean_and_covariance(shares: FloatArray, weights: Weights) -> tuple[FloatArray, FloatArray]:
-    """Return the weighted mean of each row of `shares` and the covariance of the means, or NaN."""
+def _mean_and_covariance(shares: FloatArray, weights: Weights) -> tuple[FloatArray, FloatArray, float]:
+    """Return weighted means of each row of `shares`, their covariance (or NaN) and the effective number of shares."""
     n_scores = len(shares)
     undefined = np.full((n_scores, n_scores), np.nan)
     if not weights.any():
-        return undefined[0], undefined
+        return undefined[0], undefined, 0.0
     normalised = weights / weights.sum()
     # from the first share, so that equal shares have exactly that mean and no variance
     means = shares[:, 0] + (shares - shares[:, :1]) @ normalised
-    spread = 1.0 - normalised @ normalised
-    if spread <= 0.0:  # one row has all the weight
-        return means, undefined
+    squares = float(normalised @ normalised)
+    if squares >= 1.0:  # one row has all the weight
+        return means, undefined, 1.0
     deviations = (shares - means[:, None]) * normalised
-    return means, deviations @ deviations.T / spread
+    return means, deviations @ deviations.T / (1.0 - squares), 1.0 / squares
 
 
 def auc_confidence_interval(
@@ -131,14 +145,15 @@ def auc_confidence_interval(
     y_score: ArrayLike,
     *,
     level: float = 0.95,
-    method: Literal["logit", "wald"] = "logit",
+    method: Literal["score", "logit", "wald"] = "score",
     sample_weight: ArrayLike | None = None,
 ) -> tuple[float, float, float]:
-    """Return the AUC and a confidence interval from DeLong's variance.
+    """Return the AUC and a confidence interval from DeLong's variances of the two classes.
 
-    "logit" is symmetric on the scale log(AUC / (1 - AUC)), stays inside (0, 1) and covers close to its level;
-    "wald" is AUC -+ z * standard error, cut off at 0 and 1, and covers too little for an AUC near 1 or few
-    rows.
+    "score" is Wilson's interval [1]_ for the number of rows that DeLong's variance is worth; it also holds for few rows
+    and for an AUC of 0 or 1, where that variance says nothing (see Notes). "logit" is symmetric on the scale
+    log(AUC / (1 - AUC)) and "wald" is AUC -+ z * standard error, cut off at 0 and 1; both cover too little for few rows
+    of a class or an AUC near 1.
 
     Parameters
     ----------
@@ -148,16 +163,17 @@ def auc_confidence_interval(
         Scores, finite; only their order matters.
     level : float in (0, 1), default=0.95
         Chance that the interval covers the true AUC.
-    method : {"logit", "wald"}, default="logit"
-        The scale on which the interval is symmetric.
+    method : {"score", "logit", "wald"}, default="score"
+        Kind of interval.
     sample_weight : array-like of shape (n_samples,), optional
         Importance weights, not negative; see `delong_covariance`.
 
     Returns
     -------
     auc, low, high : float
-        When the estimated variance is 0, as for an AUC of 0 or 1, the interval is a point and an
-        UndefinedMetricWarning says so. NaN with an UndefinedMetricWarning when the variance is not defined.
+        NaN with an UndefinedMetricWarning when a class has fewer than two rows with weight. By "logit" and "wald" the
+        interval is a point, and an UndefinedMetricWarning says so, when the estimated variance is 0, as for an AUC of
+        0 or 1.
 
     Raises
     ------
@@ -165,6 +181,21 @@ def auc_confidence_interval(
         As `delong_covariance`, and for a `level` or `method` that does not exist.
     TypeError
         For scores that are not real numbers, or labels without an order.
+
+    Notes
+    -----
+    The variance from n rows of a class is r t (1 - t) / n for an AUC of t, where r is between 0, when all of them are
+    ordered rightly against the same share of the other class, and 1, when against all of it or none. r is DeLong's
+    variance over that maximum, shrunk towards one half with the weight of two rows. The interval holds all t from which
+    the AUC is no more than z standard errors away, each by its own variance.
+
+    The documentation of the metrics has its simulated coverage for 5 to 50 positives, measured by ``python
+    benchmarks/intervals.py auc``.
+
+    References
+    ----------
+    .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the American
+       Statistical Association 22 (1927), 209-212.
 
     Examples
     --------
@@ -174,28 +205,46 @@ def auc_confidence_interval(
     >>> f"{auc:.3f} [{low:.3f}, {high:.3f}]"
     '0.938 [0.438, 0.997]'
     """
-    if method not in ("logit", "wald"):
-        raise ValueError(f"method must be 'logit' or 'wald', but is {method!r}")
+    if method not in ("score", "logit", "wald"):
+        raise ValueError(f"method must be 'score', 'logit' or 'wald', but is {method!r}")
     z = _normal_quantile(level)
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
-    (auc,), ((variance,),) = _delong(positive, scores[:, None], weights)
+    found = _delong(positive, scores[:, None], weights)
+    auc, variances = float(found.auc[0]), found.covariances[:, 0, 0]
+    variance = float(variances.sum())
     if np.isnan(variance):
         warn_undefined("the interval is not defined: a class has fewer than two rows with weight in y_true")
-        return float(auc), float("nan"), float("nan")
+        return auc, float("nan"), float("nan")
+    if method == "score":
+        return auc, *score_interval(auc, _dispersion(auc, variances, found.n_rows), z)
     if variance == 0.0 or not 0.0 < auc < 1.0:
         warn_undefined(f"the interval around an AUC of {auc:g} is a point: its estimated variance is 0")
-        return float(auc), float(auc), float(auc)
+        return auc, auc, auc
     half_width = z * np.sqrt(variance)
     if method == "logit":
         half_width /= auc * (1.0 - auc)
-        return float(auc), float(expit(logit(auc) - half_width)), float(expit(logit(auc) + half_width))
-    return float(auc), float(max(0.0, auc - half_width)), float(min(1.0, auc + half_width))
+        return auc, float(expit(logit(auc) - half_width)), float(expit(logit(auc) + half_width))
+    return auc, float(max(0.0, auc - half_width)), float(min(1.0, auc + half_width))
+
+
+def _dispersion(auc: float, variances: FloatArray, n_rows: FloatArray) -> float:
+    """Return the variance of an AUC over AUC (1 - AUC), shrunk so that it is known for an AUC of 0 or 1, too."""
+    least = n_rows.min()
+    inner = (least * auc + 0.5) / (least + 1.0)  # the rows' own AUC (1 - AUC) may be 0, but that of two more is not
+    of_two = inner * (1.0 - inner)
+    ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
+    return float(np.sum(np.minimum(ratios, 1.0) / n_rows))
+
+
+def _require_level(level: float) -> None:
+    """Raise ValueError unless `level` is a chance between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be in (0, 1), but is {level}")
 
 
 def _normal_quantile(level: float) -> float:
     """Return z such that a normal variable is within -z and z with chance `level`."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be in (0, 1), but is {level}")
+    _require_level(level)
     return float(ndtri(0.5 + 0.5 * level))
 
 
@@ -211,9 +260,9 @@ class AUCComparison(NamedTuple):
     z : float
         Difference over its standard error.
     pvalue : float
-        Two-sided, from the normal distribution.
+        Two-sided, from Student's t distribution.
     interval : tuple of float
-        Confidence interval of the difference.
+        Confidence interval of the difference, within -1 and 1.
     """
 
     auc_a: float
@@ -232,9 +281,11 @@ def compare_auc(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
 ) -> AUCComparison:
-    """Compare two AUCs on the same rows by DeLong's paired z-test.
+    """Compare two AUCs on the same rows by DeLong's variance of their difference.
 
-    z = (AUC_a - AUC_b) / sqrt(var_a + var_b - 2 cov_ab), see `delong_covariance`.
+    z = (AUC_a - AUC_b) / sqrt(var_a + var_b - 2 cov_ab), see `delong_covariance`, is held against Student's t: the
+    variance is a sum of those from positives and negatives, v1 and v0, and is known with (v1 + v0)^2 / (v1^2 / (n1 - 1)
+    + v0^2 / (n0 - 1)) degrees of freedom [1]_. With many rows of both classes that is DeLong's z-test.
 
     Parameters
     ----------
@@ -269,23 +320,27 @@ def compare_auc(
     >>> f"{result.difference:.3f}, z = {result.z:.2f}, p = {result.pvalue:.2f}"
     '0.250, z = 1.22, p = 0.22'
     """
-    z_level = _normal_quantile(level)
+    _require_level(level)
     first, second = _finite_scores(score_a, "score_a"), _finite_scores(score_b, "score_b")
     if first.size != second.size:
         raise ValueError(f"score_a has {first.size} rows, but score_b has {second.size}")
     weights = relative_weights(sample_weight, first.size)
     scores = np.column_stack([first, second])
-    (auc_a, auc_b, difference), covariance = _delong(is_positive(y_true, first.size), scores, weights, contrast=True)
-    error = float(np.sqrt(covariance[2, 2]))
+    found = _delong(is_positive(y_true, first.size), scores, weights, contrast=True)
+    auc_a, auc_b, difference = found.auc.tolist()
+    variances = found.covariances[:, 2, 2]
+    error = float(np.sqrt(variances.sum()))
     if np.isnan(error) or (error == 0.0 and difference != 0.0):
         warn_undefined("the test of two AUCs is not defined: their difference has no estimated variance")
         error = float("nan")
-    z = float(difference / error) if error != 0.0 else 0.0
+    z = difference / error if error != 0.0 else 0.0
+    freedom = variances.sum() ** 2 / np.sum(variances**2 / (found.n_rows - 1.0)) if error > 0.0 else 1.0
+    half_width = error * float(stdtrit(freedom, 0.5 + 0.5 * level))
     return AUCComparison(
-        auc_a=float(auc_a),
-        auc_b=float(auc_b),
-        difference=float(difference),
+        auc_a=auc_a,
+        auc_b=auc_b,
+        difference=difference,
         z=z,
-        pvalue=float(2.0 * ndtr(-abs(z))),
-        interval=(float(difference - z_level * error), float(difference + z_level * error)),
+        pvalue=float(2.0 * stdtr(freedom, -abs(z))),
+        interval=(max(difference - half_width, -1.0), min(difference + half_width, 1.0)),
     )

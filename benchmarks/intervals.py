@@ -1,0 +1,206 @@
+"""How often do 95 % intervals hold the truth, and tests reject a true null hypothesis? Simulations with known truth.
+
+    python benchmarks/intervals.py [auc] [compare] [folds] [stderr] [--replications N]
+
+Without a name all four; 4,000 replications of "auc" and "compare" take two minutes each on one core.
+
+auc: coverage and mean length of `auc_confidence_interval`, by its methods and by Newcombe's fifth (Statistics in
+Medicine 25, 2006), with 5 to 50 positives, 5 % or 50 % of the rows, at an AUC of 0.6 to 0.99. Scores are normal, of
+equal variance ("normal"), rounded to five values ("five values"), or three times as spread among positives ("spread");
+or equal and weighted by exponential variables ("weights").
+
+compare: how often `compare_auc` and DeLong's z-test reject at 5 % when both AUCs are equal. The scores of a row are
+correlated (0.5), normal, either both of equal variance ("same curve") or the second three times as spread among
+positives ("other curve").
+
+folds: coverage of the intervals of `compare_criteria` and ``aucforest fit --validate``, by Student's t and as they are
+now, for the expected score of a fold; 100 rows with 10 positives, a linear score in two features.
+
+stderr: `predict_proba_stderr` over the standard deviation of predictions of new rows over training sets, root mean
+square, and the share of NaN.
+"""
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import product
+from statistics import NormalDist
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri, stdtrit
+from sklearn.exceptions import UndefinedMetricWarning
+
+from aucforest import AUCForestClassifier
+from aucforest.inspection.comparison import resampled_mean
+from aucforest.inspection.jackknife import _estimate_variances
+from aucforest.metrics import auc_confidence_interval, average_precision_score, compare_auc, roc_auc_score
+
+Z = NormalDist().inv_cdf(0.975)
+COUNTS = [(n, round(n / share) - n) for n, share in product((5, 10, 20, 50), (0.05, 0.5))]
+AUCS = (0.6, 0.8, 0.9, 0.99)
+VALUES = np.array([-0.5, 0.5, 1.5, 2.5])  # between five values
+
+
+def five_values(mean: float) -> np.ndarray:
+    """Return the chances of the five values of a rounded normal score."""
+    return np.diff(ndtr(VALUES - mean), prepend=0.0, append=1.0)
+
+
+def auc_of_five_values(mean: float) -> float:
+    """Return the AUC of rounded scores when those of positives have this mean."""
+    of_negatives = five_values(0.0)
+    return float(five_values(mean) @ (np.cumsum(of_negatives) - 0.5 * of_negatives))
+
+
+def scores(kind: str, auc: float, positive: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return scores of rows, of which this is the true AUC."""
+    drawn = rng.normal(size=positive.size)
+    if kind == "five values":
+        mean = brentq(lambda mean: auc_of_five_values(mean) - auc, 0.0, 12.0)
+        return np.digitize(drawn + mean * positive, VALUES).astype(np.float64)
+    spread = 3.0 if kind == "spread" else 1.0
+    return np.where(positive, spread * drawn + ndtri(auc) * np.sqrt(1.0 + spread**2), drawn)
+
+
+def newcombe(auc: float, n_positive: int, n_negative: int) -> tuple[float, float]:
+    """Return Newcombe's interval: a score interval by the variance of Hanley and McNeil's exponential model."""
+    n = 0.5 * (n_positive + n_negative) - 1.0
+
+    def rejects(t: float) -> float:
+        variance = t * (1.0 - t) * (1.0 + n * ((1.0 - t) / (2.0 - t) + t / (1.0 + t))) / (n_positive * n_negative)
+        return (auc - t) ** 2 - Z**2 * variance
+
+    least, most = 1e-12, 1.0 - 1e-12  # 0 and 1 themselves have no variance
+    low = brentq(rejects, least, min(auc, most)) if auc > 0.0 else 0.0
+    return low, brentq(rejects, max(auc, least), most) if auc < 1.0 else 1.0
+
+
+def intervals(kind: str, auc: float, counts: tuple[int, int], rng: np.random.Generator) -> Iterator[tuple[float, ...]]:
+    """Yield the interval of every method, of one set of rows."""
+    positive = np.repeat([True, False], counts)
+    y_score = scores(kind, auc, positive, rng)
+    weight = rng.exponential(size=positive.size) if kind == "weights" else None
+    for method in ("score", "logit"):
+        yield auc_confidence_interval(positive, y_score, method=method, sample_weight=weight)[1:]  # type: ignore[arg-type]
+    if weight is None:
+        yield newcombe(roc_auc_score(positive, y_score), *counts)
+
+
+def report_auc(n_replications: int) -> None:
+    """Print coverage and length of intervals of the AUC."""
+    for kind in ("normal", "five values", "spread", "weights"):
+        methods = ["score", "logit", "Newcombe"][: 2 if kind == "weights" else 3]
+        print(f"\n{kind}: coverage and mean length, {n_replications:,} replications")
+        print(f"{'positives':>10}{'negatives':>10}{'AUC':>6}" + "".join(f"{method:>16}" for method in methods))
+        for counts, auc in product(COUNTS, AUCS):
+            rng = np.random.default_rng(0)
+            found = np.array([list(intervals(kind, auc, counts, rng)) for _ in range(n_replications)])
+            coverage = np.mean((found[:, :, 0] <= auc) & (auc <= found[:, :, 1]), axis=0)
+            length = np.mean(found[:, :, 1] - found[:, :, 0], axis=0)
+            cells = "".join(f"{share:>10.3f}{mean:>6.3f}" for share, mean in zip(coverage, length))
+            print(f"{counts[0]:>10}{counts[1]:>10}{auc:>6}{cells}")
+
+
+def readings(kind: str, auc: float, positive: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield two scores of the same rows, both of this true AUC."""
+    common = rng.normal(size=positive.size)
+    for spread in (1.0, 3.0 if kind == "other curve" else 1.0):
+        drawn = np.sqrt(0.5) * (common + rng.normal(size=positive.size))
+        yield np.where(positive, spread * drawn + ndtri(auc) * np.sqrt(1.0 + spread**2), drawn)
+
+
+def report_compare(n_replications: int) -> None:
+    """Print how often tests of equal AUCs reject."""
+    for kind in ("same curve", "other curve"):
+        print(f"\n{kind}: share rejected at 5 %, {n_replications:,} replications")
+        print(f"{'positives':>10}{'negatives':>10}{'AUC':>6}{'compare_auc':>14}{'z-test':>10}")
+        for counts, auc in product(COUNTS, AUCS):
+            rng, positive = np.random.default_rng(0), np.repeat([True, False], counts)
+            results = [compare_auc(positive, *readings(kind, auc, positive, rng)) for _ in range(n_replications)]
+            by_t, by_z = (np.mean(reject) for reject in zip(*((r.pvalue < 0.05, abs(r.z) > Z) for r in results)))
+            print(f"{counts[0]:>10}{counts[1]:>10}{auc:>6}{by_t:>14.3f}{by_z:>10.3f}")
+
+
+def linear_folds(n_folds: int, rng: np.random.Generator) -> np.ndarray:
+    """Return ROC AUC and average precision of the difference of class means, on every fold of 100 new rows."""
+    y = np.arange(100) % 10 == 0
+    X, fold = rng.normal(size=(100, 2)) + 1.2 * y[:, None], np.empty(100, dtype=np.int64)
+    for k in (0, 1):
+        fold[y == k] = rng.permutation(np.count_nonzero(y == k)) % n_folds
+    found = []
+    for k in range(n_folds):
+        train, test = fold != k, fold == k
+        score = X[test] @ (X[train & y].mean(axis=0) - X[train & ~y].mean(axis=0))
+        found.append((roc_auc_score(y[test], score), average_precision_score(y[test], score)))
+    return np.array(found)
+
+
+def report_folds(n_replications: int) -> None:
+    """Print coverage of intervals of means over folds."""
+    print(f"\nfolds: coverage, and share of intervals that leave [0, 1], {n_replications:,} replications")
+    print(f"{'folds':>6}  {'metric':<20}{'score':>8}{'t':>8}{'t outside':>12}")
+    for n_folds in (3, 5, 10):
+        rng = np.random.default_rng(0)
+        drawn = np.array([linear_folds(n_folds, rng) for _ in range(n_replications)])
+        sizes = np.rec.fromarrays([[100 / n_folds], [100 - 100 / n_folds]], names="n_test,n_train")
+        for place, metric in enumerate(("roc_auc", "average_precision")):
+            values = drawn[:, :, place]
+            truth, mean = values.mean(), values.mean(axis=1)
+            found = np.array([resampled_mean(each, sizes, metric, 0.95) for each in values])
+            error = np.sqrt((1 / n_folds + sizes.n_test / sizes.n_train) * values.var(axis=1, ddof=1))
+            half = stdtrit(n_folds - 1, 0.975) * error
+            inside = np.mean((found[:, 1] <= truth) & (truth <= found[:, 2])), np.mean(np.abs(mean - truth) <= half)
+            outside = np.mean((mean - half < 0.0) | (mean + half > 1.0))
+            print(f"{n_folds:>6}  {metric:<20}{inside[0]:>8.3f}{inside[1]:>8.3f}{outside:>12.3f}")
+
+
+def rows(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return three features, of which two count, and labels, half of them positive."""
+    X = rng.normal(size=(n_rows, 3))
+    return X, X[:, 0] + 0.7 * X[:, 1] + 0.7 * rng.normal(size=n_rows) > 0
+
+
+def report_stderr(n_replications: int) -> None:
+    """Print standard errors of probabilities over the spread of the probabilities."""
+    n_sets = max(2, n_replications // 80)
+    print(f"\nstderr: over the standard deviation, and the share of NaN, {n_sets} training sets")
+    print(f"{'rows':>6}{'trees':>7}  {'forest':<42}{'ratio':>7}{'NaN':>8}")
+    deep, large = {"shrinkage": None}, {"min_samples_leaf": 10}
+    cases = [(200, 1000, deep), (200, 1000, {}), (200, 1000, large), (200, 100, {}), (200, 4000, {}), (800, 1000, {})]
+    for n_rows, n_trees, options in cases:
+        new, _ = rows(40, np.random.default_rng(1))
+        probabilities, variances = [], []
+        for seed in range(n_sets):
+            forest = AUCForestClassifier(n_trees, random_state=seed, n_jobs=-1, **options)
+            forest.fit(*rows(n_rows, np.random.default_rng([2, seed])))
+            probabilities.append(forest.predict_proba(new)[:, 1])
+            variances.append(_estimate_variances(forest, new)[:, 1])
+        # Negative estimates count with the others, or the mean would be too large.
+        ratio = np.sqrt(np.mean(variances) / np.var(probabilities, axis=0, ddof=1).mean())
+        name = ", ".join(f"{key}={value}" for key, value in options.items()) or "defaults"
+        print(f"{n_rows:>6}{n_trees:>7}  {name:<42}{ratio:>7.2f}{np.mean(np.less(variances, 0)):>8.1%}")
+
+
+REPORTS: dict[str, Callable[[int], None]] = {
+    "auc": report_auc,
+    "compare": report_compare,
+    "folds": report_folds,
+    "stderr": report_stderr,
+}
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=REPORTS, default=list(REPORTS))
+    parser.add_argument("--replications", type=int, default=4000)
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        REPORTS[name](arguments.replications)
+
+
+if __name__ == "__main__":
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # intervals that are points are what is counted
+        main()

@@ -1,0 +1,17 @@
+"""Intervals that stay in the range of a metric."""
+
+import numpy as np
+
+
+def score_interval(value: float, dispersion: float, quantile: float, upper: float = 1.0) -> tuple[float, float]:
+    """Return the score interval of a quantity between 0 and `upper`: all values that the estimate does not reject.
+
+    The variance of an estimate of t is taken to be ``dispersion * t * (1 - t / upper)``, so the ends are the roots of
+    (value - t)^2 = quantile^2 dispersion t (1 - t / upper). A share of n rows has the dispersion 1 / n, which is
+    Wilson's interval (Journal of the American Statistical Association 22, 1927). `upper` may be infinite.
+    """
+    c = quantile**2 * dispersion
+    scale = 1.0 + c / upper
+    middle = (value + 0.5 * c) / scale
+    half = np.sqrt(c * (value * (1.0 - value / upper) + 0.25 * c)) / scale
+    return float(max(middle - half, 0.0)), float(min(middle + half, upper))
