@@ -1,5 +1,6 @@
 """The result of a comparison: its test against the definition, its table and its picture."""
 
+import math
 import sys
 
 import matplotlib as mpl
@@ -42,9 +43,27 @@ def test_summary_is_the_corrected_resampled_test(seed, n_folds):
         if criterion != "gini":
             _, pvalue = corrected_resampled_ttest(differences, N_TRAIN, N_TEST)
             assert row.pvalue == pytest.approx(pvalue, abs=1e-9)  # Simpson's rule is good to that
-        # the ends of a 90 % interval are the values that the test rejects at 10 %
+        # the ends of a 90 % interval of the difference are what the test rejects at 10 %, up to a difference of 1
+        upper = 1.0 if metric == "roc_auc" else np.inf
+        for end in (row.difference_low, row.difference_high):
+            pvalue = corrected_resampled_ttest(differences - end, N_TRAIN, N_TEST)[1] if criterion != "gini" else 0.1
+            assert pvalue == pytest.approx(0.1, abs=1e-6) if abs(end) < upper else pvalue > 0.1
+        # and of the mean, when the variance goes with t (1 - t / upper) from the mean to the end t
         for end in (row.low, row.high):
-            assert corrected_resampled_ttest(values - end, N_TRAIN, N_TEST)[1] == pytest.approx(0.1, abs=1e-6)
+            assert 0 < end < upper
+            scale = math.sqrt(end * (1 - end / upper) / (row.mean * (1 - row.mean / upper)))
+            moved = (values - row.mean) * scale + row.mean - end
+            assert corrected_resampled_ttest(moved, N_TRAIN, N_TEST)[1] == pytest.approx(0.1, abs=1e-6)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.05, 0.4], [0.998, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0 - 2**-53]])
+def test_intervals_stay_in_the_range_of_the_metric(values):
+    result = comparison(n_folds=3)
+    result.folds["roc_auc"][:, 0] = result.folds["fit_seconds"][:, 0] = values
+    for row in result.summary(level=0.99):
+        upper = 1.0 if row.metric == "roc_auc" else np.inf
+        assert 0 <= row.low <= row.mean <= row.high <= upper
+        assert -upper <= row.difference_low <= row.difference <= row.difference_high <= upper
 
 
 def test_gini_does_not_differ_from_itself():

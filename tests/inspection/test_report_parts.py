@@ -131,8 +131,8 @@ def test_numbers_are_printed_to_three_digits(value, text):
 
 def test_shares_and_differences():
     assert [percent(share) for share in (0.0, 0.5, 0.0321, 0.00044)] == ["0.0 %", "50.0 %", "3.2 %", "0.044 %"]
-    assert signed_interval(0.25, 0.5) == "−0.250 to +0.750"
-    assert signed_interval(0.25, float("nan")) == "–"
+    assert signed_interval(-0.25, 0.75) == "−0.250 to +0.750"
+    assert signed_interval(float("nan"), float("nan")) == "–"
 
 
 def test_costs_are_those_of_the_forest():

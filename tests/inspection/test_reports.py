@@ -129,7 +129,7 @@ def test_the_explorer_counts_as_scikit_learn_does():
     assert data["cost"] == [1.0, 7.0]
 
 
-def test_the_interval_of_the_auc_is_delong_s():
+def test_the_interval_of_the_auc():
     model = small_forest().fit(X[TRAIN], Y[TRAIN])
     interval = auc_confidence_interval(Y[TEST], model.predict_proba(X[TEST])[:, 1])
     shown = figures(Page(report(model, X[TEST], Y[TEST], **QUICK).html), SCORES)["ROC AUC"]
@@ -304,13 +304,13 @@ def test_a_model_without_skill_has_what_no_skill_has():
         assert found[name][0] == found[name][2]
 
 
-@pytest.mark.parametrize("n_positive", [1, 20])
-def test_a_perfect_model_has_no_interval(n_positive):
+@pytest.mark.parametrize(("n_positive", "interval"), [(1, "–"), (20, "0.904 to 1")])
+def test_the_interval_of_a_perfect_model(n_positive, interval):
     x = np.arange(200.0)[:, None]
     y = x[:, 0] >= 200 - n_positive
     html = report(small_forest(20, shrinkage=0).fit(x, y), x, y, **QUICK).html
-    assert figures(Page(html), SCORES)["ROC AUC"][:2] == ["1", "–"]
-    assert "ROC AUC 1; chance is 0.5" in html
+    assert figures(Page(html), SCORES)["ROC AUC"][:2] == ["1", interval]
+    assert f"ROC AUC 1{'' if interval == '–' else f', with 95 % confidence {interval}'}; chance is 0.5" in html
 
 
 def test_missing_values_are_counted():

@@ -25,7 +25,7 @@ class Figure(NamedTuple):
 
 
 def auc_with_interval(is_positive: NDArray[np.bool_], score: NDArray[np.float64], weight: Any) -> Figure:
-    """Return the ROC AUC of two classes with DeLong's interval."""
+    """Return the ROC AUC of two classes with its interval."""
     return Figure("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=weight))
 
 

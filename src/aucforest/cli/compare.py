@@ -96,11 +96,10 @@ def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
 
 
 def _cell(row: ComparisonRow) -> str:
-    """Return the mean with as many decimals as its interval warrants, and the p-value."""
-    half_width = row.high - row.mean
-    decimals = 4 if half_width == 0 else max(0, 1 - math.floor(math.log10(half_width)))
-    text = f"{row.mean:.{decimals}f} ±{half_width:.{decimals}f}"
-    text = f"{text}\n{row.pvalue_text}"
+    """Return the mean and its interval with as many decimals as that warrants, and the p-value."""
+    width = row.high - row.low
+    decimals = 4 if width == 0 else max(0, 1 - math.floor(math.log10(width / 2)))
+    text = f"{row.mean:.{decimals}f} ({row.low:.{decimals}f} to {row.high:.{decimals}f})\n{row.pvalue_text}"
     if row.pvalue >= SIGNIFICANT:
         return text
     better = (row.difference > 0) == METRICS[row.metric].higher_is_better

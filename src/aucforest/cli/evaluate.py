@@ -26,7 +26,7 @@ def evaluate(
 ) -> None:
     """Judge a model by labelled rows that it was not fitted on.
 
-    Of two classes the ROC AUC has DeLong's interval. G-mean and confusion matrix are those of the model's threshold.
+    Of two classes the ROC AUC has an interval. G-mean and confusion matrix are those of the model's threshold.
 
     Example: aucforest evaluate model.aucforest test.csv --target label --json figures.json
     """

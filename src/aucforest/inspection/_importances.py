@@ -5,11 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from aucforest._optional import import_optional
-
-# Half the width of a 95 % interval, in standard errors.
-_QUANTILE = 1.96
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -35,6 +33,8 @@ class PermutationImportance:
         Name of the score.
     feature_names : tuple of str
         Names of the features.
+    n_parts : int
+        Random parts of the rows that the standard errors are from.
     """
 
     importances: NDArray[np.float64]
@@ -43,6 +43,7 @@ class PermutationImportance:
     n_scored: int
     scoring: str
     feature_names: tuple[str, ...]
+    n_parts: int
 
     @property
     def importances_mean(self) -> NDArray[np.float64]:
@@ -55,6 +56,22 @@ class PermutationImportance:
         """Standard deviations over repeats."""
         deviations: NDArray[np.float64] = self.importances.std(axis=1)
         return deviations
+
+    def importances_interval(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Return confidence intervals of the importances, by Student's t with ``n_parts - 1`` degrees of freedom.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        ndarray of shape (n_features, 2), float64
+            Low and high; NaN where the standard errors are.
+        """
+        half = self.importances_stderr * stdtrit(max(self.n_parts - 1, 1), 0.5 + 0.5 * level)
+        return np.stack((self.importances_mean - half, self.importances_mean + half), axis=1)
 
     def _order(self) -> NDArray[np.int64]:
         """Return the features by falling importance."""
@@ -157,7 +174,7 @@ class ImportanceDisplay:
         if ax is None:
             ax = pyplot.subplots(figsize=(6.4, 0.9 + 0.3 * len(drawn)), layout="constrained")[1]
         self.ax_, self.figure_ = ax, ax.figure
-        places, errors = np.arange(len(drawn)), _QUANTILE * of.importances_stderr[drawn]
+        places, errors = np.arange(len(drawn)), np.diff(of.importances_interval()[drawn], axis=1)[:, 0] / 2
         style = {"fmt": "o", "markersize": 5, "capsize": 2}
         self.container_ = ax.errorbar(of.importances_mean[drawn], places, xerr=errors, **style)
         ax.axvline(0.0, color="0.6", linewidth=1.0)

@@ -69,10 +69,10 @@ def oob_permutation_importance(
     Returns
     -------
     PermutationImportance
-        With ``importances_mean``, ``importances_stderr``, ``to_frame()`` and ``plot()``. The standard errors are of
-        random groups ([2]_, section 2.2): in 10 parts of the rows with equal class shares, the importance varies from
-        part to part by sqrt(10) times its standard error, less what single permutations add to that. They hold the
-        choice of rows and of permutations, not that of another forest.
+        With ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and ``plot()``.
+        The standard errors are of random groups ([2]_, section 2.2): in 10 parts of the rows with equal class shares,
+        the importance varies from part to part by sqrt(10) times its standard error, less what single permutations add
+        to that. They hold the choice of rows and of permutations, not that of another forest.
 
     Raises
     ------
@@ -142,6 +142,7 @@ def oob_permutation_importance(
         n_scored=int(np.count_nonzero(scored)),
         scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
         feature_names=tuple(feature_names_of(forest, walks.n_features)),
+        n_parts=len(parts),
     )
 
 

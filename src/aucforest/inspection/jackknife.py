@@ -123,6 +123,6 @@ def _products_of_draws(draws: RowDraws, keys: list[int]) -> tuple[NDArray[np.flo
         # Sums of products over a block are integers that float32 holds.
         counts = bags.counts(block, range(len(keys))).astype(np.float32)
         for each, factor in ((counts, 0.5), ((counts == 0).astype(np.float32), 0.5 * of_left_out)):
-            products += factor * (each @ each.T)
+            products += np.multiply(each @ each.T, factor, dtype=np.float64)
             spread += factor * float(each.var(axis=0, dtype=np.float64).sum())
     return products, spread

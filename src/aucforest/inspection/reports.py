@@ -109,8 +109,8 @@ def report(
         Costs of a false positive and of a false negative that the explorer starts with; None takes those of the
         forest's `threshold`, or else 1 and 1.
     n_bootstrap : int, default=500
-        How often rows are drawn again, from each class as many as it has, for percentile intervals; those of the ROC
-        AUC of two classes are DeLong's.
+        How often rows are drawn again, from each class as many as it has, for percentile intervals; that of the ROC
+        AUC of two classes is a score interval with DeLong's variance.
     n_repeats : int, default=5
         How often each column is permuted; 0 leaves importances out.
     n_jobs : int or None, default=None

@@ -1,7 +1,5 @@
 """The sections of a report on a comparison of split criteria."""
 
-import math
-
 from aucforest._optional import import_optional
 from aucforest.inspection._report.page import Plot, Section, Table, interval, number, signed, signed_interval
 from aucforest.inspection._report.plots import as_svg
@@ -45,10 +43,10 @@ def _table(metric: str, rows: list[ComparisonRow]) -> Table:
     body = []
     for row in rows:
         is_baseline = row.criterion == BASELINE
-        half = math.nan if is_baseline else row.difference_high - row.difference
         body.append([
             row.criterion, number(row.mean), interval(row.low, row.high),
-            "–" if is_baseline else signed(row.difference), signed_interval(row.difference, half),
+            "–" if is_baseline else signed(row.difference),
+            "–" if is_baseline else signed_interval(row.difference_low, row.difference_high),
             row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–",
         ])  # fmt: skip
     columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]

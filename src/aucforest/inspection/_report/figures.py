@@ -151,11 +151,10 @@ class _Curves:
 def auc_interval(
     positive: NDArray[np.bool_], score: FloatArray, weights: FloatArray | None, level: float
 ) -> tuple[float, float, float]:
-    """Return ROC AUC and DeLong's interval, NaN where there is none: single rows of a class, or nothing misranked."""
+    """Return ROC AUC and its interval, NaN where a class has a single row."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        auc, low, high = auc_confidence_interval(positive, score, level=level, sample_weight=weights)
-    return (auc, low, high) if low < high else (auc, np.nan, np.nan)
+        return auc_confidence_interval(positive, score, level=level, sample_weight=weights)
 
 
 def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Score]:

@@ -53,7 +53,7 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
             for i in range(repeat, len(parts), n_repeats):
                 of_parts[i] = before[1 + i] - parts[i].score(scores[parts[i].places])
         errors[feature] = standard_error(falls[feature], of_parts)
-    return PermutationImportance(falls, errors, before[0], chosen.size, "roc_auc", tuple(names))
+    return PermutationImportance(falls, errors, before[0], chosen.size, "roc_auc", tuple(names), len(parts))
 
 
 def _permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:

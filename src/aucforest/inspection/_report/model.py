@@ -44,7 +44,9 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     """Return the scores beside those of a model without skill."""
     scores = summarize(rows, resamples, LEVEL)
     auc = scores[0]
-    sources = "Intervals are" if len(rows.classes) > 2 else "The interval of the ROC AUC is DeLong's, the others are"
+    sources = "Intervals are"
+    if len(rows.classes) == 2:
+        sources = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
     sure = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
     lead = (
         f"ROC AUC {number(auc.value)}{sure}; chance is 0.5. {sources} "
@@ -181,13 +183,12 @@ def threshold_section(rows: ScoredRows, cost: tuple[float, float]) -> Section:
 
 def importance_section(importance: PermutationImportance, source: str) -> Section:
     """Return how much each feature is worth."""
-    mean, order = importance.importances_mean, np.argsort(-importance.importances_mean, kind="stable")
+    mean, intervals = importance.importances_mean, importance.importances_interval(LEVEL)
     caption = "Fall of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
     body = [
-        [importance.feature_names[j], signed(mean[j]),
-         signed_interval(mean[j], 1.96 * importance.importances_stderr[j])]
-        for j in order[:_MOST_FEATURES]
-    ]  # fmt: skip
+        [importance.feature_names[j], signed(mean[j]), signed_interval(*intervals[j])]
+        for j in np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
+    ]
     table = Table("Fall of the ROC AUC by column", ["column", "mean fall", "95 % interval"], body, "lrr")
     lead = (
         f"How much ROC AUC, {number(importance.baseline_score)} on {importance.n_scored:,} {source}, is lost without "

@@ -62,9 +62,9 @@ def signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{number(value)}"
 
 
-def signed_interval(middle: float, half: float) -> str:
-    """Return the ends of the interval around a difference as they are printed."""
-    return "–" if math.isnan(half) else f"{signed(middle - half)} to {signed(middle + half)}"
+def signed_interval(low: float, high: float) -> str:
+    """Return the ends of the interval of a difference as they are printed."""
+    return "–" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
 
 
 def percent(share: float) -> str:

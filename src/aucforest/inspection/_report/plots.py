@@ -197,7 +197,7 @@ def importance_plot(importance: PermutationImportance) -> Any:
     chosen = np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
     figure, axes = _panels(7.6, 0.8 + 0.27 * chosen.size)
     places = np.arange(chosen.size)
-    errors = 1.96 * np.nan_to_num(importance.importances_stderr[chosen])
+    errors = np.nan_to_num(np.diff(importance.importances_interval()[chosen], axis=1)[:, 0] / 2)
     axes.barh(places, mean[chosen], color=COLORS[0], alpha=0.3, height=0.62)
     axes.errorbar(mean[chosen], places, xerr=errors, fmt="o", color=COLORS[0], markersize=4, capsize=2.5, linewidth=1.4)
     axes.axvline(0.0, color="#6b747d", linewidth=1.0)
