@@ -69,6 +69,17 @@ def test_cross_validation(files, tmp_path):
     assert figures[0]["high"] == pytest.approx(comparison.summary()[0].high)
 
 
+def test_intervals_of_few_rows_stay_in_the_range_of_the_metric(tmp_path):
+    rows = mixed(60, 6).assign(label=["yes"] * 6 + ["no"] * 54)
+    rows.to_csv(tmp_path / "few.csv", index=False)
+    arguments = ["--drop", "id,weight", "--trees", 10, "--validate", 3, "--json", "-"]
+    result = run("fit", tmp_path / "few.csv", "--target", "label", "--out", tmp_path / "m", *arguments)
+    assert result.exit_code == 0, result.output
+    *shares, log_loss = json.loads(result.stdout)["figures"]["3 folds"]
+    assert all(0 <= figure["low"] < figure["value"] < figure["high"] <= 1 for figure in shares)
+    assert 0 < log_loss["low"] < log_loss["value"] < log_loss["high"]
+
+
 def test_weights_criterion_and_sampling(files, tmp_path):
     arguments = ["--weight", "weight", "--criterion", "gini", "--sampling", "balanced", "--seed", 3, "--trees", 20]
     path = tmp_path / "m"

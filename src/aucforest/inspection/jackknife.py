@@ -41,7 +41,7 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     -------
     ndarray of shape (n_samples, n_classes), float64
         Standard errors of ``predict_proba``; NaN, with a UserWarning, where the estimate of a variance is negative:
-        then the trees are too few to tell it from their own chance.
+        then the trees are too few to tell it from their own chance. It takes several trees a training row, see Notes.
 
     Raises
     ------
@@ -54,6 +54,11 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     -----
     The errors are of the mean over infinitely many trees: random features, and with them the trees themselves,
     are averaged out. They say nothing of bias. Rows of the training are estimated as new ones would be.
+
+    In simulations (``python benchmarks/intervals.py stderr``) with 200 training rows and 1,000 trees they were 0.93 times
+    the standard deviation over training sets with default parameters, 0.95 times without shrinkage and 1.02 times with
+    ``min_samples_leaf=10``, as root mean squares; with 800 rows 0.88 times. With default parameters and 200 rows 29 %
+    were NaN with 100 trees, 1.6 % with 1,000 and none with 4,000; with 800 rows 9 % with 1,000.
 
     References
     ----------

@@ -189,8 +189,10 @@ def auc_confidence_interval(
     variance over that maximum, shrunk towards one half with the weight of two rows. The interval holds all t from which
     the AUC is no more than z standard errors away, each by its own variance.
 
-    The documentation of the metrics has its simulated coverage for 5 to 50 positives, measured by ``python
-    benchmarks/intervals.py auc``.
+    In simulations (``python benchmarks/intervals.py auc``, table in the documentation) with 5 to 50 positives, 5 % or
+    half of the rows, and an AUC of 0.6 to 0.99, 95 % intervals cover in 94 to 99 % of cases for normal scores, also
+    rounded to five values, and in 93 to 98 % with weights. Where positives are three times as spread as negatives it is
+    88 to 98 %.
 
     References
     ----------
@@ -314,8 +316,9 @@ def compare_auc(
 
     Notes
     -----
-    The documentation of the metrics says how often the test rejects, in simulations, when both AUCs are equal: ``python
-    benchmarks/intervals.py compare``.
+    In simulations (``python benchmarks/intervals.py compare``, table in the documentation) with 5 to 50 positives the
+    test rejects at most 5.5 % of true null hypotheses at 5 % when both ROC curves are the same. When they have the same
+    area but differ in shape it may reject more, up to 9 % for an AUC of 0.9 and 21 % for an AUC of 0.99.
 
     References
     ----------

@@ -73,7 +73,7 @@ class RocCurveDisplay:
     >>> scores = {"good": rng.normal(size=500) + 2 * y_true, "poor": rng.normal(size=500) + y_true}
     >>> display = RocCurveDisplay.from_predictions(y_true, scores)
     >>> print(display.lines_[1].get_label())
-    poor: AUC 0.772 [0.728, 0.811], -0.137 (p = 5.4e-08)
+    poor: AUC 0.772 [0.728, 0.811], -0.137 (p = 8.8e-08)
     """
 
     def __init__(self, entries: Mapping[str, RocEntry]) -> None:
