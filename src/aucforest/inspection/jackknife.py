@@ -55,10 +55,11 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     The errors are of the mean over infinitely many trees: random features, and with them the trees themselves,
     are averaged out. They say nothing of bias. Rows of the training are estimated as new ones would be.
 
-    In simulations (``python benchmarks/intervals.py stderr``) with 200 training rows and 1,000 trees they were 0.93 times
-    the standard deviation over training sets with default parameters, 0.95 times without shrinkage and 1.02 times with
-    ``min_samples_leaf=10``, as root mean squares; with 800 rows 0.88 times. With default parameters and 200 rows 29 %
-    were NaN with 100 trees, 1.6 % with 1,000 and none with 4,000; with 800 rows 9 % with 1,000.
+    In simulations (``python benchmarks/intervals.py stderr``) with 200 training rows and 1,000 trees they were 0.93
+    times the standard deviation over training sets with default parameters, 0.95 times without shrinkage and 1.02 times
+    with ``min_samples_leaf=10``, as root mean squares; with 800 rows and default parameters 0.88 times. With default
+    parameters and 200 rows 29 % were NaN with 100 trees, 1.6 % with 1,000 and none with 4,000; with 800 rows 9 % with
+    1,000.
 
     References
     ----------
