@@ -158,6 +158,8 @@ def test_the_chance_of_permutations_is_averaged_over_repeats():
     result = importance.PermutationImportance(repeats, np.array(errors), 0.0, 1, "roc_auc", names, 10)
     low, high = result.importances_interval().T
     assert np.mean((low <= 0) & (high >= 0)) >= 0.92
+    with pytest.raises(ValueError, match=r"level must be in \(0, 1\), but is 95"):
+        result.importances_interval(95)
     assert importance.standard_error(repeats[0, :1], parts[0]) == parts[0].std(ddof=1) / np.sqrt(10)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from aucforest._optional import import_optional
+from aucforest.metrics._intervals import require_level
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -69,7 +70,13 @@ class PermutationImportance:
         -------
         ndarray of shape (n_features, 2), float64
             Low and high; NaN where the standard errors are.
+
+        Raises
+        ------
+        ValueError
+            For a `level` outside (0, 1).
         """
+        require_level(level)
         half = self.importances_stderr * stdtrit(max(self.n_parts - 1, 1), 0.5 + 0.5 * level)
         return np.stack((self.importances_mean - half, self.importances_mean + half), axis=1)
 

@@ -1,6 +1,12 @@
-"""Intervals that stay in the range of a metric."""
+"""What intervals share: their level, and ends that stay in the range of a metric."""
 
 import numpy as np
+
+
+def require_level(level: float) -> None:
+    """Raise ValueError unless `level` is a chance between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be in (0, 1), but is {level}")
 
 
 def score_interval(value: float, dispersion: float, quantile: float, upper: float = 1.0) -> tuple[float, float]:

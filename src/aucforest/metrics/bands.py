@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi
 
+from aucforest.metrics._intervals import require_level
 from aucforest.metrics._validation import two_classes
 from aucforest.metrics._walks import cumulate
 
@@ -93,8 +94,7 @@ def roc_confidence_band(
     """
     if method not in ("simultaneous", "bootstrap"):
         raise ValueError(f"method must be 'simultaneous' or 'bootstrap', but is {method!r}")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be in (0, 1), but is {level}")
+    require_level(level)
     if min(n_points, n_bootstrap) < 2:
         raise ValueError(f"n_points and n_bootstrap must be at least 2, but are {n_points} and {n_bootstrap}")
     tps, fps, _ = cumulate(*two_classes(y_true, y_score, None))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri, stdtr, stdtrit
 
-from aucforest.metrics._intervals import score_interval
+from aucforest.metrics._intervals import require_level, score_interval
 from aucforest.metrics._validation import (
     Scores,
     Weights,
@@ -238,15 +238,9 @@ def _dispersion(auc: float, variances: FloatArray, n_rows: FloatArray) -> float:
     return float(np.sum(np.minimum(ratios, 1.0) / n_rows))
 
 
-def _require_level(level: float) -> None:
-    """Raise ValueError unless `level` is a chance between 0 and 1."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be in (0, 1), but is {level}")
-
-
 def _normal_quantile(level: float) -> float:
     """Return z such that a normal variable is within -z and z with chance `level`."""
-    _require_level(level)
+    require_level(level)
     return float(ndtri(0.5 + 0.5 * level))
 
 
@@ -333,7 +327,7 @@ def compare_auc(
     >>> f"{result.difference:.3f}, z = {result.z:.2f}, p = {result.pvalue:.2f}"
     '0.250, z = 1.22, p = 0.28'
     """
-    _require_level(level)
+    require_level(level)
     first, second = _finite_scores(score_a, "score_a"), _finite_scores(score_b, "score_b")
     if first.size != second.size:
         raise ValueError(f"score_a has {first.size} rows, but score_b has {second.size}")

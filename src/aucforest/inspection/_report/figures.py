@@ -10,6 +10,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.inspection._report.rows import FloatArray, ScoredRows
 from aucforest.metrics import auc_confidence_interval, average_precision_score, hand_till_score
+from aucforest.metrics._intervals import score_interval
 from aucforest.metrics._walks import Cumulated, cumulate
 
 # Distinct scores beyond so many are merged before curves are drawn again.
@@ -224,21 +225,13 @@ def reliability(rows: ScoredRows, k: int, level: float, n_bins: int = 10) -> lis
     proba, positive, weights = rows.scores[:, k], rows.labels == k, rows.weights
     ends = cumulated.thresholds[thin(cumulated, n_bins + 1)[1:]]
     group = np.searchsorted(-ends, -proba)
-    bins = []
+    bins, quantile = [], float(ndtri(0.5 + 0.5 * level))
     for number in range(ends.size - 1, -1, -1):
         members = group == number
         inside, weight = proba[members], weights[members]
         total = weight.sum()
         observed = float(weight[positive[members]].sum() / total)
-        low, high = _wilson(observed, float(total**2 / np.square(weight).sum()), level)
+        low, high = score_interval(observed, float(np.square(weight).sum() / total**2), quantile)
         mean = float(np.average(inside, weights=weight))
         bins.append(Bin(float(inside.min()), float(inside.max()), inside.size, mean, observed, low, high))
     return bins
-
-
-def _wilson(share: float, n_rows: float, level: float) -> tuple[float, float]:
-    """Return Wilson's score interval of a share."""
-    z = float(ndtri(0.5 + 0.5 * level))
-    middle = (share + z**2 / (2.0 * n_rows)) / (1.0 + z**2 / n_rows)
-    half = z * np.sqrt(share * (1.0 - share) / n_rows + z**2 / (4.0 * n_rows**2)) / (1.0 + z**2 / n_rows)
-    return float(max(middle - half, 0.0)), float(min(middle + half, 1.0))
