@@ -11,18 +11,20 @@ bin := .venv/bin
 # files to processes, two at least: many tests wait for one core
 parallel := --numprocesses logical --maxprocesses 4 --dist loadfile
 blocks := src/aucforest/datasets/data/page_blocks.csv
+# all that Sphinx makes: what an earlier build left would not follow the code
+pages := docs/_build docs/generated docs/notebooks docs/reference/generated
 # numba stamps only the file of a cached kernel, so every state of the sources gets a cache of its own: see conftest.py
 print_cache := import conftest, os; print(os.environ["NUMBA_CACHE_DIR"])
 export NUMBA_CACHE_DIR ?= $(if $(base_python),$(shell $(base_python) -B -c '$(print_cache)'))
 
 help:
 	@echo "make demo    compare split criteria on the bundled data, report on a forest; results in out/"
-	@echo "make test    lint, types, tests, doctests and notebooks"
+	@echo "make test    lint, types, tests and doctests"
 	@echo "make slow    the tests marked slow"
-	@echo "make lint    ruff and mypy alone; make format repairs what can be repaired"
+	@echo "make lint    ruff, mypy and notebooks without outputs alone; make format repairs what can be repaired"
 	@echo "make bench   the benchmarks, each against its named peer"
 	@echo "make picture the picture of the README"
-	@echo "make docs    the documentation, in docs/_build/html; a warning is an error"
+	@echo "make docs    the documentation, in docs/_build/html, notebooks run anew; a warning is an error"
 
 demo: .venv/.cli
 	mkdir -p out
@@ -42,23 +44,26 @@ slow: .venv/.dev
 lint: .venv/.dev
 	$(bin)/ruff check
 	$(bin)/ruff format --check
+	$(bin)/nbstripout --verify notebooks/*.ipynb
 	$(bin)/mypy
 
 format: .venv/.dev
 	$(bin)/ruff check --fix
 	$(bin)/ruff format
+	$(bin)/nbstripout notebooks/*.ipynb
 
 bench: .venv/.bench
 	set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(bin)/python $$script; done
 
 docs: .venv/.docs
-	$(bin)/python -m sphinx --quiet --fail-on-warning --builder html docs docs/_build/html
+	rm -rf $(pages)
+	$(bin)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build/html
 
 picture: .venv/.cli
 	$(bin)/python docs/readme_picture.py
 
 clean:
-	rm -rf .venv out build dist docs/_build docs/generated docs/notebooks docs/reference/generated
+	rm -rf .venv out build dist $(pages)
 
 .venv/.%: pyproject.toml
 	@test -n "$(base_python)" || { echo "no working Python 3.11 or newer: name one with make PYTHON=..." >&2; exit 1; }

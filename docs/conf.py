@@ -1,8 +1,8 @@
 """Sphinx: pages in Markdown, the reference from docstrings, formulas as MathML. Nothing is fetched, at no time."""
 
 import ast
+import runpy
 import shutil
-import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -10,8 +10,9 @@ from docutils.utils.math.latex2mathml import tex2mathml
 
 PAGES = Path(__file__).parent
 ROOT = PAGES.parent
-sys.path.insert(0, str(ROOT))
-import conftest  # noqa: E402, F401, I001  sets NUMBA_CACHE_DIR, so this comes before numba
+# It sets NUMBA_CACHE_DIR, so this comes before numba. ROOT stays off sys.path: a folder of it, such as out/, would be
+# importable, and a parameter of its name in a docstring a link to a module.
+runpy.run_path(str(ROOT / "conftest.py"))
 
 import aucforest  # noqa: E402
 
@@ -35,8 +36,11 @@ nitpick_ignore_regex = [("py:obj", r"(dask|joblib|matplotlib|numpy|onnx|pandas|s
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
-# the notebooks hold what they printed; the tests run them
-nb_execution_mode = "off"
+# notebooks are stored without outputs: the pages show what they print now, and one that fails fails the build
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
+nb_merge_streams = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
