@@ -92,7 +92,9 @@ class AUCTreeClassifier(Exports):
     near the ends, AUC does not.
 
     Missing values (NaN) are tried on both sides of every cut; where a node has seen none, they follow the heavier
-    child. Ties go to the feature drawn first, then to missing values on the right, then to the lowest threshold.
+    child. Ties go to the feature drawn first, then to missing values on the right, then to the lowest threshold. What
+    a tie is for each criterion, and all other rules of ties and of missing values, are on the page
+    :doc:`Ties and missing values </mathematics/ties>`.
 
     A cut of a categorical feature parts its categories into two sets. With two classes it is the best of all subsets:
     some cut of the categories in the order of their class shares is. (Where bounds on the children forbid that one,
