@@ -111,6 +111,10 @@ def test_under_auc_of_more_classes_rounding_may_prefer_the_last_feature():
     assert winner != first
 
 
+# class fractions on the left that differ by 1 / (2000001 * 1999999): an AUC of 1/2 and 1.2e-13
+NEARLY_ALIKE = np.array([1_000_000, 999_999, 1_000_001, 1_000_000])
+
+
 @numba.njit
 def own_auc(left, node):
     return 0.5 * abs(left[0] / node[0] - left[1] / node[1])
@@ -130,9 +134,11 @@ def own_auc(left, node):
     ids=str,
 )
 def test_how_little_a_cut_may_gain(params, n_nodes):
-    # class fractions on the left that differ by 1 / (2000001 * 1999999): an AUC of 1/2 and 1.2e-13
-    weights = [1_000_000, 999_999, 1_000_001, 1_000_000]
-    assert grow([1, 1, 2, 2], [0, 1, 0, 1], weights, **params).tree_.n_nodes == n_nodes
+    assert grow([1, 1, 2, 2], [0, 1, 0, 1], NEARLY_ALIKE, **params).tree_.n_nodes == n_nodes
+
+
+def test_weights_that_are_not_whole_are_compared_in_floating_point():
+    assert grow([1, 1, 2, 2], [0, 1, 0, 1], 1.5 * NEARLY_ALIKE).tree_.n_nodes == 1
 
 
 @all_criteria
