@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
-from aucforest import AUCForestClassifier
 from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
 from aucforest.monitoring._metrics import NAMES
 
@@ -195,37 +193,6 @@ def test_the_shift_is_reported_next_to_each_chunk():
     assert calm.outside == 0.0
     assert calm.domain_auc < 0.5 + 4 * calm.domain_auc_error < 0.8 < shifted.domain_auc
     assert np.isnan(cbpe.estimate(score, chunks=ONE).shifts["[0:1999]"].domain_auc)
-
-
-@pytest.fixture(scope="module")
-def forest_rows():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(1200, 3))
-    y = np.where(random.random(1200) < expit(2 * X[:, 0]), "yes", "no")
-    forest = AUCForestClassifier(30, oob_score=True, min_samples_leaf=5, random_state=0)
-    return forest.fit(X[:800], y[:800]), X, y
-
-
-def test_from_forest(forest_rows):
-    forest, X, y = forest_rows
-    cbpe = CBPE.from_forest(forest, y[:800], X[:800], metrics=["roc_auc", "accuracy"])
-    assert cbpe.classes_.tolist() == ["no", "yes"]
-    result = cbpe.estimate(
-        forest.predict_proba(X[800:]), forest.predict(X[800:]), y_true=y[800:], X=X[800:], chunks=ONE
-    )
-    for row in result.estimates:
-        assert row.low <= row.realised <= row.high
-    assert result.shifts["[0:399]"].domain_auc > 0
-
-
-def test_from_forest_refuses(forest_rows):
-    forest, X, y = forest_rows
-    with pytest.raises(ValueError, match="oob_score=True"):
-        CBPE.from_forest(clone(forest).set_params(oob_score=False).fit(X, y), y)
-    with pytest.raises(TypeError, match="labels"):
-        CBPE.from_forest(forest, y[:800], labels=["yes", "no"])
-    with pytest.raises(ValueError, match="y_true has 3 rows, but the forest was trained on 800"):
-        CBPE.from_forest(forest, y[:3])
 
 
 def test_an_inverted_ranking():

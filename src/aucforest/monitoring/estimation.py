@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest.estimators._thresholds import decide
 from aucforest.metrics._validation import warn_undefined
 from aucforest.monitoring._auc import soft_roc_auc
 from aucforest.monitoring._influence import Rows
@@ -204,7 +205,8 @@ class CBPE(BaseEstimator):
         """Learn from the out-of-bag probabilities of a forest, so that no labelled rows need be held out.
 
         Each row is scored by the trees that did not draw it, about a third of them, so the scores are honest but a
-        little noisier than those of the whole forest.
+        little noisier than those of the whole forest. Predicted labels follow from them by its `threshold_`, as in its
+        `predict`: fit anew after `set_threshold`.
 
         Parameters
         ----------
@@ -249,7 +251,7 @@ class CBPE(BaseEstimator):
             raise ValueError(f"y_true has {len(labels)} rows, but the forest was trained on {len(chances)}")
         scored = ~np.isnan(chances).any(axis=1)
         features = None if X_ref is None else np.asarray(X_ref)[scored]
-        predicted = forest.classes_[chances[scored].argmax(axis=1)]
+        predicted = forest.classes_[decide(chances[scored], getattr(forest, "threshold_", None))]
         return cls(labels=forest.classes_, **options).fit(
             chances[scored], labels[scored], predicted, X=features, chunks=chunks
         )

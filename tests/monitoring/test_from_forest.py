@@ -1,0 +1,69 @@
+"""CBPE of a forest: its out-of-bag probabilities, and labels by its own rule."""
+
+import copy
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.base import clone
+
+from aucforest import AUCForestClassifier
+from aucforest.monitoring import CBPE, Chunks
+
+ONE = Chunks.by_number(1)
+COST = {"cost": [[0, 1, 9], [2, 0, 1], [1, 5, 0]]}
+
+
+@pytest.fixture(scope="module")
+def forest_rows():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1200, 3))
+    y = np.where(random.random(1200) < expit(2 * X[:, 0]), "yes", "no")
+    forest = AUCForestClassifier(30, oob_score=True, min_samples_leaf=5, random_state=0)
+    return forest.fit(X[:800], y[:800]), X, y
+
+
+def test_from_forest(forest_rows):
+    forest, X, y = forest_rows
+    cbpe = CBPE.from_forest(forest, y[:800], X[:800], metrics=["roc_auc", "accuracy"])
+    assert cbpe.classes_.tolist() == ["no", "yes"]
+    result = cbpe.estimate(
+        forest.predict_proba(X[800:]), forest.predict(X[800:]), y_true=y[800:], X=X[800:], chunks=ONE
+    )
+    for row in result.estimates:
+        assert row.low <= row.realised <= row.high
+    assert result.shifts["[0:399]"].domain_auc > 0
+
+
+def test_from_forest_refuses(forest_rows):
+    forest, X, y = forest_rows
+    with pytest.raises(ValueError, match="oob_score=True"):
+        CBPE.from_forest(clone(forest).set_params(oob_score=False).fit(X, y), y)
+    with pytest.raises(TypeError, match="labels"):
+        CBPE.from_forest(forest, y[:800], labels=["yes", "no"])
+    with pytest.raises(ValueError, match="y_true has 3 rows, but the forest was trained on 800"):
+        CBPE.from_forest(forest, y[:3])
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "threshold"),
+    [(2, None), (2, "prevalence"), (2, "f1"), (2, 0.0), (2, np.inf), (3, None), (3, "prevalence"), (3, COST)],
+)
+def test_the_forest_decides(n_classes, threshold):
+    """Alert limits are those of the labels that the forest predicts, not of the most probable classes."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(600, 3))
+    y = np.digitize(X[:, 0] + random.normal(size=600), [1.2, 2.0][: n_classes - 1])
+    never = threshold == np.inf  # what tuning may end in, but nobody can ask for
+    forest = AUCForestClassifier(20, threshold=None if never else threshold, oob_score=True, random_state=0).fit(X, y)
+    forest.threshold_ = np.inf if never else forest.threshold_
+    chances = forest.oob_decision_function_
+    out_of_bag = copy.copy(forest)
+    out_of_bag.predict_proba = lambda X: chances
+    metrics = ["accuracy", "recall", "confusion_matrix"]
+    limits = [
+        CBPE(metrics, calibration="none").fit(chances, y, labels).limits_
+        for labels in (out_of_bag.predict(X), chances.argmax(axis=1))
+    ]
+    assert CBPE.from_forest(forest, y, metrics=metrics, calibration="none").limits_ == limits[0]
+    assert (limits[0] == limits[1]) == (threshold is None)
