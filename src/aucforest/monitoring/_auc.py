@@ -7,6 +7,10 @@ import numpy as np
 from aucforest.monitoring._influence import Estimate, Rows, undefined
 from aucforest.monitoring._ranked import FloatArray, RankedColumn, dot
 
+# For the expectation of average precision: Gauss and Legendre's rule on [0, 1], for what falls as fast as exp(-REACH x)
+REACH = 30.0
+NODES = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
+
 
 def soft_roc_auc(rows: Rows) -> Estimate:
     """Return the AUC of two classes; its expectation is a second-order expansion of that of the realised AUC."""
@@ -35,7 +39,7 @@ def one_vs_rest_auc(rows: Rows) -> Estimate:
 
 
 def soft_average_precision(rows: Rows) -> Estimate:
-    """Return the average precision, the mean over classes if there are more than two; `expected` is not corrected."""
+    """Return the average precision, the mean over classes if there are more than two; its expectation is exact."""
     return _mean_of_columns(_column_precision, rows)
 
 
@@ -56,7 +60,28 @@ def _column_precision(rows: Rows) -> Estimate:
     # a positive raises its own step by 1, and the precision at its own and all lower scores by 1 / rows called
     lower = np.cumsum(steps / called)
     influence = (precision + lower - value) / positive
-    return Estimate(value, value, column.to_rows(influence)[:, None])
+    return Estimate(value, _expected_precision(column, p), column.to_rows(influence)[:, None])
+
+
+def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
+    """Return the expectation of the average precision of labels drawn with chances p, given that one is positive.
+
+    It is W / N with N positives and W a sum of products of labels, and 1 / N is the integral of t^(N - 1) over t from 0
+    to 1. E[W t^N] = E[t^N] E_t[W], where under E_t the chances are p t / (1 - p + p t), and E[t^N] is at most
+    exp(-P (1 - t)): below 1 - REACH / P nothing is left to integrate.
+    """
+    nodes, weights = NODES
+    reach = min(1.0, REACH / float(p.sum()))
+    expected = 0.0
+    for step, weight in zip(reach * nodes, reach * weights):
+        kept = 1.0 - p * step
+        tilted = p * (1.0 - step) / kept
+        precision, steps, called = _precision_steps(column, tilted)
+        # a positive counts itself, too: the variance of the steps comes on top of the product of the means
+        won = dot(precision, steps) + float((column.sums(tilted * (1.0 - tilted)) / called).sum())
+        expected += weight * won * np.exp(np.log(kept).sum()) / (1.0 - step)
+    with np.errstate(divide="ignore"):
+        return float(expected / -np.expm1(np.log1p(-p).sum()))
 
 
 def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

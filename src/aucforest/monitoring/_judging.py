@@ -53,8 +53,6 @@ class Judge(NamedTuple):
             if drawn.size < 2:
                 return Judged(float(np.clip(centre - shift, metric.low, metric.high)))
             variance = float(drawn.var())
-            if metric.always_drawn and self.bias_correction:
-                centre = float(drawn.mean())
             moved = np.sqrt(noise.variance) * self.random.standard_t(min(noise.freedom, MANY), drawn.size)
             bounds = np.quantile(drawn + moved, tails)
             error = np.sqrt(variance + noise.variance)
