@@ -1,7 +1,9 @@
 """Simulations with a known P(y = 1 | score), for tests and benchmarks."""
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit
+from scipy.stats import norm
 
 from aucforest.monitoring import CBPE, Chunks
 from aucforest.monitoring._ranked import RankedColumn
@@ -41,6 +43,29 @@ def coverage(shape, n_reference, n_new, repeats, shifted):
         rows = cbpe.estimate(new, new > threshold, y_true=labels, chunks=Chunks.by_number(1)).estimates
         held.append([row.low <= row.realised <= row.high for row in rows])
     return dict(zip(METRICS, np.mean(held, axis=0)))
+
+
+def errors(positives, n_reference, n_new, shift, calibration, repeats):
+    """Return estimate minus realised value, and whether the interval holds it, each (repeats, metrics).
+
+    Logits are normal, so many that `positives` are expected among the reference rows; those of the new rows have a mean
+    that is greater by `shift` standard deviations. With calibration="none" scores are right, else distorted.
+    """
+    usual = norm.ppf((np.arange(10_000) + 0.5) / 10_000)
+    middle = brentq(lambda mean: expit(mean + 1.5 * usual).mean() - positives / n_reference, -20, 20)
+    found = []
+    for seed in range(repeats):
+        random = np.random.default_rng(seed)
+        logit = middle + 1.5 * random.normal(np.repeat([0.0, shift], [n_reference, n_new]))
+        labels = random.random(logit.size) < expit(logit)
+        score = expit(logit) if calibration == "none" else expit(0.6 * logit + 0.5)
+        y_pred = score > np.quantile(score[:n_reference], 0.95)
+        known, new = slice(n_reference), slice(n_reference, None)
+        cbpe = CBPE(["average_precision", *METRICS], calibration=calibration)
+        cbpe.fit(score[known], labels[known], y_pred[known])
+        result = cbpe.estimate(score[new], y_pred[new], y_true=labels[new], chunks=Chunks.by_number(1))
+        found.append([(row.estimate - row.realised, row.low <= row.realised <= row.high) for row in result.estimates])
+    return np.moveaxis(np.array(found), -1, 0)
 
 
 def share_that_fires(n, power, rule, repeats):

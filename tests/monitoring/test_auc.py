@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc
+from aucforest.monitoring._draws import draw_average_precisions
 from aucforest.monitoring._influence import Rows, label_variance
 from aucforest.monitoring._validation import rank_columns
 from tests.monitoring.golden import load
-from tests.reference.soft import average_precision_by_thresholds
+from tests.monitoring.strategies import two_classes
+from tests.reference.metrics import average_precision
+from tests.reference.soft import average_precision_by_thresholds, over_all_labels
 
 STEP = 1e-6
 
@@ -49,3 +53,31 @@ def test_average_precision_of_every_class(case):
     rows = rows_of(case)
     by_class = [average_precision_by_thresholds(one.p[:, 0].tolist(), one.p[:, 0].tolist()) for one in rows.by_column()]
     assert soft_average_precision(rows).value == pytest.approx(np.mean(by_class), abs=1e-12)
+
+
+@given(two_classes(max_size=8))
+@settings(deadline=None)
+def test_expected_average_precision_is_that_of_all_labels(case):
+    scores, p = case
+    rows = Rows(rank_columns(scores), p[:, None])
+    defined, mean, _ = over_all_labels(average_precision, scores, p)
+    # the enumeration leaves out all rows positive, whose average precision is 1
+    mean = (mean * defined + p.prod()) / (1 - (1 - p).prod())
+    assert soft_average_precision(rows).expected == pytest.approx(mean, abs=1e-12)
+
+
+@pytest.mark.parametrize("positives", [1e-6, 3.0, 40.0, 900.0])
+def test_expected_average_precision_of_many_rows(positives):
+    """With one positive or with many the integral runs over quite different scales; the draws know nothing of it."""
+    random = np.random.default_rng(0)
+    score = random.beta(0.5, 3.0, 3000)
+    p = np.minimum(1.0, positives * score / score.sum())
+    rows = Rows(rank_columns(score), p[:, None])
+    if positives < 1:  # one row is positive, and which one is as likely as its chance says
+        rank = 3000 - np.argsort(np.argsort(score))
+        assert soft_average_precision(rows).expected == pytest.approx(np.average(1 / rank, weights=p), rel=1e-5)
+        return
+    drawn = draw_average_precisions(rows, 2000, random)
+    assert soft_average_precision(rows).expected == pytest.approx(
+        np.nanmean(drawn), abs=4 * np.nanstd(drawn) / 2000**0.5
+    )

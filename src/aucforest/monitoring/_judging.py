@@ -3,11 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from aucforest.monitoring._influence import Estimate, Rows, label_variance
 from aucforest.monitoring._metrics import Metric
 from aucforest.monitoring._noise import CurveNoise, Curves, Offset
+from aucforest.monitoring._ranked import RankedColumn, side_by_side
 from aucforest.monitoring.calibration import Calibrated
 from aucforest.monitoring.soft import is_small
 
@@ -29,6 +31,15 @@ class Scored(NamedTuple):
     rows: Rows
     curves: Curves | None
     calibrated: Calibrated | None
+
+
+def score_rows(columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None) -> Scored:
+    """Return the rows of a chunk with their chances."""
+    if curves is None:
+        p = side_by_side([column.scores for column in columns])
+        return Scored(Rows(columns, p, predicted), None, None)
+    calibrated = curves.calibration.apply(columns)
+    return Scored(Rows(columns, calibrated.p, predicted), curves, calibrated)
 
 
 class Judge(NamedTuple):

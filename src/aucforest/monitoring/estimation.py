@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,14 +13,14 @@ from aucforest.estimators._thresholds import decide
 from aucforest.metrics._validation import warn_undefined
 from aucforest.monitoring._auc import soft_roc_auc
 from aucforest.monitoring._influence import Rows
-from aucforest.monitoring._judging import Judge, Judged, Scored
+from aucforest.monitoring._judging import Judge, Judged, score_rows
 from aucforest.monitoring._metrics import Metric, alert_limits, find_metrics
 from aucforest.monitoring._noise import Curves, Offset
 from aucforest.monitoring._options import check_columns, check_options, choose_chunks
-from aucforest.monitoring._ranked import FloatArray, RankedColumn, side_by_side
+from aucforest.monitoring._ranked import FloatArray, side_by_side
 from aucforest.monitoring._tables import UNKNOWN, Table, read_table
 from aucforest.monitoring._validation import check_raw_columns, rank_columns
-from aucforest.monitoring.calibration import Calibration, is_rising
+from aucforest.monitoring.calibration import END_PENALTY, Calibration, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.counts import Normalize
 from aucforest.monitoring.needs import Rule, columns_to_fit
@@ -328,9 +328,14 @@ class CBPE(BaseEstimator):
         check_raw_columns(columns, self.calibrated_)
         self._curves, self._offsets = None, {}
         if self.calibrated_.any() and not self.importance_weighted:
-            self._curves = Curves(Calibration(columns, truth, self.calibrated_), self._reference)
+            self._curves = self._fit_curves()
             if self.bias_correction:
                 self._offsets = {metric.name: self._curves.offset(metric) for metric in self._metrics}
+
+    def _fit_curves(self, weights: FloatArray | None = None) -> Curves:
+        """Return the curves of the reference."""
+        penalty = END_PENALTY if self.bias_correction else 0.0
+        return Curves(Calibration(*self._reference[:2], self.calibrated_, weights, penalty), self._reference, weights)
 
     def _set_limits(self, pieces: list[Table]) -> None:
         """Set the alert limits from full reference chunks."""
@@ -372,12 +377,10 @@ class CBPE(BaseEstimator):
                 effective_sample_size=domain.effective_sample_size,
             )
             if self.importance_weighted and self.calibrated_.any():
-                weights = domain.ratios
-                calibration = Calibration(*self._reference[:2], self.calibrated_, weights)
-                curves = Curves(calibration, self._reference, weights)
+                curves = self._fit_curves(domain.ratios)
         judge = Judge(self.level, self.bias_correction, self.n_draws, random)
         check_raw_columns(columns, self.calibrated_)
-        scored = _score(columns, table.predicted, curves)
+        scored = score_rows(columns, table.predicted, curves)
         return [
             judge.judge(metric, scored, self._offset(metric, len(table.scores))) for metric in self._metrics
         ], report
@@ -386,12 +389,3 @@ class CBPE(BaseEstimator):
         """Return what is taken off the estimate of a chunk of so many rows."""
         offset = self._offsets.get(metric.name)
         return None if offset is None else offset.scaled(metric.ratio(n_rows, len(self._reference.p)))
-
-
-def _score(columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None) -> Scored:
-    """Return the rows of a chunk with their chances."""
-    if curves is None:
-        p = side_by_side([column.scores for column in columns])
-        return Scored(Rows(columns, p, predicted), None, None)
-    calibrated = curves.calibration.apply(columns)
-    return Scored(Rows(columns, calibrated.p, predicted), curves, calibrated)
