@@ -19,7 +19,7 @@ from scipy.optimize import isotonic_regression
 
 from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn, dot, side_by_side
 
-# Chosen by benchmarks/monitoring_speed.py: 0 makes average precision too high where positives are rare, 1 too low.
+# Measured by benchmarks/monitoring_bias.py: 0 makes average precision too high where positives are rare, 1 too low.
 END_PENALTY = 0.5
 
 
