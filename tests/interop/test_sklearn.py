@@ -1,6 +1,7 @@
 """scikit-learn predicts what the trees do."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -83,9 +84,10 @@ def test_a_forest_can_be_copied_and_read():
 def test_too_many_nodes_of_all_trees_are_refused(monkeypatch):
     trees, _ = drawn(0)
     n_nodes = sum(tree.tree_.node_count for tree in as_random_forest(trees, np.arange(2), N_CODES).estimators_)
-    monkeypatch.setattr(module, "_MOST_NODES", n_nodes)
+    n_copies = n_nodes - sum(tree.n_nodes for tree in trees)
+    monkeypatch.setattr(module, "_MOST_BYTES", 80 * n_copies)
     as_random_forest(trees, np.arange(2), N_CODES)
-    monkeypatch.setattr(module, "_MOST_NODES", n_nodes - 1)
+    monkeypatch.setattr(module, "_MOST_BYTES", 80 * n_copies - 1)
     with pytest.raises(ValueError, match="sets of categories"):
         as_random_forest(trees, np.arange(2), N_CODES)
 
@@ -120,3 +122,17 @@ def test_a_corrected_classifier_is_one_of_scikit_learn():
     assert not isinstance(corrected, RandomForestClassifier)
     y = np.where(np.arange(len(X)) % 2, "yes", "no")
     assert permutation_importance(corrected, X, y, scoring="roc_auc", n_repeats=2).importances.shape == (5, 2)
+
+
+def test_copies_take_little_memory_or_are_refused():
+    """Small trees with sets of many features, and of many classes."""
+    n_codes = dict.fromkeys(range(500), 60)
+    many_sets = random_tree(np.random.default_rng(0), 400, n_codes=n_codes, n_features=500)
+    many_classes = random_tree(np.random.default_rng(0), 40, n_codes=n_codes, n_features=3, n_classes=5000)
+    for tree in (many_sets, many_classes):
+        tracemalloc.start()
+        with pytest.raises(ValueError, match="sets of categories are too large"):
+            as_random_forest([tree], np.arange(tree.n_classes), n_codes)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**31

@@ -57,7 +57,7 @@ class Exports(TreeBasedClassifier):
         Raises
         ------
         ValueError
-            If sets of categories take more than 2**24 nodes. `to_onnx` does not copy nodes.
+            If copies of nodes, for sets of categories, take more than 1.25 GiB. `to_onnx` does not copy nodes.
         NotImplementedError
             With a version of scikit-learn whose trees have other nodes than those of versions 1.6 to 1.9.
 

@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 from aucforest.tree.structure import MISSING_CODE, SET_WORDS, Tree
 
 
+# Copies of one level times features cut by sets: some hundred MB.
+_MOST_RANGES = 2**26
+
+
 class ThresholdNodes(NamedTuple):
     """Nodes that compare a value with a threshold, each of shape (n_nodes,); node 0 is the root.
 
@@ -93,8 +97,8 @@ class _Front(NamedTuple):
 
     node: NDArray[np.int64]
     weight: NDArray[np.float64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    low: NDArray[np.int16]
+    high: NDArray[np.int16]
     missing: NDArray[np.bool_]
 
     def take(self, rows: NDArray[np.intp]) -> "_Front":
@@ -123,41 +127,44 @@ class _Copier:
 
     def root(self, n_codes: Mapping[int, int]) -> _Front:
         """Return the root, which everything reaches."""
-        high = np.array([[n_codes[feature] - 1 for feature in self.features.tolist()]])
+        high = np.array([[n_codes[feature] - 1 for feature in self.features.tolist()]], dtype=np.int16)
         return _Front(np.zeros(1, np.int64), self.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
 
     def settle(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
         """Go on from nodes that all pass on one side; return how much goes left and right in those that cut."""
-        while True:
-            left, right = self._masses(front)
-            passed = (self.nodes.left[front.node] >= 0) & ((left == 0.0) | (right == 0.0))
-            if not np.any(passed):
-                return front, left, right
-            below = np.where(left > 0.0, self.nodes.left[front.node], self.nodes.right[front.node])
-            front = front._replace(node=np.where(passed, below, front.node))
+        rows, node = np.arange(len(front.node)), front.node.copy()
+        left, right = np.empty(len(node)), np.empty(len(node))
+        while len(rows) > 0:
+            left[rows], right[rows] = self._masses(front, rows, node[rows])
+            rows = rows[(self.nodes.left[node[rows]] >= 0) & ((left[rows] == 0.0) | (right[rows] == 0.0))]
+            node[rows] = np.where(left[rows] > 0.0, self.nodes.left[node[rows]], self.nodes.right[node[rows]])
+        return front._replace(node=node), left, right
 
-    def _masses(self, front: _Front) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return how much goes left and right in each node that is no leaf: 0 where nothing can."""
-        left, right = self.nodes.weight[self.nodes.left[front.node]], self.nodes.weight[self.nodes.right[front.node]]
-        rows, column, code = self._cut_by_set(front)
-        low, high, number = front.low[rows, column], front.high[rows, column], self.set[front.node[rows]]
+    def _masses(
+        self, front: _Front, rows: NDArray[np.intp], node: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return how much of some rows goes left and right in each node that is no leaf: 0 where nothing can."""
+        left, right = self.nodes.weight[self.nodes.left[node]], self.nodes.weight[self.nodes.right[node]]
+        cut, column, code = self._cut_by_set(node)
+        rows, number = rows[cut], self.set[node[cut]]
+        low, high = front.low[rows, column], front.high[rows, column]
         known_left = self.mass_below[number, np.minimum(code, high) + 1] - self.mass_below[number, low]
         known_right = self.mass_below[number, high + 1] - self.mass_below[number, np.maximum(code + 1, low)]
-        missing, missing_left = front.missing[rows, column], self.nodes.missing_left[front.node[rows]]
-        left[rows] = np.maximum(known_left, 0.0) + self.mass_missing[number] * (missing & missing_left)
-        right[rows] = np.maximum(known_right, 0.0) + self.mass_missing[number] * (missing & ~missing_left)
+        missing, missing_left = front.missing[rows, column], self.nodes.missing_left[node[cut]]
+        left[cut] = np.maximum(known_left, 0.0) + self.mass_missing[number] * (missing & missing_left)
+        right[cut] = np.maximum(known_right, 0.0) + self.mass_missing[number] * (missing & ~missing_left)
         return left, right
 
-    def _cut_by_set(self, front: _Front) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+    def _cut_by_set(self, node: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
         """Return which nodes belong to chains, the columns of their features, and the last codes that go left."""
-        rows = np.flatnonzero(self.by_set[front.node])
-        node = front.node[rows]
+        rows = np.flatnonzero(self.by_set[node])
+        node = node[rows]
         codes = np.floor(self.nodes.threshold[node]).astype(np.int64)
         return rows, np.searchsorted(self.features, self.nodes.feature[node]), codes
 
     def children(self, front: _Front, share: NDArray[np.float64]) -> _Front:
         """Return all left children and then all right ones; such a share of the weight goes left."""
-        rows, column, code = self._cut_by_set(front)
+        rows, column, code = self._cut_by_set(front.node)
         missing_left = self.nodes.missing_left[front.node[rows]]
         everything = np.arange(len(front.node))
         left, right = front.take(everything), front.take(everything)
@@ -200,10 +207,10 @@ def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> Threshold
         of_tree = ThresholdNodes._make(part[front.node] for part in copier.nodes)
         cut = np.flatnonzero(of_tree.left >= 0)
         n_nodes += len(front.node)
-        if n_nodes + 2 * len(cut) > most_nodes:
+        if n_nodes + 2 * len(cut) > most_nodes or 2 * len(cut) * len(copier.features) > _MOST_RANGES:
             raise ValueError(
                 "trees with thresholds in place of sets of categories are too large: one has more than the"
-                f" {most_nodes} nodes left for it"
+                f" {most_nodes} nodes left for it, or more than {_MOST_RANGES} ranges of codes at one depth"
             )
         left, right = np.full(len(front.node), -1), np.full(len(front.node), -1)
         left[cut] = n_nodes + np.arange(len(cut))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-# Some GB: a node takes 64 bytes and 8 more a class.
-_MOST_NODES = 2**24
+# What copies of nodes may take: 2**24 of them for two classes. A node has 64 bytes and 8 more a class.
+_MOST_BYTES = 5 * 2**28
 # What scikit-learn writes in place of the feature, the threshold and the children of a leaf.
 _NO_FEATURE, _NO_THRESHOLD, _NO_CHILD = -2, -2.0, -1
 
@@ -125,6 +125,11 @@ def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) 
     model.classes_, model.n_classes_, model.n_outputs_ = classes, tree.n_classes, 1
 
 
+def _most_nodes(trees: Sequence[Tree]) -> int:
+    """Return how many nodes there may be, with the copies that sets of categories take."""
+    return sum(tree.n_nodes for tree in trees) + _MOST_BYTES // (64 + 8 * trees[0].n_classes)
+
+
 def as_decision_tree(
     trees: Sequence[Tree], classes: NDArray[Any], n_codes: Mapping[int, int]
 ) -> "DecisionTreeClassifier":
@@ -133,7 +138,7 @@ def as_decision_tree(
 
     (tree,) = trees
     model = DecisionTreeClassifier()
-    _fill(model, tree, copied(tree, n_codes, _MOST_NODES), classes)
+    _fill(model, tree, copied(tree, n_codes, _most_nodes(trees)), classes)
     return model
 
 
@@ -153,13 +158,13 @@ def as_random_forest(
     Raises
     ------
     ValueError
-        If sets of categories take more than 2**24 nodes.
+        If copies of nodes, for sets of categories, take more than 1.25 GiB.
     """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 
     forest = RandomForestClassifier(len(trees))
-    forest.estimator_, forest.estimators_, left = DecisionTreeClassifier(), [], _MOST_NODES
+    forest.estimator_, forest.estimators_, left = DecisionTreeClassifier(), [], _most_nodes(trees)
     for tree in trees:
         nodes = copied(tree, n_codes, left)
         left -= len(nodes.feature)
