@@ -1,6 +1,7 @@
 """`aucforest inspect`: what is in a model file, in words, as figures and as rules."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import aucforest
 from aucforest.inspection import export_text, forest_summary
 from tests.cli.data import check_refusal, run
+from tests.estimators.data import make_table, small_forest
+from tests.tree.chains import make_chain
 
 
 def test_the_facts(files):
@@ -74,3 +77,16 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
     check_refusal(run("inspect", tmp_path / "none"), "there is no file")
     check_refusal(run("inspect", files.test_csv), "not a model file")
     check_refusal(run("inspect", files.model_aucforest, "--json", files.model_aucforest), "would be overwritten")
+
+
+def test_features_that_are_only_claimed_take_little_memory(tmp_path):
+    forest = small_forest(1).fit(*make_table())
+    forest.trees_, forest.n_features_in_ = [make_chain(2, n_features=2**22)], 2**22
+    forest.save(tmp_path / "model")
+    tracemalloc.start()
+    result = run("inspect", tmp_path / "model")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "feature_4194303" in result.stdout
+    assert "and 4194279 less important ones" in " ".join(result.stdout.split())
+    assert peak < 10 * 8 * 2**22

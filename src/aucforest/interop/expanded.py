@@ -5,14 +5,13 @@ to the other side. All links of a chain lead to the same two children, so the no
 `copied` makes a tree of them again.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.tree.structure import MISSING_CODE, SET_WORDS, Tree
-
 
 # Copies of one level times features cut by sets: some hundred MB.
 _MOST_RANGES = 2**26
@@ -174,7 +173,8 @@ class _Copier:
         right.missing[rows, column] &= ~missing_left
         left = left._replace(node=self.nodes.left[front.node], weight=front.weight * share)
         right = right._replace(node=self.nodes.right[front.node], weight=front.weight * (1.0 - share))
-        return _Front._make(map(np.concatenate, zip(left, right)))
+        parts: Iterable[Any] = zip(left, right)
+        return _Front._make(map(np.concatenate, parts))
 
 
 def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> ThresholdNodes:
