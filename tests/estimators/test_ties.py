@@ -39,9 +39,9 @@ def blocks(*counts):
 # Which cut wins
 
 
-def winner_and_first(X, y, **params):
+def winner_and_first(X, y, weights=None, **params):
     """Return the feature that is cut and, as a node that looks at one feature says it, the one that is drawn first."""
-    return cut(X, y, **params)[0], cut(X, y, max_features=1, **params)[0]
+    return cut(X, y, weights, **params)[0], cut(X, y, weights, max_features=1, **params)[0]
 
 
 @all_criteria
@@ -89,26 +89,26 @@ def test_all_values_or_bins_of_them_make_no_difference(criterion, splitter, n_cl
 # What alike means
 
 
-@pytest.mark.parametrize(("criterion", "n_classes"), [("auc", 2), ("gini", 2), ("gini", 3)])
-def test_cuts_that_mirror_each_other_are_alike(criterion, n_classes):
+@all_criteria
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("by_class", [np.ones(4), np.array([0.7, 1.9, 0.3, 1 / 3])], ids=["alike", "weighted"])
+def test_splits_that_mirror_each_other_are_alike(criterion, n_classes, by_class):
     rng = np.random.default_rng(0)
     for _ in range(100):
         outer, inner = rng.integers(1, 9, (2, n_classes))
-        tree = grow(*blocks(outer, inner, outer), criterion=criterion, max_depth=1).tree_
+        x, y = blocks(outer, inner, outer)
+        tree = grow(x, y, by_class[y], criterion=criterion, max_depth=1).tree_
         assert tree.n_nodes == 1 or tree.threshold[0] == 1.5
 
 
-@pytest.mark.parametrize(
-    ("criterion", "outer", "inner"), [("auc", [2, 4, 7], [4, 8, 8]), ("hellinger", [4, 3], [6, 3])]
-)
-def test_elsewhere_rounding_tells_them_apart(criterion, outer, inner):
-    assert cut(*blocks(outer, inner, outer), criterion=criterion)[1] == 2.5
-
-
-def test_under_auc_of_more_classes_rounding_may_prefer_the_last_feature():
-    x, y = blocks([1, 2, 3, 4], [4, 3, 2, 1])
-    winner, first = winner_and_first(np.column_stack([x, x]), y)
-    assert winner != first
+@all_criteria
+@two_and_four_classes
+def test_columns_that_mirror_each_other_are_alike(criterion, n_classes):
+    x, y = blocks([4, 3, 1, 2][:n_classes], [2, 5, 4, 7][:n_classes])
+    weights = np.array([0.7, 1.9, 0.3, 1 / 3])[y]
+    for seed in range(8):
+        winner, first = winner_and_first(np.column_stack([x, -x]), y, weights, criterion=criterion, random_state=seed)
+        assert winner == first
 
 
 # class fractions on the left that differ by 1 / (2000001 * 1999999): an AUC of 1/2 and 1.2e-13
@@ -138,7 +138,7 @@ def test_how_little_a_cut_may_gain(params, n_nodes):
 
 
 def test_weights_that_are_not_whole_are_compared_in_floating_point():
-    assert grow([1, 1, 2, 2], [0, 1, 0, 1], 1.5 * NEARLY_ALIKE).tree_.n_nodes == 1
+    assert grow([1, 1, 2, 2], [0, 1, 0, 1], NEARLY_ALIKE**0.999).tree_.n_nodes == 1
 
 
 @all_criteria

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich import box
 from rich.markup import escape
 from rich.table import Table
@@ -36,11 +37,13 @@ def inspect(
     if text is not None:
         typer.echo(_rules(forest, text))
         return
-    facts, features = _facts(forest, model), _features(forest)
+    facts, importances = _facts(forest, model), _importances(forest)
     to = console(json_out)
     to.print(_facts_table(facts))
-    to.print(_features_table(features))
+    most_important = np.argsort(-importances, kind="stable")[:MOST_FEATURES]
+    to.print(_features_table(_features(forest, importances, most_important), len(importances)))
     if json_out is not None:
+        features = _features(forest, importances, np.arange(len(importances)))
         write_json(json_out, facts | {"features": features})
 
 
@@ -76,15 +79,21 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
     return facts
 
 
-def _features(forest: Any) -> list[dict[str, Any]]:
-    """Return name, kind, categories and importance of every feature."""
-    categories = getattr(forest, "categories_", {})
-    importances = getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan)).tolist()
+def _importances(forest: Any) -> NDArray[np.float64]:
+    """Return the importance of every feature, NaN for a model that has none."""
+    if isinstance(forest, TreeBasedClassifier):
+        return forest._feature_importances()
+    return np.full(forest.n_features_in_, np.nan)
+
+
+def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Return name, kind, categories and importance of some features."""
+    categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
     features = []
-    for feature, name in enumerate(feature_names_of(forest, forest.n_features_in_)):
+    for feature, importance in zip(which.tolist(), importances[which].tolist()):
         known = categories[feature].tolist() if feature in categories else None
         kind = "number" if known is None else "categories"
-        features.append({"name": name, "kind": kind, "categories": known, "importance": importances[feature]})
+        features.append({"name": names[feature], "kind": kind, "categories": known, "importance": importance})
     return features
 
 
@@ -104,15 +113,14 @@ def _facts_table(facts: dict[str, Any]) -> Table:
     return table
 
 
-def _features_table(features: list[dict[str, Any]]) -> Table:
+def _features_table(features: list[dict[str, Any]], n_features: int) -> Table:
     """Return a row for each of the most important features."""
-    ordered = sorted(features, key=lambda feature: -feature["importance"])
-    left_out = len(features) - MOST_FEATURES
+    left_out = n_features - len(features)
     caption = f"and {left_out} less important ones, which --json tells" if left_out > 0 else None
-    table = Table(title=f"{len(features)} features", caption=caption, box=box.SIMPLE_HEAD)
+    table = Table(title=f"{n_features} features", caption=caption, box=box.SIMPLE_HEAD)
     for heading in ("feature", "kind", "importance"):
         table.add_column(heading, justify="right" if heading == "importance" else "left")
-    for feature in ordered[:MOST_FEATURES]:
+    for feature in features:
         kind, known = feature["kind"], feature["categories"]
         if known is not None:
             more = f", ... {len(known)} in all" if len(known) > MOST_CATEGORIES else ""
