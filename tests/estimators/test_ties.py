@@ -48,7 +48,7 @@ def winner_and_first(X, y, weights=None, **params):
 @both_splitters
 @two_and_four_classes
 def test_the_feature_drawn_first_wins(criterion, splitter, n_classes):
-    x, y = blocks([2, 0, 1, 1][:n_classes], [2, 4, 1, 3][:n_classes])
+    x, y = blocks(np.arange(1, n_classes + 1), np.arange(n_classes, 0, -1))
     found = [
         winner_and_first(np.column_stack([x] * 4), y, criterion=criterion, splitter=splitter, random_state=seed)
         for seed in range(20)
@@ -94,7 +94,7 @@ def test_all_values_or_bins_of_them_make_no_difference(criterion, splitter, n_cl
 @pytest.mark.parametrize("by_class", [np.ones(4), np.array([0.7, 1.9, 0.3, 1 / 3])], ids=["alike", "weighted"])
 def test_splits_that_mirror_each_other_are_alike(criterion, n_classes, by_class):
     rng = np.random.default_rng(0)
-    for _ in range(100):
+    for _ in range(60):
         outer, inner = rng.integers(1, 9, (2, n_classes))
         x, y = blocks(outer, inner, outer)
         tree = grow(x, y, by_class[y], criterion=criterion, max_depth=1).tree_
@@ -131,14 +131,21 @@ def own_auc(left, node):
         ({"criterion": "auc", "splitter": "random"}, 1),
         ({"criterion": "auc", "monotonic_cst": [-1]}, 1),
     ],
-    ids=str,
+    ids=["auc", "own", "gini", "entropy", "hellinger", "random", "monotonic"],
 )
 def test_how_little_a_cut_may_gain(params, n_nodes):
     assert grow([1, 1, 2, 2], [0, 1, 0, 1], NEARLY_ALIKE, **params).tree_.n_nodes == n_nodes
 
 
-def test_weights_that_are_not_whole_are_compared_in_floating_point():
-    assert grow([1, 1, 2, 2], [0, 1, 0, 1], NEARLY_ALIKE**0.999).tree_.n_nodes == 1
+@pytest.mark.parametrize(
+    ("unit", "params", "threshold"), [(1, {}, 2.5), (0.1, {}, 1.5), (1, {"monotonic_cst": [1]}, 1.5)], ids=str
+)
+def test_auc_of_two_classes_tells_integers_apart(unit, params, threshold):
+    # the rows in the middle have the fractions above: cuts after 1 and 2 gain 1/8, and 1/8 and 1.2e-13;
+    # tenths are no multiples of the least weight
+    x, y = [1, 2, 2, 3, 3], [0, 0, 1, 0, 1]
+    weights = np.array([500_000, 1_000_000, 999_999, 500_001, 1_000_000])
+    assert cut(x, y, weights * unit, **params)[1] == threshold
 
 
 @all_criteria

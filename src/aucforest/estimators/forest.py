@@ -241,7 +241,8 @@ class AUCForestClassifier(Exports, ForestFit):
         y : array-like of shape (n_samples,)
             Class labels: bool, int or str; at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative; multiplies the draws of the bootstrap. A row of weight 0 is as if absent.
+            Non-negative; multiplies the draws of the bootstrap. Ratios of weights decide the trees: constant weights
+            are as none. A row of weight 0 is as if absent.
 
         Returns
         -------
@@ -250,8 +251,10 @@ class AUCForestClassifier(Exports, ForestFit):
         Raises
         ------
         ValueError
-            For data that do not fit together, a single class, or a parameter out of range. A fit that fails or is
-            interrupted leaves the forest unfitted; with ``warm_start=True`` it leaves all as it was.
+            For data that do not fit together, a single class, a parameter out of range, or a fit that would take more
+            than half of the machine's memory; this is estimated before growing starts, and the size of all trees from
+            the first ones. A fit that fails or is interrupted leaves the forest unfitted; with ``warm_start=True`` it
+            leaves all as it was.
         """
         seed, trees = self._seed_and_trees()
         known = (self.classes_, self.categories_) if trees else (None, {})

@@ -99,7 +99,10 @@ class AUCTreeClassifier(Exports):
     A cut of a categorical feature parts its categories into two sets. With two classes it is the best of all subsets:
     some cut of the categories in the order of their class shares is. (Where bounds on the children forbid that one,
     it is the best allowed cut of this order.) With more classes the order is that of the first principal component of
-    the class shares, in which classes weigh alike under "auc" and "hellinger". Categories that a node has not seen
+    the class shares, in which classes weigh alike under "auc" and "hellinger". It can miss the best subset: in
+    simulated nodes of 3 to 8 categories and classes, in 18 % of them under "auc", 1 % under "gini", 10 % under
+    "entropy" and 24 % under "hellinger", which costs 1.1, 0.1, 0.9 and 1.1 % of the gain in the mean, and up to 50 % in
+    a single node (:doc:`details </mathematics/trees>`). Categories that a node has not seen
     follow its missing values, and so do those that the tree has not seen.
 
     A criterion of your own is a function that ``numba.njit`` compiled, ``f(left_totals, node_totals) -> score``. Both
@@ -188,8 +191,8 @@ class AUCTreeClassifier(Exports):
         Raises
         ------
         ValueError
-            For data that do not fit together, a single class, or a parameter out of range. A fit that fails or is
-            interrupted leaves the tree unfitted.
+            For data that do not fit together, a single class, a parameter out of range, or a fit that would take more
+            than half of the machine's memory. A fit that fails or is interrupted leaves the tree unfitted.
         """
         with self._fitting():
             data = self._prepare(X, y, sample_weight)
