@@ -194,17 +194,25 @@ def random(title: str, split: Split) -> None:
 def memory() -> None:
     """Compare the memory that a fit needs beyond X, at its peak, with what it leaves behind."""
     X, y, _, _ = binary(1_000_000)
-    forest = fit_ours(X, y, 10)
-    trees = sum(v.nbytes for tree in forest.trees_ for v in vars(tree).values() if isinstance(v, np.ndarray))
+    trees = sum(tree.nbytes for tree in fit_ours(X, y, 10).trees_)
     budget = 2 * X.size + 100 * len(X) * N_JOBS + trees
     print(f"\npeak memory of fit beyond X, {X.shape[0]:,} x {X.shape[1]}, 10 trees, MiB")
     print(f"goal: 2 B a value + 100 B a row and thread + trees of {trees / 2**20:.0f} = {budget / 2**20:.0f}")
+    print_peaks(X, y, 10, sorted(set(FITS) - {"aucforest, gini, shrinkage off"}))
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(1500, 10)), random.permutation(1500) % 1486
+    print(f"\nthe same with a class for almost every row, {X.shape[0]:,} x {X.shape[1]}, 300 trees, MiB")
+    print_peaks(X, y, 300, ["aucforest, defaults", "scikit-learn"])
+
+
+def print_peaks(X: np.ndarray, y: np.ndarray, n_trees: int, names: list[str]) -> None:
+    """Print the greatest memory of fits in processes of their own."""
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/X.npy", X)
         np.save(f"{folder}/y.npy", y)
-        for name in sorted(set(FITS) - {"aucforest, gini, shrinkage off"}):
-            program = PEAK_OF_FIT.format(benchmarks=str(Path(__file__).parent), folder=folder, name=name, n_trees=10)
-            print(f"{name:<32}{in_fresh_process(program) / 2**20:>9.0f}")
+        for name in names:
+            given = {"benchmarks": str(Path(__file__).parent), "folder": folder, "name": name, "n_trees": n_trees}
+            print(f"{name:<32}{in_fresh_process(PEAK_OF_FIT.format(**given)) / 2**20:>9.0f}", flush=True)
 
 
 def first() -> None:
