@@ -18,6 +18,6 @@ def make_chain(n_cuts, n_features=1):
         gain=np.where(is_cut, 1.0, 0.0),
         n_samples=n_samples,
         weight=n_samples.astype(np.float64),
-        value=np.tile([0.25, 0.75], (len(node), 1)),
+        frequencies=np.tile([0.25, 0.75], (len(node), 1)),
         n_features=n_features,
     )
