@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from aucforest import AUCTreeClassifier
-from aucforest.estimators import _base, _memory
+from aucforest import AUCTreeClassifier, _memory, load
+from aucforest.estimators import _base
+from aucforest.estimators import _memory as _fit_memory
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=400)
@@ -44,7 +46,7 @@ def test_a_quantity_as_target_is_refused_before_it_is_grown(monkeypatch):
     small_machine(monkeypatch, 2**26)
     monkeypatch.setattr(_base, "grow_trees", lambda *_, **__: pytest.fail("it grew"))
     sentence = (
-        r"300 trees of 4,000 rows, 5 features and 4,000 classes would take about .* GiB to grow, more than half of"
+        r"growing 300 trees of 4,000 rows, 5 features and 4,000 classes would take about .* GiB, more than half of"
     )
     table = np.random.default_rng(0).normal(size=(4000, 5))
     with (
@@ -68,7 +70,7 @@ def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
     trees = small_forest(40, **params).fit(X, Y).trees_
     n_bytes = sum(tree.nbytes for tree in trees)
     small_machine(monkeypatch, 2.2 * n_bytes)
-    monkeypatch.setattr(_memory, "bytes_of_fit", lambda *_: 0)
+    monkeypatch.setattr(_fit_memory, "bytes_of_fit", lambda *_: 0)
     small_forest(40, **params).fit(X, Y)
     small_machine(monkeypatch, 1.8 * n_bytes)
     forest = small_forest(40, **params)
@@ -95,14 +97,42 @@ def test_trees_of_many_classes_store_what_is_not_zero():
     assert isinstance(small_forest(1).fit(X, Y).trees_[0].frequencies, np.ndarray)
 
 
-def test_trees_that_are_laid_out_some_at_a_time_predict_the_same(monkeypatch):
+def predict_in_groups(monkeypatch, forest, n_groups=3):
+    """Let the leaves of all trees predict too much."""
+    monkeypatch.setattr(_base, "_MOST_PREDICTED", 0)
+    monkeypatch.setattr(_base, "_PREDICTED_AT_ONCE", forest._n_predicted() // n_groups)
+
+
+def test_predictions_of_some_trees_at_a_time_are_the_same(monkeypatch):
     forest = small_forest(7, shrinkage=2.0).fit(X, MANY)
     expected = forest.predict_proba(X)
-    monkeypatch.setattr(_base, "_MOST_PREDICTED", 0)
-    monkeypatch.setattr(_base, "_PREDICTED_AT_ONCE", forest._n_predicted() // 3)
+    predict_in_groups(monkeypatch, forest)
     del forest._packed
+    assert len(list(forest._in_groups())) > 2
     np.testing.assert_array_equal(forest.predict_proba(X), expected)
-    assert "_packed" not in vars(forest)
+
+
+def test_out_of_bag_sums_of_some_trees_at_a_time_are_the_same(monkeypatch):
+    params = {"shrinkage": 2.0, "oob_score": True, "threshold": "gmean", "sampling": "balanced"}
+    forest = small_forest(40, **params).fit(X, Y)
+    predict_in_groups(monkeypatch, forest)
+    parted = small_forest(40, **params).fit(X, Y)
+    np.testing.assert_array_equal(parted.oob_decision_function_, forest.oob_decision_function_)
+    assert (parted.threshold_, parted.threshold_std_) == (forest.threshold_, forest.threshold_std_)
+
+
+def test_threads_that_predict_first_at_the_same_time(tmp_path):
+    """What leaves predict must not be seen before all of it is there."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(3000, 5))
+    forest = small_forest(30).fit(table, rng.integers(0, 40, 3000))
+    expected = forest.predict_proba(table)
+    forest.save(tmp_path / "model")
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(10):
+            model = load(tmp_path / "model")
+            for found in threads.map(lambda _, model=model: model.predict_proba(table), range(4)):
+                np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.slow

@@ -205,7 +205,7 @@ def test_wrong_types_and_shapes_are_refused(name):
 def test_wrong_frequencies_are_refused():
     value = small_tree().value
     for wrong in (value.astype(np.float32), value[:4], value[:, 0]):
-        assert "value must be float64 of shape (5, n_classes)" in refusal(replace(small_tree(), frequencies=wrong))
+        assert "frequencies must be float64, (5, n_classes)" in refusal(replace(small_tree(), frequencies=wrong))
 
 
 def test_a_tree_without_nodes_is_refused():

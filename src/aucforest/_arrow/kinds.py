@@ -38,16 +38,33 @@ def canonical_type(type_: Any) -> Any:
     return pa.large_string() if pa.types.is_string_view(type_) else type_
 
 
-def canonical(column: Any) -> Any:
-    """Return an array in its canonical type; the values of a dictionary are distinct, and none is missing.
+class Canonical:
+    """Arrays of a column in its canonical type; the values of a dictionary are distinct, and none is missing.
 
     Arrow cannot look into dictionaries of views or unify those with missing values, pandas knows no unsigned indices.
+    The last dictionary is remembered: most batches of a column have the same.
     """
-    if not pa.types.is_dictionary(column.type):
-        return column.cast(canonical_type(column.type))
-    values = canonical(column.dictionary)
-    distinct = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
-    return pa.DictionaryArray.from_arrays(pc.index_in(values, distinct).take(column.indices), distinct)
+
+    def __init__(self) -> None:
+        self._dictionary: Any = None
+        self._values: Any = None
+        # where the values of the dictionary are among the canonical ones, None where they are the same
+        self._places: Any = None
+
+    def __call__(self, column: Any) -> Any:
+        """Return an array in its canonical type."""
+        if not pa.types.is_dictionary(column.type):
+            return column.cast(canonical_type(column.type))
+        if self._dictionary is None or not column.dictionary.equals(self._dictionary):
+            self._learn(column.dictionary)
+        indices = column.indices.cast(pa.int32()) if self._places is None else self._places.take(column.indices)
+        return pa.DictionaryArray.from_arrays(indices, self._values)
+
+    def _learn(self, dictionary: Any) -> None:
+        values = Canonical()(dictionary)
+        distinct = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
+        self._dictionary, self._values = dictionary, distinct
+        self._places = None if len(distinct) == len(values) else pc.index_in(values, distinct)
 
 
 def decode(column: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet
 
-from aucforest._arrow.kinds import canonical, canonical_type
+from aucforest._arrow.kinds import Canonical, canonical_type
 
 # Cells of a batch, unless others are asked for, and its most rows.
 _CELLS = 2**20
@@ -89,7 +89,7 @@ class ParquetFiles:
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on, in canonical types."""
-        self._rows_read = first_row
+        self._rows_read, canonical = first_row, _Batches(self.schema(columns))
         for file, stamp, start, stop in zip(self._files, self._stamps, self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
@@ -103,7 +103,7 @@ class ParquetFiles:
                     skipped += batch.num_rows
                     if rest.num_rows > 0:
                         self._rows_read += rest.num_rows
-                        yield _canonical_batch(rest, self.schema(columns))
+                        yield canonical(rest)
 
     def schema(self, columns: Sequence[str]) -> Any:
         """Return names and types of columns of batches."""
@@ -151,9 +151,9 @@ class Streams:
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on."""
-        rows, n_passed = rows or rows_of_batch(len(columns)), 0
+        rows, n_passed, canonical = rows or rows_of_batch(len(columns)), 0, _Batches(self.schema(columns))
         for batch in self._reader():
-            rest = _canonical_batch(batch.slice(max(0, first_row - n_passed)), self.schema(columns))
+            rest = canonical(batch.slice(max(0, first_row - n_passed)))
             n_passed += batch.num_rows
             for start in range(0, rest.num_rows, rows):
                 yield rest.slice(start, rows)
@@ -182,9 +182,17 @@ def _canonical_schema(schema: Any) -> Any:
     return schema
 
 
-def _canonical_batch(batch: Any, schema: Any) -> Any:
-    """Return some columns of a record batch, in the types of their canonical schema."""
-    return pa.RecordBatch.from_arrays([canonical(batch.column(name)) for name in schema.names], schema=schema)
+class _Batches:
+    """Record batches with some columns, in the types of their canonical schema."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._columns = {name: Canonical() for name in schema.names}
+
+    def __call__(self, batch: Any) -> Any:
+        """Return a batch."""
+        columns = [canonical(batch.column(name)) for name, canonical in self._columns.items()]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
 def check_names(name: str, columns: Sequence[str]) -> None:

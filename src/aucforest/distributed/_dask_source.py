@@ -1,7 +1,6 @@
 """Dask partitions in three looks: at labels and weights, at what the values are, and as codes."""
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -19,7 +18,7 @@ from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_p
 from aucforest.distributed._parts import CodedPart
 from aucforest.estimators._columns import Table, as_table, decode_arrow
 from aucforest.estimators._growing import combine_weights, map_in_threads
-from aucforest.estimators._out_of_bag import Bags, Sums, sum_places
+from aucforest.estimators._out_of_bag import Bags, Sums, sum_places, within
 from aucforest.estimators._training_data import kept_rows
 from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
 from aucforest.tree.traverse import PackedTrees
@@ -141,8 +140,8 @@ class DaskSource:
         (X,), futures = executor.compute([self._delayed]), [None] * len(self._delayed)
         for group in _cut_trees(packed, bags.n_trees):
             # Each on top of the sums of those before it: sums are rounded as if all trees came at once.
-            some = [_within(trees, group) for trees in ranges]
-            shared, keys = executor.share((_take_trees(packed, group), some)), bags.keys[group.start : group.stop]
+            some = [within(trees, group) for trees in ranges]
+            shared, keys = executor.share((packed.some(group), some)), bags.keys[group.start : group.stop]
             for place, (start, stop) in enumerate(pairwise(self._starts)):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
                 blocks = bags.draws.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
@@ -164,22 +163,6 @@ def _cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
         fitting = int(np.searchsorted(ends, ends[bounds[-1]] + _GROUP_BYTES, side="right")) - 1
         bounds.append(max(fitting, bounds[-1] + 1))
     return [range(*pair) for pair in pairwise(bounds)]
-
-
-def _take_trees(packed: PackedTrees, trees: range) -> PackedTrees:
-    """Return some of the trees, with their nodes and leaves alone."""
-    some = copy(packed)
-    nodes, leaves = (starts[trees.start : trees.stop + 1] for starts in (packed.first, packed.first_leaf))
-    some.first, some.first_leaf = nodes - nodes[0], leaves - leaves[0]
-    some.nodes = packed.nodes[nodes[0] : nodes[-1]]
-    some.values, some.names = packed.values[leaves[0] : leaves[-1]], packed.names[leaves[0] : leaves[-1]]
-    return some
-
-
-def _within(trees: range, group: range) -> range:
-    """Return the places in a group of those trees that are in it."""
-    start, stop = np.clip([trees.start, trees.stop], group.start, group.stop) - group.start
-    return range(int(start), int(stop))
 
 
 def read_table(X: Any) -> Table:

@@ -266,15 +266,20 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         packed = self._pack_nodes()
         return packed if hasattr(packed, "values") else packed.take_predictions(self.trees_, self._run_over_trees())
 
-    def _packs(self) -> Iterator[PackedTrees]:
-        """Yield the trees, some at a time and made anew at each call where the leaves of all predict too much."""
-        if hasattr(self.__dict__.get("_packed"), "values") or self._n_predicted() <= _MOST_PREDICTED:
-            yield self._pack()
+    def _in_groups(self) -> Iterator[tuple[range, PackedTrees]]:
+        """Yield groups of trees with what their leaves predict.
+
+        One group, unless the leaves of all trees predict too much: then the predictions are made anew at each call.
+        """
+        packed, n_trees = self._pack_nodes(), len(self.trees_)
+        if hasattr(packed, "values") or self._n_predicted() <= _MOST_PREDICTED:
+            yield range(n_trees), self._pack()
             return
-        step = max(1, len(self.trees_) * _PREDICTED_AT_ONCE // self._n_predicted())
-        for first in range(0, len(self.trees_), step):
-            some = self.trees_[first : first + step]
-            yield PackedTrees(some, self._run_over_trees()).take_predictions(some, self._run_over_trees())
+        step = max(1, n_trees * _PREDICTED_AT_ONCE // self._n_predicted())
+        for first in range(0, n_trees, step):
+            group = range(first, min(first + step, n_trees))
+            trees = self.trees_[group.start : group.stop]
+            yield group, packed.some(group).take_predictions(trees, self._run_over_trees())
 
     def _n_predicted(self) -> int:
         """Return how many class frequencies the leaves of all trees predict."""
@@ -312,7 +317,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)
         total = np.zeros((len(X), len(self.classes_)))
-        for packed in self._packs():
+        for _, packed in self._in_groups():
             self._walk_blocks(X, total, add_probabilities, packed.arguments(packed.values))
         return self._mean_of_trees(total, len(self.trees_))
 

@@ -165,7 +165,9 @@ class ForestFit(TreeBasedClassifier):
 
     def _sum_out_of_bag(self, rows: TrainingRows, ranges: Sequence[range]) -> list[Sums]:
         """Sum what some trees predict of the rows that they did not draw, for several ranges of trees."""
-        return sum_out_of_bag(rows, self._pack(), ranges, self.n_jobs)
+        if rows.sum_rows is not None:
+            return rows.sum_rows(rows.bags, self._pack(), ranges)
+        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs)
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums) -> None:
         """Set the out-of-bag probabilities and their score, over the rows that some tree did not draw."""

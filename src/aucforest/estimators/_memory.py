@@ -1,12 +1,11 @@
-"""How much memory a fit takes, known before it starts, and how much the machine has."""
+"""How much memory a fit takes, known before it starts."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import psutil
 
+from aucforest._memory import check_memory
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.tree.grower import branch_rows
 from aucforest.tree.structure import Tree
@@ -19,19 +18,6 @@ _CLASS_BYTES = 16
 _CELL_BYTES = 28
 # One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
 _COPIED = 7
-# Fits may take this part of the machine's memory.
-_PART = 0.5
-_LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-_GIB = 2**30
-
-
-def machine_memory() -> int:
-    """Return the bytes of memory that this process may use: the machine's, or those of its container if fewer."""
-    limits = [psutil.virtual_memory().total]
-    for path in map(Path, _LIMIT_FILES):
-        if path.exists() and (text := path.read_text().strip()).isdigit():
-            limits.append(int(text))
-    return min(limits)
 
 
 def distinct_rows(params: GrowthParams, n_rows: int) -> int:
@@ -107,41 +93,21 @@ def bytes_of_fit(size: FitSize, params: GrowthParams) -> int:
 
 
 def check_fit(size: FitSize, params: GrowthParams) -> None:
-    """Refuse a fit that takes too much memory, before it starts.
-
-    Raises
-    ------
-    ValueError
-        Above half of the machine's memory.
-    """
-    needed, memory = bytes_of_fit(size, params), machine_memory()
-    if needed > _PART * memory:
-        raise ValueError(
-            f"{size.n_trees} trees of {size.n_rows:,} rows, {size.n_features} features and {size.n_classes:,} classes"
-            f" would take about {needed / _GIB:,.1f} GiB to grow, more than half of the {memory / _GIB:,.1f} GiB of"
-            f" this machine: {_advice(size)}"
-        )
-
-
-def _advice(size: FitSize) -> str:
-    """Return what to change for less memory, what helps most first."""
+    """Refuse a fit that takes too much memory, before it starts; a ValueError."""
+    what = (
+        f"growing {size.n_trees} trees of {size.n_rows:,} rows, {size.n_features} features and"
+        f" {size.n_classes:,} classes"
+    )
+    advice = "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or a smaller n_jobs"
     if size.n_classes > size.n_rows // 10:
-        return "y looks like a quantity rather than classes, so predict whether it exceeds a threshold, y > threshold"
-    return "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or a smaller n_jobs"
+        advice = "y looks like a quantity rather than classes: predict whether it exceeds a threshold, y > threshold"
+    check_memory(bytes_of_fit(size, params), what, advice)
 
 
 def check_trees(trees: Sequence[Tree], n_trees: int) -> None:
-    """Refuse to grow more trees when all of them, as large as those that there are, would take too much memory.
-
-    Raises
-    ------
-    ValueError
-        Above half of the machine's memory.
-    """
-    needed, memory = n_trees * sum(tree.nbytes for tree in trees) / len(trees), machine_memory()
-    if needed > _PART * memory:
-        raise ValueError(
-            f"{n_trees} trees as large as the first {len(trees)}, of {trees[0].n_nodes:,} nodes, would take"
-            f" {needed / _GIB:,.1f} GiB, more than half of the {memory / _GIB:,.1f} GiB of this machine: set"
-            " max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or fewer n_estimators"
-        )
+    """Refuse so many trees when all, as large as those that there are, would take too much memory; a ValueError."""
+    check_memory(
+        n_trees * sum(tree.nbytes for tree in trees) / len(trees),
+        f"{n_trees} trees as large as the first {len(trees)}, of {trees[0].n_nodes:,} nodes,",
+        "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or fewer n_estimators",
+    )

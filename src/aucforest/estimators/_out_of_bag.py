@@ -1,8 +1,8 @@
 """Sums over the trees that did not draw a row."""
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -168,18 +168,29 @@ def sum_places(
     return all_sums
 
 
+def within(trees: range, group: range) -> range:
+    """Return the places in a group of those trees that are in it."""
+    start, stop = np.clip([trees.start, trees.stop], group.start, group.stop) - group.start
+    return range(int(start), int(stop))
+
+
 def sum_out_of_bag(
-    training: TrainingRows, packed: PackedTrees, ranges: Sequence[range], n_jobs: int | None
+    training: TrainingRows,
+    groups: Iterable[tuple[range, PackedTrees]],
+    ranges: Sequence[range],
+    n_classes: int,
+    n_jobs: int | None,
 ) -> list[Sums]:
     """Sum what leaves predict over the trees that did not draw a row.
 
     Parameters
     ----------
     training : TrainingRows
-    packed : PackedTrees
-        All trees of the forest.
+    groups : iterable of (range, PackedTrees)
+        Trees that follow each other, all trees of the forest in the end.
     ranges : sequence of range
         Over which trees to sum, in order.
+    n_classes : int
     n_jobs : int or None
 
     Returns
@@ -188,17 +199,20 @@ def sum_out_of_bag(
         For each of the ranges.
     """
     bags = training.bags
-    if training.sum_rows is not None:
-        return training.sum_rows(bags, packed, ranges)
-    all_sums = [Sums.zero(len(training.labels), packed.values.shape[1]) for _ in ranges]
+    all_sums = [Sums.zero(len(training.labels), n_classes) for _ in ranges]
+    for group, packed in groups:
+        drawn = replace(bags, keys=bags.keys[group.start : group.stop])
+        some = [within(trees, group) for trees in ranges]
 
-    def add_block(block: int) -> None:
-        rows = bags.rows(block)
-        for sums, found in zip(all_sums, sum_places(bags, packed, ranges, block * BLOCK_ROWS, training.X[rows])):
-            sums.total[rows], sums.n_trees[rows] = found
+        def add_block(block: int, packed: PackedTrees = packed, drawn: Bags = drawn, some: Any = some) -> None:
+            rows = bags.rows(block)
+            before = [Sums(total[rows], n_trees[rows]) for total, n_trees in all_sums]
+            found = sum_places(drawn, packed, some, block * BLOCK_ROWS, training.X[rows], before)
+            for sums, (total, n_trees) in zip(all_sums, found):
+                sums.total[rows], sums.n_trees[rows] = total, n_trees
 
-    for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
-        pass
+        for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
+            pass
     return all_sums
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from numpy.typing import NDArray
 
 from aucforest.estimators._growth_params import GrowthParams
@@ -82,7 +82,9 @@ class TrainingData(KeptRows):
         if self.n_codes is not None:
             size = (self.n_kept, self.n_features, int(self.labels.max()) + 1, self.n_codes)
             weighted = self.weights is not None or params.balance_draws
-            check_fit(FitSize(*size, n_trees, effective_n_jobs(n_jobs), weighted, n_sums), params)
+            # Workers elsewhere do not take memory of this machine.
+            n_threads = min(effective_n_jobs(n_jobs), cpu_count())
+            check_fit(FitSize(*size, n_trees, n_threads, weighted, n_sums), params)
 
     def rows(self, bags: Bags) -> TrainingRows:
         """Return the rows with the draws of the trees."""

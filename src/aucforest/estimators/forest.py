@@ -241,8 +241,9 @@ class AUCForestClassifier(Exports, ForestFit):
         y : array-like of shape (n_samples,)
             Class labels: bool, int or str; at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative; multiplies the draws of the bootstrap. Ratios of weights decide the trees: constant weights
-            are as none. A row of weight 0 is as if absent.
+            Non-negative; multiplies the draws of the bootstrap. Trees depend on the ratios of weights alone, so that
+            constant weights have no effect (a criterion of your own is given the weights as they are). A row of weight
+            0 is as if absent.
 
         Returns
         -------

@@ -176,7 +176,8 @@ class _Walks:
         self.n_features = rows.X.shape[1]
         self.any_missing = bool(np.isnan(rows.X).any())
         packed, bags = forest._pack(), rows.bags
-        (sums,) = sum_out_of_bag(rows, packed, [range(bags.n_trees)], n_jobs)
+        trees = range(bags.n_trees)
+        (sums,) = sum_out_of_bag(rows, [(trees, packed)], [trees], len(forest.classes_), n_jobs)
         self.baseline, self.n_unseen = sums.total[bags.all_kept], sums.n_trees[bags.all_kept]
 
     def permuted(self) -> Iterator[tuple[range, NDArray[np.float64]]]:

@@ -136,7 +136,7 @@ class _Writer:
         text = f"class: {label}"
         if not self.show_weights:
             return text
-        weights = ", ".join(f"{weight:.{self.decimals}f}" for weight in tree.value[node] * tree.weight[node])
+        weights = ", ".join(f"{weight:.{self.decimals}f}" for weight in tree.value_of(node) * tree.weight[node])
         return f"weights: [{weights}] {text}"
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
+from aucforest._memory import check_memory
 from aucforest.interop.model_file import Arrays, ModelFormatError, StoredModel
 from aucforest.tree.structure import LEAF, SET_WORDS, Tree
 
@@ -83,6 +84,9 @@ def fold(trees: Sequence[Tree]) -> Arrays:
     totals = []
     for tree in trees:
         if (total := _leaf_totals(tree)) is None:
+            n_numbers = int(n_nodes.sum()) * tree.n_classes
+            what = f"a file of {n_numbers:,} class frequencies"
+            check_memory(16 * n_numbers, what, "fit fewer trees, or without weights")
             return arrays | {"tree.weight": joined("weight"), "tree.value": joined("value")}
         totals.append(total)
     return arrays | {"tree.total": np.concatenate(totals)}

@@ -5,6 +5,7 @@ goes left if its value is <= threshold, or if it is missing and missing_left say
 has a set of codes in place of the threshold: a row goes left if its code is in the set.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -94,9 +95,8 @@ class Tree:
         has_many = isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES
         if has_many and np.count_nonzero(given) < given.size // 4:
             object.__setattr__(self, "frequencies", csr_array(given))
-        for part in vars(self).values():
-            if isinstance(part, np.ndarray):
-                part.flags.writeable = False
+        for part in self._arrays():
+            part.flags.writeable = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy, read-only as the tree is: kernels would be compiled anew for arrays that can be written."""
@@ -116,16 +116,29 @@ class Tree:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        parts = [part for part in vars(self).values() if isinstance(part, np.ndarray)]
-        if not isinstance(self.frequencies, np.ndarray):
-            parts += [self.frequencies.data, self.frequencies.indices, self.frequencies.indptr]
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in self._arrays())
+
+    def _arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield all arrays."""
+        stored = self.frequencies
+        if not isinstance(stored, np.ndarray):
+            yield from (stored.data, stored.indices, stored.indptr)
+        yield from (part for part in vars(self).values() if isinstance(part, np.ndarray))
 
     @property
     def value(self) -> NDArray[np.float64]:
         """Class frequencies of the nodes, (n_nodes, n_classes). Of many classes they are made at each access."""
         stored = self.frequencies
-        return stored if isinstance(stored, np.ndarray) else stored.toarray()
+        if isinstance(stored, np.ndarray):
+            return stored
+        dense: NDArray[np.float64] = stored.toarray()
+        dense.flags.writeable = False
+        return dense
+
+    def value_of(self, node: int) -> NDArray[np.float64]:
+        """Return the class frequencies of a node, (n_classes,)."""
+        stored = self.frequencies
+        return stored[node] if isinstance(stored, np.ndarray) else stored[[node]].toarray()[0]
 
     @property
     def prediction(self) -> NDArray[np.float64]:
@@ -197,7 +210,7 @@ class Tree:
                 raise ValueError(f"tree: {name} must be {np.dtype(dtype)} of shape ({n_nodes},)")
         stored = self.frequencies
         if stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0:
-            raise ValueError(f"tree: value must be float64 of shape ({n_nodes}, n_classes) with at least one node")
+            raise ValueError(f"tree: frequencies must be float64, ({n_nodes}, n_classes), with at least one node")
         cuts = np.flatnonzero(~self.is_leaf)
         if np.any((self.feature < LEAF) | (self.feature >= self.n_features)):
             raise ValueError(f"tree: a feature is not in [-1, {self.n_features})")

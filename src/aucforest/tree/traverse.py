@@ -5,6 +5,7 @@ row before, so the processor overlaps their memory reads; rows that have reached
 """
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -79,17 +80,28 @@ class PackedTrees:
             pass
 
     def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> "PackedTrees":
-        """Take over what the leaves predict, from trees that differ from the packed ones in nothing else."""
-        self.values = np.empty((self.first_leaf[-1], trees[0].n_classes))
+        """Take over what the leaves of these trees predict; nobody sees values before all are there."""
+        values = np.empty((self.first_leaf[-1], trees[0].n_classes))
 
         def take(i: int) -> None:
             leaves = slice(self.first_leaf[i], self.first_leaf[i + 1])
             # "clip" needs no copy of the output
-            np.take(trees[i].prediction, self.names[leaves], axis=0, out=self.values[leaves], mode="clip")
+            np.take(trees[i].prediction, self.names[leaves], axis=0, out=values[leaves], mode="clip")
 
         for _ in run(take, range(len(trees))):
             pass
+        self.values = values
         return self
+
+    def some(self, trees: range) -> "PackedTrees":
+        """Return some of the trees, with their nodes and leaves alone."""
+        some = copy(self)
+        nodes, leaves = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
+        some.first, some.first_leaf = nodes - nodes[0], leaves - leaves[0]
+        some.nodes, some.names = self.nodes[nodes[0] : nodes[-1]], self.names[leaves[0] : leaves[-1]]
+        if hasattr(self, "values"):
+            some.values = self.values[leaves[0] : leaves[-1]]
+        return some
 
     def values_of(self, trees: range) -> NDArray[np.float64]:
         """Return what the leaves of some trees predict."""

@@ -1,0 +1,41 @@
+"""How much memory there is, and the refusal of what would take more than half of it."""
+
+from pathlib import Path
+
+import psutil
+
+_PART = 0.5
+_LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_GIB = 2**30
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that this process may use: the machine's, or those of its container if fewer."""
+    limits = [psutil.virtual_memory().total]
+    for path in map(Path, _LIMIT_FILES):
+        if path.exists() and (text := path.read_text().strip()).isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
+def check_memory(n_bytes: float, what: str, advice: str) -> None:
+    """Refuse what would take too much memory, before it starts.
+
+    Parameters
+    ----------
+    n_bytes : float
+        What it takes.
+    what, advice : str
+        Beginning and end of the sentence: what takes it, and what to do.
+
+    Raises
+    ------
+    ValueError
+        Above half of the machine's memory.
+    """
+    memory = machine_memory()
+    if n_bytes > _PART * memory:
+        raise ValueError(
+            f"{what} would take about {n_bytes / _GIB:,.1f} GiB, more than half of the {memory / _GIB:,.1f} GiB of"
+            f" memory: {advice}"
+        )
