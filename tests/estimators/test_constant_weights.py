@@ -6,9 +6,11 @@ import pytest
 from aucforest import AUCForestClassifier
 from tests.estimators.data import make_table
 
-# Whole numbers, so that many splits of different features tie.
-TABLES = {k: [np.round(part) if i == 0 else part for i, part in enumerate(make_table(600, n_classes=k, seed=k))]
-          for k in (2, 3)}  # fmt: skip
+# Whole numbers, so that many splits of different features tie, and a column with more values than bins.
+TABLES = {}
+for n_classes in (2, 3):
+    X, y = make_table(600, n_classes=n_classes, seed=n_classes)
+    TABLES[n_classes] = np.column_stack([X.round(), X[:, 0] + 3 * X[:, 1]]), y
 OPTIONS = [
     {},
     {"criterion": "gini"},

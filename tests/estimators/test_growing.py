@@ -6,15 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeClassifier
 
 from aucforest.estimators import _growing
 from aucforest.estimators._growing import (
-    FixedPoint,
     fit_fixed_point,
     grow_trees,
     make_training_set,
@@ -76,59 +72,6 @@ def test_log_loss_is_entropy():
 def test_kernels_see_one_type(value):
     params = resolve(min_gain=value, max_depth=np.int32(3))
     assert (type(params.min_gain), type(params.max_depth)) == (float, int)
-
-
-def fixed_point(weights, n_draws):
-    scale = FixedPoint.of(weights, n_draws)
-    return scale.apply(weights), scale.unit
-
-
-positive = st.floats(1e-200, 1e200)
-numbers = st.integers(1, 2**32)
-
-
-@given(arrays(np.float64, st.integers(1, 20), elements=positive), numbers, st.integers(-60, 60))
-def test_fixed_point_weights(weights, n_draws, exponent):
-    fixed, unit = fixed_point(weights, n_draws)
-    assert fixed.dtype == np.int64
-    assert fixed.min() > 0
-    # However the draws fall, the sum fits: no row is drawn more than n_draws times in all.
-    assert int(fixed.max()) * n_draws <= 2**61
-    np.testing.assert_allclose(fixed * unit, weights, rtol=0, atol=weights.max() * n_draws * 2.0**-58)
-    scaled, scaled_unit = fixed_point(np.ldexp(weights, exponent), n_draws)
-    np.testing.assert_array_equal(scaled * scaled_unit, np.ldexp(fixed * unit, exponent))
-
-
-@pytest.mark.parametrize("exponent", range(-6, 7))
-def test_a_power_of_two_changes_no_bit(exponent):
-    # Logarithms of 1 / 49 and 49 add up to something beside 0 that depends on the power.
-    weights = np.array([1 / 49, 1 / 50])
-    scaled, unit = fixed_point(np.ldexp(weights, exponent), 49 * 4)
-    expected, expected_unit = fixed_point(weights, 49 * 4)
-    np.testing.assert_array_equal(scaled, expected)
-    assert unit == np.ldexp(expected_unit, exponent)
-
-
-@given(arrays(np.float64, st.integers(1, 20), elements=st.integers(1, 1000)), st.integers(1, 2**20))
-def test_integer_weights_become_coprime(weights, n_draws):
-    fixed, unit = fixed_point(weights, n_draws)
-    assert np.gcd.reduce(fixed) == 1
-    np.testing.assert_array_equal(fixed * unit, weights)
-
-
-@given(arrays(np.float64, st.integers(1, 20), elements=st.integers(1, 1000)), st.floats(1e-9, 1e9))
-def test_multiples_of_any_weight_are_integers(multiples, weight):
-    # One row of the weight itself tells that the others are multiples of it.
-    weights = np.append(multiples, 1.0) * weight
-    fixed, unit = fixed_point(weights, 100)
-    np.testing.assert_array_equal(fixed, np.append(multiples, 1.0))
-    assert unit == pytest.approx(weight, rel=1e-15)
-
-
-def test_large_integer_weights_do_not_overflow():
-    fixed, unit = fixed_point(np.array([1.0, 2.0**31]), 2)
-    assert unit != 1.0
-    np.testing.assert_array_equal(fixed * unit, [1.0, 2.0**31])
 
 
 def test_keys_go_on():

@@ -21,6 +21,7 @@ from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, sample_rows
 from aucforest.tree.structure import Tree
 from aucforest.tree.traverse import PackedTrees
+from aucforest.tree.weights import exact_weights
 
 # Takes what trees need to know, their keys, and what rows of positive weight count in trees.
 Grow = Callable[[GrowthParams, list[int], NDArray[np.float64] | None], list[Tree]]
@@ -138,7 +139,7 @@ class CodedFit:
     def sample_weight(self) -> NDArray[np.float64] | None:
         """The weights of the sampled rows, shape (n_sampled,); None where bins do not depend on them."""
         weight = self._target.kept_weight
-        return None if weight is None or self._forest.max_bins is None else weight[self.sample]
+        return None if weight is None or self._forest.max_bins is None else exact_weights(weight[self.sample])
 
     @cached_property
     def class_weights(self) -> NDArray[np.float64] | None:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._growing import FixedPoint, TrainingSet, fit_fixed_point
+from aucforest.estimators._growing import TrainingSet, fit_fixed_point
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.tree.binning import BinnedMatrix, CutValues
 from aucforest.tree.sampling import RowDraws
+from aucforest.tree.weights import FixedPoint
 
 
 class CodedPart(NamedTuple):

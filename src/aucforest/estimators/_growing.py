@@ -24,11 +24,9 @@ from aucforest.tree.splitter import Columns, Rules
 from aucforest.tree.structure import Tree
 from aucforest.tree.subsets import Subsets, grown_sets, make_subsets
 from aucforest.tree.walks import Extras
+from aucforest.tree.weights import FixedPoint
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)
-# Sums of fixed-point weights stay below this, products of two class totals of integer weights below its square.
-_WEIGHT_BITS = 61
-_EXACT_WEIGHT = 2**31
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 # Enough batches that no thread waits long for the last, few enough that buffers are worth making.
 _BATCHES_PER_JOB = 8
@@ -128,50 +126,6 @@ def _check_range(weights: NDArray[np.float64]) -> None:
             f"sample_weight times class_weight must be 0, or from {_LEAST_WEIGHT} to {_MOST_WEIGHT}, but is"
             f" {weights[np.argmax(outside)]} for a row"
         )
-
-
-class FixedPoint(NamedTuple):
-    """Weights as integers: their sums do not depend on the order of rows.
-
-    grain : float
-        Weights are divided by it first, so that weights in the same ratios become the same integers.
-    exponent : int
-        Then they are multiplied by 2 ** exponent.
-    """
-
-    grain: float
-    exponent: int
-
-    @classmethod
-    def of(cls, weights: NDArray[np.float64], n_draws: int) -> "FixedPoint":
-        """Choose the unit of weights, not all 0, of which so many are summed.
-
-        Multiples of one weight become small integers, of which AUC scores are exact: constant weights are ones. Others
-        get all the bits that cannot overflow.
-        """
-        positive = weights[weights > 0]
-        least, most = float(positive.min()), float(positive.max())
-        for grain in (1.0, least):
-            if most / grain * n_draws < _EXACT_WEIGHT and _are_multiples(positive, grain):
-                wholes = np.rint(positive / grain).astype(np.int64)
-                return cls(grain * float(np.gcd.reduce(wholes)), 0)
-        # Exponents instead of logarithms: weights scaled by a power of two become the same integers.
-        return cls(1.0, _WEIGHT_BITS - int(np.frexp(most)[1]) - n_draws.bit_length())
-
-    @property
-    def unit(self) -> float:
-        """What one is worth."""
-        return float(np.ldexp(self.grain, -self.exponent))
-
-    def apply(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return weights in units, at least one."""
-        return np.maximum(np.rint(np.ldexp(weights / self.grain, self.exponent)), 1.0).astype(np.int64)
-
-
-def _are_multiples(weights: NDArray[np.float64], grain: float) -> bool:
-    """Say whether weights are whole multiples of a number, but for the rounding of a product and a quotient."""
-    ratios = weights / grain
-    return bool(np.all(np.abs(ratios - np.rint(ratios)) <= 2 * np.finfo(np.float64).eps * ratios))
 
 
 def fit_fixed_point(training: TrainingSet, params: GrowthParams, n_draws: int) -> FixedPoint | None:

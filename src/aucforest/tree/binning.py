@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.histogram import ROUNDING
 from aucforest.tree.random import mix
+from aucforest.tree.weights import exact_weights
 
 MAX_BINS = 255
 # Edges come from the rows with the smallest hashes: the same rows however the data are partitioned.
@@ -106,8 +108,8 @@ def _find_bins(values, weights, max_bins, lower, upper):  # type: ignore[no-unty
             mass += weights[i] if weighted else 1.0
             i += 1
         goal = left / (max_bins - n_bins)
-        # Close the bin where that leaves it nearer to its goal.
-        if held > 0.0 and held + 0.5 * mass > goal and n_bins < max_bins - 1:
+        # Close the bin where that leaves it nearer to its goal, by more than rounding.
+        if held > 0.0 and held + 0.5 * mass > goal * (1.0 + ROUNDING) and n_bins < max_bins - 1:
             n_bins += 1
             left -= held
             held = 0.0
@@ -184,6 +186,7 @@ def choose_bins(
     column : ndarray of shape (n_sampled,), float64
         The values of the sampled rows in the order of the rows; NaN is missing. May be sorted in place.
     weights : ndarray of shape (n_sampled,), float64, or empty
+        Of exact sums: rounding would move the ends of bins.
     max_bins : int
     all_distinct : callable
         Takes the distinct values of the sample, and returns those of all rows, sorted, or None for more than max_bins.
@@ -236,7 +239,7 @@ def find_values(
     """Choose the bins of every feature; codes of categories, which are few enough, all keep their own."""
     n_rows, n_features = X.shape
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
-    row_weights = np.empty(0) if weights is None else weights[rows]
+    row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
     most = np.full(n_features, max_bins or len(rows))
     if by_set is not None:
