@@ -77,6 +77,16 @@ def test_figures_and_picture_are_written(table, tmp_path):
     assert content["summary"][0]["mean"] == pytest.approx(np.mean(auc))
 
 
+def test_folds_that_are_all_equal_have_no_interval(table, tmp_path):
+    numeric = edited(table, "kind", np.repeat([0.0, 1.0], 30))
+    result = run(numeric, "--target", "grade", "--trees", 20, *FAST[2:], "--json", tmp_path / "a.json")
+    assert result.exit_code == 0, result.output
+    first = json.loads((tmp_path / "a.json").read_text())["summary"][0]
+    assert (first["mean"], first["low"], first["high"], first["pvalue"]) == (1.0, None, None, 1.0)
+    (line,) = (line for line in result.output.splitlines() if "ROC AUC" in line)
+    assert line.split() == ["ROC", "AUC", "1.0000", "1.0000"]
+
+
 def test_parquet_holds_the_same_figures(table, tmp_path):
     numeric = edited(table, "kind", range(60))
     parquet = tmp_path / "table.parquet"

@@ -80,6 +80,18 @@ def test_intervals_of_few_rows_stay_in_the_range_of_the_metric(tmp_path):
     assert 0 < log_loss["low"] < log_loss["value"] < log_loss["high"]
 
 
+def test_folds_that_are_all_equal_have_no_interval(tmp_path):
+    width = np.linspace(-1, 1, 60)
+    pd.DataFrame({"width": width, "label": np.where(width > 0, "yes", "no")}).to_csv(tmp_path / "easy.csv", index=False)
+    arguments = ["--target", "label", "--out", tmp_path / "m", "--trees", 10, "--validate", 3]
+    result = run("fit", tmp_path / "easy.csv", *arguments, "--json", tmp_path / "a.json")
+    assert result.exit_code == 0, result.output
+    roc_auc = json.loads((tmp_path / "a.json").read_text())["figures"]["3 folds"][0]
+    assert roc_auc == {"metric": "roc_auc", "value": 1.0, "low": None, "high": None}
+    (line,) = (line for line in result.stdout.splitlines() if "3 folds" in line)
+    assert line.split() == ["3", "folds", "ROC", "AUC", "1.0000"]
+
+
 def test_weights_criterion_and_sampling(files, tmp_path):
     arguments = ["--weight", "weight", "--criterion", "gini", "--sampling", "balanced", "--seed", 3, "--trees", 20]
     path = tmp_path / "m"

@@ -95,6 +95,14 @@ def test_splitters_bring_their_own_folds(data):
     assert set(shuffled["n_test"].ravel()) == {300}
 
 
+def test_the_range_of_the_brier_score_goes_by_the_classes():
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.repeat([0, 1, 2], 4)
+    two, three = (run((X, labels), metrics=["brier"]) for labels in (y == 0, y))
+    assert (two.n_classes, three.n_classes) == (2, 3)
+    row = two.summary()[0]
+    assert 0 < row.low < row.mean < row.high <= 1
+
+
 def test_more_than_two_classes_and_weights():
     X, y = load_page_blocks(return_X_y=True)
     weight = np.where(y == 0, 0.25, 1.0)

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -14,19 +15,28 @@ mpl.use("Agg")
 CRITERIA = ("auc", "gini", "entropy")
 METRICS = ("roc_auc", "fit_seconds")
 N_TRAIN, N_TEST = 80, 20
+# the greatest value of a metric with two classes, and with more
+GREATEST = {
+    "roc_auc": (1.0, 1.0),
+    "average_precision": (1.0, 1.0),
+    "g_mean": (1.0, 1.0),
+    "brier": (1.0, 2.0),
+    "log_loss": (np.inf, np.inf),
+    "fit_seconds": (np.inf, np.inf),
+}
 
 
-def comparison(seed=0, n_folds=10, criteria=CRITERIA):
+def comparison(seed=0, n_folds=10, criteria=CRITERIA, metrics=METRICS, n_classes=2):
     """Return a comparison with drawn figures."""
     fields = [("fold", "i8"), ("criterion", "U7"), ("n_train", "i8"), ("n_test", "i8")]
-    table = np.zeros((n_folds, len(criteria)), [*fields, *((metric, "f8") for metric in METRICS)])
+    table = np.zeros((n_folds, len(criteria)), [*fields, *((metric, "f8") for metric in metrics)])
     random = np.random.default_rng(seed)
     table["fold"] = np.arange(n_folds)[:, None]
     table["criterion"] = criteria
     table["n_train"], table["n_test"] = N_TRAIN, N_TEST
-    for metric in METRICS:
+    for metric in metrics:
         table[metric] = random.normal(0.8, 0.1, table.shape)
-    return CriteriaComparison(criteria, METRICS, table)
+    return CriteriaComparison(criteria, metrics, table, n_classes)
 
 
 @pytest.mark.parametrize("n_folds", [2, 5, 30])
@@ -56,14 +66,30 @@ def test_summary_is_the_corrected_resampled_test(seed, n_folds):
             assert corrected_resampled_ttest(moved, N_TRAIN, N_TEST)[1] == pytest.approx(0.1, abs=1e-6)
 
 
-@pytest.mark.parametrize("values", [[0.0, 0.05, 0.4], [0.998, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0 - 2**-53]])
-def test_intervals_stay_in_the_range_of_the_metric(values):
-    result = comparison(n_folds=3)
-    result.folds["roc_auc"][:, 0] = result.folds["fit_seconds"][:, 0] = values
+@pytest.mark.parametrize("values", [[0.0, 0.05, 0.4], [0.998, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0 - 2**-40]])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_intervals_stay_in_the_range_of_the_metric(values, n_classes):
+    result = comparison(n_folds=3, metrics=tuple(GREATEST), n_classes=n_classes)
+    for metric, of_classes in GREATEST.items():
+        upper = of_classes[n_classes - 2]
+        result.folds[metric][:, 0] = np.multiply(values, min(upper, 2.0))
     for row in result.summary(level=0.99):
-        upper = 1.0 if row.metric == "roc_auc" else np.inf
+        upper = GREATEST[row.metric][n_classes - 2]
         assert 0 <= row.low <= row.mean <= row.high <= upper
         assert -upper <= row.difference_low <= row.difference <= row.difference_high <= upper
+
+
+@pytest.mark.parametrize("values", [[1.0] * 3, [0.0] * 3, [0.1] * 3, [1.0, 1.0, 1.0 - 2**-53]])
+def test_equal_folds_have_no_interval(values):
+    result = comparison(n_folds=3, criteria=("auc", "gini"))
+    result.folds["roc_auc"] = np.reshape(values, (3, 1))
+    for row in result.summary()[:2]:
+        assert row.mean == pytest.approx(values[0])
+        assert np.isnan([row.low, row.high]).all()
+        assert (row.difference, row.pvalue) == (0.0, 1.0)
+        assert np.isnan(row.difference_low) == np.isnan(row.difference_high) == (row.criterion == "auc")
+    assert f"auc   {values[0]:.4f}  +0.0000  p = 1\n  gini  {values[0]:.4f}\n" in repr(result)
+    result.plot()
 
 
 def test_gini_does_not_differ_from_itself():
@@ -78,11 +104,21 @@ def test_p_values_are_printed_short():
     assert rows[0]._replace(pvalue=0.00099).pvalue_text == "p < 0.001"
 
 
-def test_a_difference_without_spread_is_certain():
+def test_a_difference_without_spread_cannot_be_tested():
     result = comparison()
-    result.folds["roc_auc"] = [0.75, 0.5, 0.5]
-    pvalues = [row.pvalue for row in result.summary() if row.metric == "roc_auc"]
-    assert pvalues == [0, 1, 1]
+    result.folds["roc_auc"] = result.folds["roc_auc"][:, :1] + [0.1, 0.0, 0.0]
+    rows = [row for row in result.summary() if row.metric == "roc_auc"]
+    np.testing.assert_array_equal([row.pvalue for row in rows], [np.nan, 1, 1])
+    assert [row.pvalue_text for row in rows] == ["", "", "p = 1"]
+    assert np.isnan([rows[0].difference_low, rows[0].difference_high]).all()
+
+
+def test_a_level_next_to_one():
+    levels = (0.99, 1 - 1e-12, 1 - 1e-16)
+    rows = [comparison(metrics=("fit_seconds",)).summary(level)[0] for level in levels]
+    for less, more in pairwise(rows):
+        assert 0 <= more.low < less.low < less.high < more.high < np.inf
+        assert more.difference_low < less.difference_low < less.difference_high < more.difference_high
 
 
 @pytest.mark.parametrize("level", [0, 1, 95])

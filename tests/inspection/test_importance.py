@@ -160,6 +160,9 @@ def test_the_chance_of_permutations_is_averaged_over_repeats():
     assert np.mean((low <= 0) & (high >= 0)) >= 0.92
     with pytest.raises(ValueError, match=r"level must be in \(0, 1\), but is 95"):
         result.importances_interval(95)
+    wide, wider = (np.ptp(result.importances_interval(level), axis=1) for level in (1 - 1e-12, 1 - 1e-16))
+    assert (wide[wide > 0] < wider[wide > 0]).all()
+    assert np.isfinite(wider).all()
     assert importance.standard_error(repeats[0, :1], parts[0]) == parts[0].std(ddof=1) / np.sqrt(10)
 
 

@@ -72,7 +72,9 @@ def test_what_all_trees_agree_on_does_not_vary():
 def test_other_draws_are_refused(params, drawn):
     forest = small_forest(**params).fit(X, Y)
     forest.set_params(bootstrap=True, sampling="bootstrap")
-    with pytest.raises(ValueError, match=f"need trees of bootstraps of all rows alike, but these drew {drawn} rows"):
+    with pytest.raises(
+        ValueError, match=f"^standard errors need trees of bootstraps of all rows alike, but these drew {drawn} rows"
+    ):
         predict_proba_stderr(forest, NEW)
 
 

@@ -364,6 +364,13 @@ def test_a_comparison_is_shown_with_its_tests(tmp_path):
     assert figures(found, "Brier score (less is better)")["gini"][2:] == ["–", "–", "–"]
 
 
+def test_criteria_that_are_equal_on_every_fold_have_no_intervals():
+    x = np.linspace(-1, 1, 60)[:, None]
+    comparison = compare_criteria(x, x[:, 0] > 0, cv=3, metrics=["roc_auc"], n_estimators=10, verbose=0, random_state=0)
+    page = Page(report(comparison).html)
+    assert figures(page, "ROC AUC (more is better)") == {"auc": ["1", "–", "0", "–", "1"], "gini": ["1", *"––––"]}
+
+
 def test_a_notebook_shows_the_page_in_a_frame():
     model = small_forest().fit(X[TRAIN], Y[TRAIN])
     page = report(model, X[TEST], Y[TEST], title='a "b"', **QUICK)

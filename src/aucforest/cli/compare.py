@@ -97,10 +97,12 @@ def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
 
 def _cell(row: ComparisonRow) -> str:
     """Return the mean and its interval with as many decimals as that warrants, and the p-value."""
-    width = row.high - row.low
-    decimals = 4 if width == 0 else max(0, 1 - math.floor(math.log10(width / 2)))
-    text = f"{row.mean:.{decimals}f} ({row.low:.{decimals}f} to {row.high:.{decimals}f})\n{row.pvalue_text}"
-    if row.pvalue >= SIGNIFICANT:
+    text = f"{row.mean:.4f}"
+    if not math.isnan(row.low):
+        decimals = max(0, 1 - math.floor(math.log10((row.high - row.low) / 2)))
+        text = f"{row.mean:.{decimals}f} ({row.low:.{decimals}f} to {row.high:.{decimals}f})"
+    text += f"\n{row.pvalue_text}"
+    if not row.pvalue < SIGNIFICANT:
         return text
     better = (row.difference > 0) == METRICS[row.metric].higher_is_better
     return f"[{'green' if better else 'red'}]{text}[/]"

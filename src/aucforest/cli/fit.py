@@ -16,6 +16,7 @@ from aucforest.distributed.outofcore import fit_out_of_core
 from aucforest.estimators._thresholds import RULES
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.inspection._folds import run_folds
+from aucforest.inspection._scoring import METRICS
 from aucforest.inspection.comparison import resampled_mean
 
 
@@ -137,7 +138,11 @@ def _cross_validate(forest: AUCForestClassifier, data: Labelled, n_folds: int, s
         random_state=seed,
         verbose=int(is_watched()),
     )
-    return [Figure(metric, *resampled_mean(folds[metric][:, 0], folds, metric, 0.95)) for metric in QUALITY]
+    n_classes = len(np.unique(data.y))
+    return [
+        Figure(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].greatest(n_classes), 0.95))
+        for metric in QUALITY
+    ]
 
 
 def _out_of_bag(forest: AUCForestClassifier, data: Labelled) -> Figure:

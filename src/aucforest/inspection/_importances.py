@@ -5,10 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from aucforest._optional import import_optional
-from aucforest.metrics._intervals import require_level
+from aucforest.metrics._intervals import require_level, t_quantile
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -77,7 +76,7 @@ class PermutationImportance:
             For a `level` outside (0, 1).
         """
         require_level(level)
-        half = self.importances_stderr * stdtrit(max(self.n_parts - 1, 1), 0.5 + 0.5 * level)
+        half = self.importances_stderr * t_quantile(max(self.n_parts - 1, 1), level)
         return np.stack((self.importances_mean - half, self.importances_mean + half), axis=1)
 
     def _order(self) -> NDArray[np.int64]:

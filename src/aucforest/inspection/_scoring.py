@@ -90,19 +90,27 @@ def _depth(fold: FittedFold) -> float:
 
 
 class Metric(NamedTuple):
-    """How a metric is called on paper, which end is the good one, its value on a fold, and its range, 0 to `upper`."""
+    """How a metric is called on paper, which end is the good one, its value on a fold, and its range.
+
+    That is 0 to `upper` for two classes, and 0 to `upper_of_many` for more, where None stands for `upper`.
+    """
 
     title: str
     higher_is_better: bool
     measure: Callable[[FittedFold], float]
     upper: float = np.inf
+    upper_of_many: float | None = None
+
+    def greatest(self, n_classes: int) -> float:
+        """Return the greatest value of the metric for a number of classes."""
+        return self.upper if n_classes == 2 or self.upper_of_many is None else self.upper_of_many
 
 
 METRICS = {
     "roc_auc": Metric("ROC AUC", True, _roc_auc, 1.0),
     "average_precision": Metric("avg. precision", True, _average_precision, 1.0),
     "g_mean": Metric("G-mean", True, _g_mean, 1.0),
-    "brier": Metric("Brier score", False, _brier, 2.0),  # of two classes 1
+    "brier": Metric("Brier score", False, _brier, 1.0, 2.0),  # of two classes it is halved
     "log_loss": Metric("log loss", False, _log_loss),
     "fit_seconds": Metric("fit, seconds", False, _fit_seconds),
     "n_nodes": Metric("nodes per tree", False, _n_nodes),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from aucforest.estimators.forest import AUCForestClassifier
@@ -102,7 +103,7 @@ def compare_criteria(
         random_state=random_state,
         verbose=verbose,
     )
-    return CriteriaComparison(names, metrics, table)
+    return CriteriaComparison(names, metrics, table, n_classes=len(np.unique(np.asarray(y))))
 
 
 def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:

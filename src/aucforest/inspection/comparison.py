@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtr
 
 from aucforest._optional import import_optional
 from aucforest.inspection._scoring import METRICS
-from aucforest.metrics._intervals import score_interval
+from aucforest.metrics._intervals import score_interval, t_quantile
 
 BASELINE = "gini"
 
@@ -30,8 +30,8 @@ class ComparisonRow(NamedTuple):
 
     @property
     def pvalue_text(self) -> str:
-        """The p-value as it is printed; nothing for Gini itself."""
-        if self.criterion == BASELINE:
+        """The p-value as it is printed; nothing for Gini itself, or where there is none."""
+        if self.criterion == BASELINE or np.isnan(self.pvalue):
             return ""
         return f"p = {self.pvalue:.2g}" if self.pvalue >= 0.001 else "p < 0.001"
 
@@ -48,11 +48,14 @@ class CriteriaComparison:
         The metrics in the order they were asked for.
     folds : structured ndarray of shape (n_folds, n_criteria)
         One record for each fit: "fold", "criterion", "n_train", "n_test" and a field for each metric.
+    n_classes : int
+        The number of classes; the greatest Brier score depends on it.
     """
 
     criteria: tuple[str, ...]
     metrics: tuple[str, ...]
     folds: NDArray[np.void]
+    n_classes: int
 
     def summary(self, level: float = 0.95) -> list[ComparisonRow]:
         """Return means over folds and the corrected resampled t-test of each criterion against Gini.
@@ -67,6 +70,9 @@ class CriteriaComparison:
         greatest value of the metric, as in Wilson's interval of a share. That of a difference is cut off at -u
         and u.
 
+        Folds that are all equal, as when every fold is ranked perfectly, say nothing of the spread: the ends of
+        the interval are NaN. So is the p-value of a difference that is the same on every fold, unless that is 0.
+
         Parameters
         ----------
         level : float, default=0.95
@@ -75,7 +81,7 @@ class CriteriaComparison:
         Returns
         -------
         rows : list of ComparisonRow
-            For each metric, for each criterion. Gini's own difference is 0 with p-value 1.
+            For each metric, for each criterion. Gini's own difference is 0, from 0 to 0, with p-value 1.
 
         Raises
         ------
@@ -91,10 +97,12 @@ class CriteriaComparison:
         rows = []
         for metric in self.metrics:
             values = self.folds[metric]
-            differences = values - values[:, [self.criteria.index(BASELINE)]]
+            upper, of_baseline = METRICS[metric].greatest(self.n_classes), values[:, self.criteria.index(BASELINE)]
             for k, criterion in enumerate(self.criteria):
-                mean = resampled_mean(values[:, k], self.folds, metric, level)
-                difference = _resampled_difference(differences[:, k], self.folds, metric, level)
+                mean = resampled_mean(values[:, k], self.folds, upper, level)
+                difference = (0.0, 0.0, 0.0, 1.0)
+                if criterion != BASELINE:
+                    difference = _resampled_difference(values[:, k], of_baseline, self.folds, upper, level)
                 rows.append(ComparisonRow(criterion, metric, *mean, *difference))
         return rows
 
@@ -159,7 +167,8 @@ class CriteriaComparison:
         for row in self.summary():
             if row.criterion == self.criteria[0]:
                 lines.append(METRICS[row.metric].title)
-            line = f"  {row.criterion:<{width}}  {row.mean:.4f} [{row.low:.4f}, {row.high:.4f}]"
+            interval = "" if np.isnan(row.low) else f" [{row.low:.4f}, {row.high:.4f}]"
+            line = f"  {row.criterion:<{width}}  {row.mean:.4f}{interval}"
             test = f"  {row.difference:+.4f}  {row.pvalue_text}" if row.criterion != BASELINE else ""
             lines.append(line + test)
         return "\n".join(lines)
@@ -178,29 +187,45 @@ def chosen(what: str, names: Sequence[str], allowed: Sequence[str] | None = None
 
 
 def resampled_mean(
-    values: NDArray[np.float64], folds: NDArray[np.void], metric: str, level: float
+    values: NDArray[np.float64], folds: NDArray[np.void], upper: float, level: float
 ) -> tuple[float, float, float]:
-    """Return the mean of a metric over overlapping folds, one value each, and its interval by Nadeau and Bengio."""
-    mean, variance, quantile = _corrected(values, folds, level)
-    upper = METRICS[metric].upper
-    most = mean * (1.0 - mean / upper)  # 0 at the ends, where all folds are equal but for rounding
-    return mean, *score_interval(mean, variance / most if most > 0.0 else 0.0, quantile, upper)
+    """Return the mean of a metric over overlapping folds, one value each, and its interval by Nadeau and Bengio.
+
+    The metric is between 0 and `upper`. The interval is NaN where the folds do not vary.
+    """
+    mean, variance, quantile = _corrected(values, folds, level, _rounding(values))
+    if np.isnan(variance):
+        return mean, variance, variance
+    return mean, *score_interval(mean, variance / (mean * (1.0 - mean / upper)), quantile, upper)
 
 
 def _resampled_difference(
-    values: NDArray[np.float64], folds: NDArray[np.void], metric: str, level: float
+    values: NDArray[np.float64], others: NDArray[np.float64], folds: NDArray[np.void], upper: float, level: float
 ) -> tuple[float, float, float, float]:
-    """Return the mean of differences of a metric over folds, its interval, and the p-value of its being zero."""
-    mean, variance, quantile = _corrected(values, folds, level)
-    if variance == 0.0:  # the same on every fold: nothing to test, and t would be 0 / 0
-        return mean, mean, mean, float(mean == 0.0)
-    error, upper = float(np.sqrt(variance)), METRICS[metric].upper
+    """Return the mean of `values` less `others`, its interval, and the p-value of its being zero."""
+    rounding = _rounding(np.append(values, others))
+    mean, variance, quantile = _corrected(values - others, folds, level, rounding)
+    if np.isnan(variance):
+        return mean, variance, variance, 1.0 if abs(mean) <= rounding else variance
+    error = float(np.sqrt(variance))
     pvalue = float(2.0 * stdtr(len(values) - 1, -abs(mean) / error))
     return mean, max(mean - quantile * error, -upper), min(mean + quantile * error, upper), pvalue
 
 
-def _corrected(values: NDArray[np.float64], folds: NDArray[np.void], level: float) -> tuple[float, float, float]:
-    """Return the mean over folds, its variance with Nadeau and Bengio's correction, and the quantile of Student's t."""
+def _rounding(values: NDArray[np.float64]) -> float:
+    """Return how far values, and their mean, may lie apart by rounding alone."""
+    return float(4 * len(values) * np.finfo(np.float64).eps * values.max())
+
+
+def _corrected(
+    values: NDArray[np.float64], folds: NDArray[np.void], level: float, rounding: float
+) -> tuple[float, float, float]:
+    """Return the mean over folds, its variance with Nadeau and Bengio's correction, and the quantile of Student's t.
+
+    The variance is NaN where the values do not differ by more than `rounding`.
+    """
     n_folds, test_to_train = len(values), float(np.mean(folds["n_test"] / folds["n_train"]))
     variance = float((1 / n_folds + test_to_train) * values.var(ddof=1))
-    return float(values.mean()), variance, float(stdtrit(n_folds - 1, 0.5 + 0.5 * level))
+    if np.ptp(values) <= rounding:
+        variance = float("nan")
+    return float(values.mean()), variance, t_quantile(n_folds - 1, level)

@@ -1,12 +1,18 @@
-"""What intervals share: their level, and ends that stay in the range of a metric."""
+"""What intervals share: their level, quantiles of Student's t, and ends that stay in the range of a metric."""
 
 import numpy as np
+from scipy.special import stdtrit
 
 
 def require_level(level: float) -> None:
     """Raise ValueError unless `level` is a chance between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be in (0, 1), but is {level}")
+
+
+def t_quantile(freedom: float, level: float) -> float:
+    """Return t such that a variable of Student's t distribution is within -t and t with chance `level`."""
+    return -float(stdtrit(freedom, 0.5 - 0.5 * level))  # of the lower tail: 0.5 + 0.5 * level may round to 1
 
 
 def score_interval(value: float, dispersion: float, quantile: float, upper: float = 1.0) -> tuple[float, float]:
@@ -20,4 +26,5 @@ def score_interval(value: float, dispersion: float, quantile: float, upper: floa
     scale = 1.0 + c / upper
     middle = (value + 0.5 * c) / scale
     half = np.sqrt(c * (value * (1.0 - value / upper) + 0.25 * c)) / scale
-    return float(max(middle - half, 0.0)), float(min(middle + half, upper))
+    # `value` among them whatever rounding says
+    return float(min(max(middle - half, 0.0), value)), float(max(min(middle + half, upper), value))

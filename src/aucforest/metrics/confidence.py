@@ -4,9 +4,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, ndtri, stdtr, stdtrit
+from scipy.special import expit, logit, ndtri, stdtr
 
-from aucforest.metrics._intervals import require_level, score_interval
+from aucforest.metrics._intervals import require_level, score_interval, t_quantile
 from aucforest.metrics._validation import (
     Scores,
     Weights,
@@ -150,10 +150,11 @@ def auc_confidence_interval(
 ) -> tuple[float, float, float]:
     """Return the AUC and a confidence interval from DeLong's variances of the two classes.
 
-    "score" is Wilson's interval [1]_ for the number of rows that DeLong's variance is worth; it also holds for few rows
-    and for an AUC of 0 or 1, where that variance says nothing (see Notes). "logit" is symmetric on the scale
-    log(AUC / (1 - AUC)) and "wald" is AUC -+ z * standard error, cut off at 0 and 1; both cover too little for few rows
-    of a class or an AUC near 1.
+    "score" is a score interval, as Wilson's [1]_ of a proportion: it holds every value t of the true AUC that a test
+    with the variance at t does not reject. It is longer than 0 for an AUC of 0 or 1, too, where DeLong's variance is 0.
+    In the simulations of the table (see Notes), from 5 positives on, it covers in 88 to 99 % of cases at a level of
+    95 %. "logit" is symmetric on the scale log(AUC / (1 - AUC)) and "wald" is AUC -+ z * standard error, cut off at 0
+    and 1; both cover too little for few rows of a class or an AUC near 1.
 
     Parameters
     ----------
@@ -184,15 +185,19 @@ def auc_confidence_interval(
 
     Notes
     -----
-    The variance from n rows of a class is r t (1 - t) / n for an AUC of t, where r is between 0, when all of them are
-    ordered rightly against the same share of the other class, and 1, when against all of it or none. r is DeLong's
-    variance over that maximum, shrunk towards one half with the weight of two rows. The interval holds all t from which
-    the AUC is no more than z standard errors away, each by its own variance.
+    DeLong's variance of the AUC is a sum over the two classes: from the n positives it is the sample variance of V10
+    over n, from the negatives likewise with V01 (see `delong_covariance`). As V10 is between 0 and 1 and has the mean
+    AUC, its variance is at most AUC (1 - AUC). Let r be the variance over that maximum: 0 when V10 is the same for all
+    positives, 1 when each of them is above all negatives or below all of them. With few positives r is uncertain, so it
+    is shrunk towards one half as if two rows more had been seen. For a true AUC of t the variance from the positives is
+    taken to be r t (1 - t) / n, and the interval holds all t that are within z standard errors of the AUC, where the
+    standard error is that for t.
 
     In simulations (``python benchmarks/intervals.py auc``, table in the documentation) with 5 to 50 positives, 5 % or
     half of the rows, and an AUC of 0.6 to 0.99, 95 % intervals cover in 94 to 99 % of cases for normal scores, also
-    rounded to five values, and in 93 to 98 % with weights. Where positives are three times as spread as negatives it is
-    88 to 98 %.
+    rounded to five values, and in 93 to 98 % with weights. The worst cells are of positives three times as spread as
+    negatives, where it is 88 to 98 %: 88 % with 20 positives and 380 negatives at an AUC of 0.9, 90 % with 10 and 190
+    at 0.8 and with 5 and 95 at 0.6, and 92 % with 10 and 190 at 0.99. Fewer positives were not simulated.
 
     References
     ----------
@@ -241,7 +246,7 @@ def _dispersion(auc: float, variances: FloatArray, n_rows: FloatArray) -> float:
 def _normal_quantile(level: float) -> float:
     """Return z such that a normal variable is within -z and z with chance `level`."""
     require_level(level)
-    return float(ndtri(0.5 + 0.5 * level))
+    return -float(ndtri(0.5 - 0.5 * level))  # of the lower tail: 0.5 + 0.5 * level may round to 1
 
 
 class AUCComparison(NamedTuple):
@@ -342,7 +347,7 @@ def compare_auc(
         error = float("nan")
     z = difference / error if error != 0.0 else 0.0
     freedom = variances.sum() ** 2 / np.sum(variances**2 / (found.n_rows - 1.0)) if error > 0.0 else 1.0
-    half_width = error * float(stdtrit(freedom, 0.5 + 0.5 * level))
+    half_width = error * t_quantile(freedom, level)
     return AUCComparison(
         auc_a=auc_a,
         auc_b=auc_b,
