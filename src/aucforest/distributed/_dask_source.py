@@ -16,7 +16,7 @@ from aucforest.distributed._dask_executor import DaskExecutor, import_distribute
 from aucforest.distributed._executor import as_completed, merge_by_groups
 from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_part
 from aucforest.distributed._parts import CodedPart
-from aucforest.estimators._columns import Table, as_table, decode_arrow
+from aucforest.estimators._columns import Table, as_table, decode_labels
 from aucforest.estimators._growing import combine_weights, map_in_threads
 from aucforest.estimators._out_of_bag import Bags, Sums, sum_places, within
 from aucforest.estimators._training_data import kept_rows
@@ -184,7 +184,7 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
         options = {"dtype": np.float64, "ensure_2d": False, "input_name": "sample_weight"}
         sample_weight = check_array(sample_weight, **options)
         check_non_negative(sample_weight, "`sample_weight`")
-    return LabelledPart(*code_part(_check_y(decode_arrow(y))), sample_weight)
+    return LabelledPart(*code_part(_check_y(decode_labels(y))), sample_weight)
 
 
 def _look_at_values(

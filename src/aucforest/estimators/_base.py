@@ -21,7 +21,7 @@ from aucforest.estimators._columns import (
     as_table,
     check_numeric,
     cut_by_sets,
-    decode_arrow,
+    decode_labels,
     encode,
     has_codes,
     learn,
@@ -211,7 +211,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             if not np.any(sample_weight > 0):
                 raise ValueError("sample_weight is zero for all rows")
             kept = kept_rows(sample_weight)
-        X, y = self._validate_X(X, reset=True, y=decode_arrow(y), kept=kept)
+        X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
         self.classes_, labels = code_classes(y)
         rows: Any = slice(None) if kept is None else kept
         present, weight = labels[rows], None if sample_weight is None else sample_weight[rows]

@@ -188,17 +188,23 @@ def _decode(factor: Any) -> NDArray[Any]:
     return values[factor.places]
 
 
-def decode_arrow(column: Any) -> Any:
-    """Return text and dictionaries of arrow as an array, since numpy takes a missing value for another one.
+def decode_labels(column: Any) -> Any:
+    """Return labels as an array where scikit-learn would take them for others; anything else as it is.
 
-    Anything else, such as a list of labels, is returned as it is.
+    Numpy takes a missing value of arrow's text and dictionaries for another one. Flags and integers that are nullable,
+    categories or objects, which scikit-learn makes floats of or refuses, keep their type if none is missing.
     """
     chunks = _arrow_chunks(column)
-    if not chunks or not (hasattr(chunks[0], "dictionary") or "string" in str(chunks[0].type)):
+    if chunks and (hasattr(chunks[0], "dictionary") or "string" in str(chunks[0].type)):
+        factor = _read_chunks(chunks)
+        values = _decode(factor)
+        return values if any(isinstance(value, str) for value in factor.values) else np.array(values.tolist())
+    if not hasattr(column, "dtype"):
         return column
-    factor = _read_chunks(chunks)
-    values = _decode(factor)
-    return values if any(isinstance(value, str) for value in factor.values) else np.array(values.tolist())
+    values = np.asarray(column)
+    if values.dtype == object and all(isinstance(value, Integral | np.bool_) for value in values.flat):
+        values = np.array(values.tolist())
+    return values if values.dtype.kind in "biu" else column
 
 
 def check_numeric(X: Any) -> None:

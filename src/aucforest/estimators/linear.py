@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from aucforest.estimators._base import code_classes
-from aucforest.estimators._columns import decode_arrow
+from aucforest.estimators._columns import decode_labels
 from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._model_parts import LINEAR
 from aucforest.estimators._ranking_direction import Direction, Vector, ascend, calibrate, follow_path
@@ -166,7 +166,7 @@ class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         ValueError
             For values that are not finite or too large, parameters out of range, or fewer than two classes with weight.
         """
-        X, y = validate_data(self, X, decode_arrow(y), dtype=np.float64)
+        X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
         self._check_sizes(X)
         code_classes(y)  # refuses what are no labels
         if sample_weight is not None:
