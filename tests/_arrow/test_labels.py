@@ -68,6 +68,7 @@ def test_one_label_against_the_others(labels, positive):
         ([0.5, 18.0, -2.0], "<1e0", [1, 0, 1]),
         (pa.array([3, 18, 20], pa.uint8()).dictionary_encode(), "<=-0.5e-3", None),
         (["<18", ">=18", "<18"], ">=18", [0, 1, 0]),
+        ([1.0, float("inf"), 2.0], ">=inf", [0, 1, 0]),
     ],
 )
 def test_numbers_are_compared(labels, positive, expected):
@@ -93,15 +94,17 @@ def test_one_of_many_labels_against_the_others():
     [
         ([[1, 2], [1, None, None]], None, "column 'y' has 2 missing labels, the first: the Table, row 4"),
         ([[1.0, 2.0], [float("nan")]], None, "has 1 missing labels, the first: the Table, row 3"),
-        ([[1.0, 2.5]], None, "has numbers such as 2.5, not labels of classes; positive='>=2.5' makes two classes of"),
+        ([[1.0, 4.0, 2.5]], None, "numbers such as 2.5, not labels of classes; positive='>=2.5' makes two classes of"),
+        ([[0.5, 9.0, 7.0, 8.0]], None, "numbers such as 0.5, not labels of classes; positive='>=8.0' makes two"),
         ([[1.0, 2.0], [float("nan")]], "1", "has 1 missing labels, the first: the Table, row 3"),
         ([[1.0, 2.0], [float("nan")]], ">1", "has 1 missing labels, the first: the Table, row 3"),
         ([[1, 2]], ">0", "has one class only: True"),
         ([[1, 1], [1]], None, "column 'y' has one class only: 1"),
         ([["b", "b"]], "b", "has one class only: True"),
+        ([[1.0, 2.0]], ">nan", "'>nan' compares with nan, and no number is above or below nan"),
         ([["yes", "no"]], "yess", "has no label 'yess'; did you mean 'yes'?"),
         ([[[1], [2]]], None, "not labels of classes"),
-        ([range(2**16 + 1)], None, "more than 65,536 different labels; positive='>=65536' makes two classes"),
+        ([range(2**16 + 1)], None, "more than 65,536 different labels; positive='>=32768' makes two classes"),
     ],
 )  # fmt: skip
 def test_refusals(parts, positive, sentence):

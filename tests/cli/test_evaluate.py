@@ -55,7 +55,13 @@ def test_weights_and_a_label_against_the_others(tmp_path):
     auc = json.loads(result.stdout)["figures"][0]
     assert (auc["value"], auc["low"], auc["high"]) == pytest.approx(expected)
     without = run("evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label")
-    check_refusal(without, "column 'label' holds '2', not true or false")
+    advice = "; if the model was fitted with --positive, give it here, too"
+    check_refusal(without, "column 'label' holds '2', not true or false" + advice)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    without = run(
+        "report", tmp_path / "m", tmp_path / "rows.parquet", "--target", "label", "--out", tmp_path / "r.html"
+    )
+    check_refusal(without, "column 'label' holds int64, but the model wants true or false" + advice)
 
 
 def test_more_classes_have_no_interval(tmp_path):

@@ -144,6 +144,21 @@ def test_a_quantity_makes_two_classes(tmp_path, kind):
     assert np.sum(json.loads(result.stdout)["confusion_matrix"], axis=1).tolist() == [60, 61]
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_quantity_with_decimals_is_refused(tmp_path, kind):
+    """With a command line that can be copied."""
+    rows = pd.DataFrame({"x": np.arange(101.0), "price": 500.25 - np.arange(101)})
+    path = tmp_path / f"rows.{kind}"
+    rows.to_csv(path, index=False) if kind == "csv" else rows.to_parquet(path)
+    for command in (("fit", path, "--out", tmp_path / "m"), ("compare", path)):
+        check_refusal(
+            run(*command, "--target", "price"),
+            "column 'price' has numbers such as 500.25, not labels of classes; --positive '>=450.25' makes two classes",
+        )
+        result = run(*command, "--target", "price", "--positive", ">nan")
+        check_refusal(result, "'>nan' compares with nan, and no number is above or below nan")
+
+
 @pytest.mark.parametrize("validate", [[], ["--validate", 2]])
 def test_what_is_no_quantity(tmp_path, validate):
     """Few integers, many rows of each, or text; and 50 of few rows, for which a rule would be wrong too often."""
@@ -260,7 +275,7 @@ def refusals(folder):
         ((table, "--positive", "yess"), "has no label 'yess'; did you mean 'yes'?"),
         ((path(rows.assign(label="yes")),), "column 'label' has one class only: yes"),
         ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first: "),
-        ((table, "--target", "width"), "not labels of classes; positive='>="),
+        ((table, "--target", "width"), "not labels of classes; --positive '>="),
         ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not labels of classes"),
         ((path(rows.assign(day=pd.Timestamp("2024-02-29")), "parquet"),), "column 'day' is not numeric but timestamp"),
         ((path(rows.assign(day="2024-02-29")),), "column 'day' is not numeric but datetime64"),

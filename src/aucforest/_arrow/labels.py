@@ -1,6 +1,8 @@
 """Class labels and weights in columns of arrow, which may come batch by batch."""
 
+import math
 import re
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,7 +23,13 @@ _COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<
 
 
 def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
-    """Return what says which numbers of a column are positive, for text such as ">=18"; None for a label."""
+    """Return what says which numbers of a column are positive, for text such as ">=18"; None for a label.
+
+    Raises
+    ------
+    ValueError
+        For a comparison with NaN.
+    """
     found = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
     if found is None:
         return None
@@ -29,6 +37,8 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
         bound = float(found[2])
     except ValueError:
         return None
+    if math.isnan(bound):
+        raise ValueError(f"{positive!r} compares with nan, and no number is above or below nan")
     return lambda column: _COMPARISONS[found[1]](column.cast(pa.float64(), safe=False), bound)
 
 
@@ -43,10 +53,12 @@ class LabelReader:
     positive : label or None
         Of two classes, False and True, the rows of True; labels are compared as text. Of numbers also a comparison,
         such as ">=18".
+    option : str, default="positive="
+        What a message puts before a value of `positive`: the command line has another way to give it.
     """
 
-    def __init__(self, table: Columns, target: str, positive: Any = None) -> None:
-        self._table, self.target = table, target
+    def __init__(self, table: Columns, target: str, positive: Any = None, option: str = "positive=") -> None:
+        self._table, self.target, self._option = table, target, option
         self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
         self._seen: dict[str, None] = {}
@@ -72,7 +84,8 @@ class LabelReader:
         """Return the number of a label, in the order in which they come."""
         number = self._numbers.setdefault(value, len(self._numbers))
         if number >= _MOST_CLASSES:
-            raise ValueError(f"column {self.target!r} has more than {_MOST_CLASSES:,} different labels{_advice(value)}")
+            advice = "" if isinstance(value, str) else self._advice(statistics.median_high(self._numbers))
+            raise ValueError(f"column {self.target!r} has more than {_MOST_CLASSES:,} different labels{advice}")
         return number
 
     def _typed(self, column: Any) -> Any:
@@ -88,8 +101,9 @@ class LabelReader:
             whole = pc.equal(column, pc.round(column))
             if pc.all(whole).as_py() is False:
                 value = column[pc.index(whole, False).as_py()]
+                median = pc.quantile(column, interpolation="higher")[0]
                 raise ValueError(
-                    f"column {self.target!r} has numbers such as {value}, not labels of classes{_advice(value.as_py())}"
+                    f"column {self.target!r} has numbers such as {value}, not labels of classes{self._advice(median)}"
                 )
             column = column.cast(pa.int64())
         elif holds_text(type_):
@@ -99,6 +113,10 @@ class LabelReader:
             raise ValueError(f"column {self.target!r} holds {type_}, not labels of classes")
         self._dtype = np.dtype(column.type.to_pandas_dtype())
         return column
+
+    def _advice(self, bound: Any) -> str:
+        """Return how numbers can be had as classes."""
+        return f"; {self._option}'>={bound}' makes two classes of a quantity"
 
     def _is_positive(self, column: Any) -> Any:
         """Return which rows are of the positive label, or have a number that is positive."""
@@ -135,11 +153,6 @@ class LabelReader:
     def read_again(self, column: Any) -> NDArray[np.uint16]:
         """Return the number of each row's class, once classes are known."""
         return _translate(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
-
-
-def _advice(value: Any) -> str:
-    """Return how labels like this one, if it is a number, can be had as classes."""
-    return f"; positive='>={value}' makes two classes of a quantity" if isinstance(value, int | float) else ""
 
 
 def _translate(column: Any, number: Callable[[Any], int]) -> NDArray[np.uint16]:

@@ -110,7 +110,7 @@ class ParquetFiles:
         return pa.schema([self._schema.field(name) for name in columns])
 
     def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an arrow table of all columns, in the types of the files: none is text that was to be parsed."""
+        """Return an arrow table of all columns, in the types of the files; `as_text` has no effect for Parquet."""
         return pa.Table.from_batches(self.batches(self.columns), schema=self._schema)
 
     def place(self, row: int) -> str:

@@ -19,6 +19,9 @@ from aucforest.cli._options import LEAST_ROWS, MOST_INTEGERS
 from aucforest.cli._reading import TableFile, open_table, parse_labels
 from aucforest.estimators._base import refuse_dates
 
+# How messages write the option.
+_OPTION = "--positive "
+
 
 class Labelled(NamedTuple):
     """What a table is called, its features, class labels and weights."""
@@ -57,7 +60,7 @@ def read_labels(file: Path, target: str, positive: str | None = None, weight: st
     table = ParquetFiles([file], file.name)
     for name in [target, *([] if weight is None else [weight])]:
         find_column(table, name)
-    classes, labels, weights = read_target(table, LabelReader(table, target, positive), weight)
+    classes, labels, weights = read_target(table, LabelReader(table, target, positive, _OPTION), weight)
     _refuse_quantity(target, classes, labels)
     return Labelled(_title(table, target, positive), None, classes[labels], weights)
 
@@ -101,7 +104,7 @@ def _labels(table: TableFile, column: Any, target: str, positive: str | None) ->
         column = parse_labels(column)
     elif table.is_text and find_comparison(positive) and not pc.any(pc.equal(column, positive)).as_py():
         column = as_kind(column, NUMBER, target, table.place)
-    reader = LabelReader(table, target, positive)
+    reader = LabelReader(table, target, positive, _OPTION)
     reader.add(column)
     classes, labels = reader.finish()
     _refuse_quantity(target, classes, labels)
@@ -132,7 +135,11 @@ def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive:
     words = {str(label).lower(): label for label in classes.tolist()}
     if pa.types.is_boolean(column.type) and kind == TEXT and words.keys() == {"false", "true"}:
         column = pc.if_else(column, words["true"], words["false"])  # flags that the training table spelled so
-    labels = as_kind(column, kind, target, table.place, table.missing)
+    try:
+        labels = as_kind(column, kind, target, table.place, table.missing)
+    except ValueError as error:
+        advice = "; if the model was fitted with --positive, give it here, too" if kind == FLAG else ""
+        raise ValueError(f"{error}{advice}") from error
     _check_present(table, labels, target)
     places = pd.Index(classes).get_indexer(labels.to_pandas())
     if np.any(places < 0):

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-# More integers as labels, of fewer rows each on average, look like a quantity.
+# A target with more distinct integers than the first, and fewer rows for each on average than the second, is refused as
+# a quantity.
 MOST_INTEGERS, LEAST_ROWS = 50, 10
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
