@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import re
+import tomllib
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -48,6 +49,11 @@ def test_every_public_name_is_in_the_reference():
     names = set(public) - {part.__name__.split(".")[-1] for part in parts}
     names.update(*(part.__all__ for part in parts))
     assert names == set(re.findall(r"^   (\w+)$", PAGES["docs/reference/index.md"], flags=re.MULTILINE))
+
+
+def test_every_extra_is_in_the_table():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert sorted(extras) == sorted(re.findall(r"^\| `(\w+)` \|", PAGES["docs/install.md"], flags=re.MULTILINE))
 
 
 def test_every_picture_has_a_name():
