@@ -18,7 +18,6 @@ LEFT_OUT = {
         "test_forest_classifier_oob[*-sparse_cs?-*]",
         "test_forest_y_sparse",
         "test_read_only_buffer",
-        "test_sparse_input",
     ),
     SEVERAL_TARGETS: (
         "test_class_weight_balanced_and_bootstrap_multi_output",
@@ -26,6 +25,7 @@ LEFT_OUT = {
         "test_classes_shape",
         "test_forest_classifier_oob[*-X3-y3-0.18-array-*]",
         "test_multioutput*",
+        "test_sparse_input",  # of several labels
     ),
     PARAMETER: ("test_min_impurity_decrease",),
     ATTRIBUTE: (
@@ -34,7 +34,9 @@ LEFT_OUT = {
         "test_oob_not_computed_twice",
         "test_validate_y_class_weight",
     ),
-    deliberate("a tree draws at most as many rows as there are"): ("test_max_samples_geq_one",),
+    deliberate("a tree draws at most as many rows as there are", ValueError, message="The 'max_samples' parameter"): (
+        "test_max_samples_geq_one",
+    ),
     WORDING: (
         "test_classifier_error_oob_score_multiclass_multioutput",
         "test_forest_oob_score_requires_bootstrap",
