@@ -32,14 +32,15 @@ def with_labels(*labels):
 
 
 def frame():
-    """Return a frame with columns of all kinds, some without a value."""
+    """Return a frame with columns of all kinds, some without a value; the same one at every call."""
+    random = np.random.default_rng(0)
     X, y = table()
     columns = pd.DataFrame(X, columns=["[", '{"}', "\N{SNOWMAN}\n\0", "b"])
-    columns["letter"] = pd.Categorical(RANDOM.choice(list("vwxyz"), N_ROWS))
+    columns["letter"] = pd.Categorical(random.choice(list("vwxyz"), N_ROWS))
     columns["bool"], columns["text"] = X[:, 0] > 0, [f"row {i}" for i in range(N_ROWS)]
     columns["one"], columns["none"] = pd.Categorical(["q"] * N_ROWS), pd.Categorical([None] * N_ROWS, categories=["u"])
-    columns["great"] = pd.Categorical(RANDOM.integers(2**60, 2**60 + 4, N_ROWS))
-    columns["unsigned"] = RANDOM.integers(2**63, 2**64 - 1, N_ROWS, dtype=np.uint64)
+    columns["great"] = pd.Categorical(random.integers(2**60, 2**60 + 4, N_ROWS))
+    columns["unsigned"] = random.integers(2**63, 2**64 - 1, N_ROWS, dtype=np.uint64)
     return columns, y, None
 
 

