@@ -15,7 +15,9 @@ from _timing import peak_rss_mib
 from tests.monitoring.simulation import METRICS, errors
 
 # positives expected in the reference, and its rows
-SIZES = ((20, 2000), (100, 5000), (400, 20_000))
+SIZES = ((10, 1000), (20, 2000), (50, 2500), (100, 5000), (400, 20_000))
+# of the mean logit of new rows, in standard deviations
+SHIFTS = (0.0, 1.0, 2.0)
 N_NEW = 2000
 SCORES = {"none": "calibrated", "isotonic": "distorted"}
 
@@ -26,7 +28,7 @@ def main() -> None:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     print(f"{repeats} simulations")
     for positives, n_reference in SIZES:
-        for shift in (0.0, 1.0):
+        for shift in SHIFTS:
             for calibration, scores in SCORES.items():
                 print(f"{positives} positives in {n_reference} reference rows, {scores} scores, shift {shift:g}")
                 differences, held = errors(positives, n_reference, N_NEW, shift, calibration, repeats)

@@ -59,30 +59,6 @@ def test_falling_and_weighted_curves(rows, data):
     np.testing.assert_allclose(values(curve, GRID), peer.predict(GRID), atol=1e-12)
 
 
-@given(labelled(), st.booleans(), st.data())
-@settings(deadline=None)
-def test_penalised_curves(rows, increasing, data):
-    """The criterion is convex: at its minimum it rises towards every other curve."""
-    scores, labels = rows
-    column = RankedColumn(scores)
-    curve = IsotonicCurve(column, labels, increasing=increasing, penalty=0.5)
-    levels = values(curve, scores)
-    assert levels.sum() == pytest.approx(labels.sum())
-    steps = data.draw(st.lists(st.floats(0.0, 1.0), min_size=column.values.size, max_size=column.values.size))
-    other = column.to_rows(np.cumsum(steps) * (1.0 if increasing else -1.0))
-    low, high = (column.order[place] for place in ((0, -1) if increasing else (-1, 0)))
-
-    def criterion(f):
-        return ((labels - f) ** 2).sum() + 0.5 * (f[high] - f[low])
-
-    assert criterion(levels + 1e-4 * (other - levels)) >= criterion(levels) - 1e-9
-
-
-def test_a_penalty_moves_nothing_where_all_scores_are_equal():
-    curve = IsotonicCurve(RankedColumn(np.ones(4)), np.array([1.0, 0.0, 0.0, 0.0]), increasing=True, penalty=0.5)
-    assert curve.levels.tolist() == [0.25]
-
-
 @pytest.mark.parametrize(
     "case", [c for c in load("cbpe_unit")["calibration"] if "isotonic_pred" in c], ids=lambda case: case["name"]
 )

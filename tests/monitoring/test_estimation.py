@@ -278,6 +278,22 @@ def test_labels_of_one_class():
     assert 0.5 < row.estimate < 1
 
 
+def test_few_positives_are_too_few_for_a_curve_and_average_precision():
+    score, y_true = drawn()
+    rare = y_true * (np.cumsum(y_true) <= 49)
+    sentence = "average_precision is not to be trusted: the reference has 49 rows of class 1, fewer than 50"
+    with pytest.warns(UserWarning, match=sentence):
+        CBPE(["average_precision"], calibration="isotonic").fit(score, rare)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CBPE(["roc_auc"], calibration="isotonic").fit(score, rare)
+        CBPE(["average_precision"], calibration="none").fit(score, rare)
+        CBPE(["average_precision"], calibration="isotonic").fit(score, y_true * (np.cumsum(y_true) <= 50))
+    p, labels, _ = classes_drawn(200)
+    with pytest.warns(UserWarning, match="the reference has [0-9]+ rows of class a, fewer than 50"):
+        CBPE(["average_precision"], calibration=[True, False, False]).fit(p, labels)
+
+
 REFUSED_IN_FIT = [
     (([], []), {}, "y_score is empty"),
     (([0.1, 0.2], [0, 1, 1]), {}, "y_true has 3 rows"),

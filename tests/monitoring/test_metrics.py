@@ -30,6 +30,17 @@ def test_alerts():
     assert rows[2].estimate > upper == rows[2].upper_limit
 
 
+def test_rounding_alone_alerts_nobody():
+    """Of a reference that is separated perfectly limits have no width, and sums are one but for rounding."""
+    y_true = np.random.default_rng(0).random(1000) < 0.3
+    cbpe = CBPE(["average_precision"], calibration="none").fit(y_true.astype(float), y_true)
+    assert cbpe.limits_["average_precision"] == (1.0, 1.0)
+    for value, alert in ((1.0, False), (0.999, True)):
+        row = only(cbpe.estimate(np.where(y_true, value, 1.0 - value), chunks=ONE), "average_precision")
+        assert row.alert is alert
+        assert row.estimate < 1.0
+
+
 def test_limits_of_counts_are_for_the_rows_of_the_chunk():
     """A chunk with a fifth of the rows has about a fifth of the true positives, which is no reason for an alert."""
     score, y_true = drawn(4000, power=1.0)

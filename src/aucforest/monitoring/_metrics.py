@@ -32,6 +32,7 @@ THRESHOLD_METRICS: dict[str, Function] = {
     "f1": f1,
 }
 BUSINESS = ("business_value", "business_value_per_row")
+ROUNDING = 1e-9  # far more than the rounding of sums over a chunk, far less than any difference that matters
 NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *BUSINESS)
 
 
@@ -135,3 +136,8 @@ def alert_limits(metric: Metric, realised: Sequence[float], threshold: float) ->
         return float("nan"), float("nan")
     reach = threshold * values.std()
     return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
+
+
+def is_beyond(estimate: float, lower: float, upper: float) -> bool:
+    """Return whether an estimate is beyond alert limits, and not only by rounding: limits may have no width."""
+    return max(lower - estimate, estimate - upper) > ROUNDING * max(1.0, abs(estimate))

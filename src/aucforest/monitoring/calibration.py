@@ -3,11 +3,6 @@
 A curve is fitted to reference labels, so it is noisy too. Block b of a curve holds m_b reference rows; a metric whose
 influence on the rows of block b sums to S_b moves by S_b / m_b when one of these labels flips. `Design` knows the
 covariance of the blocks' label sums, so that the variance of a metric through the curves is a quadratic form.
-
-The first and last block of a curve are where the mean of labels happens to be extreme: a curve is too low at its lower
-end and too high at its upper one, which matters where many new scores lie there. END_PENALTY * (last level - first
-level), added to the squared error, moves both inwards: Wu, Meyer & Opsomer (2015), Penalized isotonic regression,
-Journal of Statistical Planning and Inference 161, 12-24. The mean of all levels is still the mean of the labels.
 """
 
 from itertools import combinations, pairwise
@@ -18,9 +13,6 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn, dot, side_by_side
-
-# Measured by benchmarks/monitoring_bias.py: 0 makes average precision too high where positives are rare, 1 too low.
-END_PENALTY = 0.5
 
 
 class _Position(NamedTuple):
@@ -62,9 +54,7 @@ class IsotonicCurve:
     increasing : bool
         Direction; a model that ranks the wrong way round needs a falling curve.
     weights : ndarray of shape (n,), optional
-        Importance of the rows, positive, of mean 1.
-    penalty : float, default=0
-        Times the last level minus the first, added to the squared error.
+        Importance of the rows, positive.
 
     Attributes
     ----------
@@ -75,22 +65,12 @@ class IsotonicCurve:
     """
 
     def __init__(
-        self,
-        column: RankedColumn,
-        positive: FloatArray,
-        *,
-        increasing: bool,
-        weights: FloatArray | None = None,
-        penalty: float = 0.0,
+        self, column: RankedColumn, positive: FloatArray, *, increasing: bool, weights: FloatArray | None = None
     ) -> None:
         mass = np.diff(column.edges).astype(np.float64) if weights is None else column.sums(weights)
         hits = column.sums(positive if weights is None else weights * positive)
         values = column.values
-        pulled = hits.copy()
-        change = 0.5 * (penalty if increasing else -penalty)
-        pulled[0] += change
-        pulled[-1] -= change
-        fit = isotonic_regression(pulled / mass, weights=mass, increasing=increasing)
+        fit = isotonic_regression(hits / mass, weights=mass, increasing=increasing)
         starts = fit.blocks[:-1].astype(np.intp)
         self.levels: FloatArray = fit.x[starts]
         self.mass: FloatArray = np.add.reduceat(mass, starts)
@@ -155,9 +135,7 @@ class Calibration:
     fitted : ndarray of shape (n_columns,)
         Which columns need a curve; the others are chances as they are.
     weights : ndarray of shape (n,), optional
-        Importance of the rows, positive, of mean 1.
-    penalty : float, default=0
-        See IsotonicCurve.
+        Importance of the rows, positive.
     """
 
     def __init__(
@@ -166,10 +144,9 @@ class Calibration:
         truth: FloatArray,
         fitted: NDArray[np.bool_],
         weights: FloatArray | None = None,
-        penalty: float = 0.0,
     ) -> None:
         self.curves = [
-            IsotonicCurve(column, positive, increasing=is_rising(column, positive), weights=weights, penalty=penalty)
+            IsotonicCurve(column, positive, increasing=is_rising(column, positive), weights=weights)
             if fit
             else RawCurve()
             for column, positive, fit in zip(columns, np.ascontiguousarray(truth.T), fitted)

@@ -33,7 +33,7 @@ class ChunkEstimate(NamedTuple):
     lower_limit, upper_limit : float
         Alert limits; NaN where there is none.
     alert : bool
-        Whether the estimate is beyond a limit.
+        Whether the estimate is beyond a limit, by more than rounding.
     """
 
     chunk: str
