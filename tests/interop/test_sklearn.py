@@ -14,6 +14,7 @@ from sklearn.inspection import permutation_importance
 from sklearn.tree import export_text
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest import AUCForestClassifier, _memory
 from aucforest.interop import sklearn as module
 from aucforest.interop.sklearn import PriorCorrectedClassifier, as_decision_tree, as_random_forest
 from tests.interop.data import mean_of, random_rows, random_tree
@@ -136,3 +137,10 @@ def test_copies_take_little_memory_or_are_refused():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 2**31
+
+
+def test_nodes_that_take_too_much_memory_are_refused(monkeypatch):
+    forest = AUCForestClassifier(3, random_state=0).fit(np.arange(40.0)[:, None], np.arange(40) % 2)
+    monkeypatch.setattr(_memory, "machine_memory", lambda: 2**10)
+    with pytest.raises(ValueError, match=r"the \d+ nodes for scikit-learn, of 2 classes, would take about"):
+        forest.to_sklearn()

@@ -130,6 +130,17 @@ def test_copies_are_read_only_too(copied):
     other.validate()
 
 
+def test_frequencies_of_many_classes_are_read_only_too():
+    frequencies = np.eye(40)[[0, 1, 0, 2, 3]]
+    tree = pickle.loads(pickle.dumps(replace(small_tree(), frequencies=frequencies)))
+    stored = tree.frequencies
+    for part in (tree.value, stored.data, stored.indices, stored.indptr):
+        assert not part.flags.writeable
+    np.testing.assert_array_equal(tree.value, frequencies)
+    np.testing.assert_array_equal(tree.value_of(3), frequencies[3])
+    assert tree.value_of(3).shape == (40,)
+
+
 def test_the_tree_itself_cannot_be_changed():
     with pytest.raises(AttributeError):
         small_tree().n_features = 9

@@ -12,6 +12,7 @@ from sklearn import __version__ as sklearn_version
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 
+from aucforest._memory import check_memory
 from aucforest.interop.expanded import ThresholdNodes, copied
 from aucforest.tree.paths import depths
 from aucforest.tree.structure import Tree
@@ -126,8 +127,17 @@ def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) 
 
 
 def _most_nodes(trees: Sequence[Tree]) -> int:
-    """Return how many nodes there may be, with the copies that sets of categories take."""
-    return sum(tree.n_nodes for tree in trees) + _MOST_BYTES // (64 + 8 * trees[0].n_classes)
+    """Return how many nodes there may be, with the copies that sets of categories take.
+
+    Raises
+    ------
+    ValueError
+        If the nodes there are take too much memory: scikit-learn's hold a number for every class.
+    """
+    node_bytes, n_nodes = 64 + 8 * trees[0].n_classes, sum(tree.n_nodes for tree in trees)
+    what = f"the {n_nodes:,} nodes for scikit-learn, of {trees[0].n_classes:,} classes,"
+    check_memory(node_bytes * n_nodes, what, "fit fewer or smaller trees")
+    return n_nodes + _MOST_BYTES // node_bytes
 
 
 def as_decision_tree(
@@ -158,7 +168,7 @@ def as_random_forest(
     Raises
     ------
     ValueError
-        If copies of nodes, for sets of categories, take more than 1.25 GiB.
+        If copies of nodes, for sets of categories, take more than 1.25 GiB, or all nodes more than half of the memory.
     """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
