@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,24 +18,29 @@ X, Y = make_table(n_rows=400)
 MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
 
 MEASURE = """
-import resource, sys
+import sys
+from pathlib import Path
 import numpy as np
 from aucforest import AUCForestClassifier
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._memory import FitSize, bytes_of_fit
 from aucforest.estimators._sampling import resolve_draws
 
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
+
 n_rows, n_classes = map(int, sys.argv[1:])
 X = np.random.default_rng(0).normal(size=(n_rows, 10))
 y = np.random.default_rng(1).permutation(np.arange(n_rows) % n_classes)
 forest = AUCForestClassifier(2, random_state=0, shrinkage=0.0, max_depth=6)
 forest.fit(X[:500], np.arange(500) % 3)
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-before = peak()
+Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far, to which that of the parent belongs
+before = status("VmRSS")
 forest.set_params(max_depth=None).fit(X, y)
 draws = resolve_draws(forest, y.astype(np.uint16), forest.classes_)
 params = GrowthParams.resolve(forest, n_rows, 10, draws)
-print(peak() - before, bytes_of_fit(FitSize(n_rows, 10, n_classes, 256, 2, 1, False), params))
+print(status("VmHWM") - before, bytes_of_fit(FitSize(n_rows, 10, n_classes, 256, 2, 1, False), params))
 """
 
 
@@ -136,10 +142,12 @@ def test_threads_that_predict_first_at_the_same_time(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are those that Linux tells")
 @pytest.mark.parametrize(("n_rows", "n_classes"), [(400_000, 2), (4000, 2000), (60_000, 300)])
 def test_estimates_are_near_measured_peaks(n_rows, n_classes):
     call = [sys.executable, "-c", MEASURE, str(n_rows), str(n_classes)]
     printed = subprocess.run(call, capture_output=True, text=True, check=True).stdout
     measured, estimated = map(int, printed.split())
-    # Pages of other sizes, what is shrunk and laid out, and the few bytes of trees.
-    assert 0.5 * measured <= estimated <= 3 * measured
+    # What the bins are chosen from, and what trees and their layout take, is left out where it is little.
+    little = 2**26
+    assert measured / 2 - little <= estimated <= 2 * measured + little
