@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_kernel
+from aucforest._compile import bare_device, bare_kernel
 
 
 @bare_kernel
@@ -32,14 +32,20 @@ def depths(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.
     return depth
 
 
-@bare_kernel
-def _fill_paths(left_child, leaves, parent, ends, nodes):  # type: ignore[no-untyped-def]
-    """Fill the nodes on the way to every leaf; those of a row end before `ends`."""
+@bare_device
+def fill_parents(left_child, parent):  # type: ignore[no-untyped-def]
+    """Fill the parent of every node, -1 for the root."""
     parent[0] = -1
     for node in range(len(left_child)):
         if left_child[node] >= 0:
             parent[left_child[node]] = node
             parent[left_child[node] + 1] = node
+
+
+@bare_kernel
+def _fill_paths(left_child, leaves, parent, ends, nodes):  # type: ignore[no-untyped-def]
+    """Fill the nodes on the way to every leaf; those of a row end before `ends`."""
+    fill_parents(left_child, parent)
     for row in range(len(leaves)):
         node, place = leaves[row], ends[row]
         while node >= 0:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.paths import fill_parents
 
 # Shrunk frequencies that are kept at a time, 256 MiB: of more classes, those of some after those of others.
 _MOST_SHRUNK = 2**25
@@ -70,11 +71,8 @@ def _add_paths(  # type: ignore[no-untyped-def]
     left_child, weight, value, first_column, amounts, leaves, counts, parent, slots, path, shrunk, total, n_trees
 ):
     """Add what the leaf of every row that was not drawn says; nodes on the way to no such leaf are left out."""
-    for node in range(len(left_child)):
-        slots[node] = -1
-        if left_child[node] >= 0:
-            parent[left_child[node]] = node
-            parent[left_child[node] + 1] = node
+    fill_parents(left_child, parent)
+    slots[:] = -1
     slots[0], n_slots = 0, 1
     for k in range(shrunk.shape[1]):
         shrunk[0, k] = value[0, first_column + k]
