@@ -163,7 +163,7 @@ def _add_bounds():
     add("least samples of a split", min_samples_split=30, criterion="hellinger")
     add("least share of a split, depth", min_samples_split=0.1, max_depth=4)
     add("least gain", min_gain=0.2, table={"n_classes": 3})
-    add("least gain, best first", min_gain=0.2, max_leaf_nodes=5, criterion="gini")
+    add("least gain, best first", min_gain=0.04, max_leaf_nodes=4, max_features=None, criterion="gini")
     signs = [1, -1, 0, 0, 1, 0]
     missing = {"missing": "some"}
     for criterion in ("auc", "gini", "entropy", own):
@@ -264,9 +264,8 @@ def grow(name, **params):
     model = estimator(**defaults | own_params | params).fit(X, y, sample_weight=make_weights(weights, len(X)))
     probe = X[:15].copy()
     for i in range(len(probe)):
-        # no feature is given the same one always
-        value = (np.nan, np.inf, 777.0, -np.inf)[(i + i // X.shape[1]) % 4]
-        probe[i, i % X.shape[1]] = value
+        # a feature is given one after the other
+        probe[i, i % X.shape[1]] = (np.nan, np.inf, 777.0, -np.inf)[(i + i // X.shape[1]) % 4]
     return model, probe
 
 
@@ -282,11 +281,10 @@ def pre_order(tree):
 
 
 def describe(model, probe):
-    """Return what is recorded of a fitted estimator, as arrays.
+    """Return a fitted estimator as arrays: a row of FIELDS and a checksum of them for every node, in pre-order.
 
-    The fields of nodes have a row for each of the first `N_PLAIN` nodes, `checksum` has one for every node; `tree` is
-    the number of a node's tree. `goes_left` has the bits of the codes that go left in a node that cuts a categorical
-    feature, 0 in others.
+    `tree` is the number of a node's tree. `goes_left` has the bits of the codes that go left in a node that cuts a
+    categorical feature, 0 in others.
     """
     parts = []
     for number, tree in enumerate(model.trees_):
@@ -302,16 +300,18 @@ def describe(model, probe):
     checksum = np.array([crc32(b"".join(value.tobytes() for value in row)) for row in rows], dtype=np.uint32)
     chosen = [getattr(model, name, None) for name in ("shrinkage_", "threshold_", "oob_score_")]
     numbers = [np.ravel(np.nan if value is None else value) for value in chosen]
-    plain = {name: values[:N_PLAIN] for name, values in nodes.items()}
-    return {**plain, "checksum": checksum, "proba": model.predict_proba(probe), "chosen": np.concatenate(numbers)}
+    return {**nodes, "checksum": checksum, "proba": model.predict_proba(probe), "chosen": np.concatenate(numbers)}
 
 
 def record():
-    """Write the file: of every kind of array those of all cases, one after the other, and their shapes."""
+    """Write the file: of every kind of array those of all cases, one after the other, and their shapes.
+
+    Of the fields of nodes only the first `N_PLAIN` rows of a case: all would take some MB.
+    """
     described = {name: describe(*grow(name)) for name in CASES}
     arrays = {"names": np.array(list(described))}
     for field in next(iter(described.values())):
-        parts = [case[field] for case in described.values()]
+        parts = [case[field][: N_PLAIN if field in FIELDS else None] for case in described.values()]
         arrays[f"{field}_shape"] = np.array([(*part.shape, 1)[:2] for part in parts])
         arrays[field] = np.concatenate([part.ravel() for part in parts])
     np.savez_compressed(FILE, **arrays)

@@ -15,30 +15,39 @@ def bits(array):
     return np.ascontiguousarray(array).tobytes()
 
 
-def node_difference(recorded, grown):
-    """Say where trees differ first, None for nowhere."""
-    before, now = recorded["checksum"], grown["checksum"]
-    n_nodes = min(len(before), len(now))
-    if len(before) == len(now) and np.array_equal(before, now):
-        return None
-    node = int(np.argmax(before[:n_nodes] != now[:n_nodes])) if np.any(before[:n_nodes] != now[:n_nodes]) else n_nodes
-    if node >= golden.N_PLAIN or node == n_nodes:
-        return f"node {node} in pre-order over all trees, of {len(before)} recorded and {len(now)} grown nodes"
-    tree = int(recorded["tree"][node])
-    place = node - int(np.argmax(recorded["tree"] == tree))
-    fields = [name for name in golden.FIELDS if bits(recorded[name][node]) != bits(grown[name][node])]
-    values = "; ".join(f"{name} was {recorded[name][node]!r}, is {grown[name][node]!r}" for name in fields)
-    return f"tree {tree}, node {place} in pre-order: {values}"
+def first_difference(before, now):
+    """Return the first row in which arrays differ, None for none."""
+    n_rows = min(len(before), len(now))
+    differs = [bits(one) != bits(other) for one, other in zip(before, now)]
+    return int(np.argmax(differs)) if any(differs) else None if len(before) == len(now) else n_rows
+
+
+def say_difference(recorded, grown):
+    """Say where a forest differs first from what is recorded of it, None for nowhere."""
+    node = first_difference(recorded["checksum"], grown["checksum"])
+    if node is not None:
+        n_before, n_now = len(recorded["checksum"]), len(grown["checksum"])
+        if node >= n_now:
+            return f"{n_now} nodes, but {n_before} are recorded, the same up to there"
+        tree = grown["tree"][node]
+        place = node - np.argmax(grown["tree"] == tree)
+        where = f"tree {tree}, node {place} in pre-order ({n_now} nodes in all, recorded {n_before})"
+        if node >= len(recorded["tree"]):
+            return f"{where} has another checksum: is { ({name: grown[name][node] for name in golden.FIELDS[1:-1]}) }"
+        fields = [name for name in golden.FIELDS if bits(recorded[name][node]) != bits(grown[name][node])]
+        return f"{where}: " + "; ".join(f"{name} {recorded[name][node]} became {grown[name][node]}" for name in fields)
+    for part in ("proba", "chosen"):
+        row = first_difference(recorded[part], grown[part])
+        if row is not None:
+            return f"{part}[{row}] {recorded[part][row]} became {grown[part][row]}, of the same trees"
+    return None
 
 
 def check(name, **params):
     """Compare a case, grown with some other parameters, with what is recorded of it."""
-    recorded, grown = RECORDED[name], golden.describe(*golden.grow(name, **params))
-    difference = node_difference(recorded, grown)
-    assert difference is None, f"{name}: {difference}"
-    for part in ("proba", "chosen"):
-        message = f"{name}: {part} was\n{recorded[part]}\nbut is\n{grown[part]}"
-        assert bits(recorded[part]) == bits(grown[part]), message
+    difference = say_difference(RECORDED[name], golden.describe(*golden.grow(name, **params)))
+    if difference:
+        pytest.fail(f"{name}: {difference}", pytrace=False)
 
 
 def test_all_cases_are_recorded():
