@@ -61,13 +61,47 @@ def bare_kernel(function: F) -> F:
     An atomic count per array handed on costs more than the work on a small node, and much more when threads share
     the array. `_nrt` is numba's own switch for its internal kernels.
     """
-    return _cache_apart(numba.njit(nogil=True, error_model="numpy", cache=True, _nrt=False)(function))
+    return _cache_apart(numba.njit(nogil=True, error_model="numpy", cache=True, _nrt=False, no_cfunc_wrapper=True)(function))
 
 
 def bare_device(function: F) -> F:
     """Compile a function for bare kernels."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
+    compiled: F = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return compiled
+
+
+def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
+    """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for any other code.
+
+    The functions take the same arguments and return the same types.
+    """
+    *others, last = functions.items()
+    found = _without_code(last[1])
+    for code, function in reversed(others):
+        found = _if_code(code, function, found)
+    return found
+
+
+def _without_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a compiled function that calls another one without its first argument."""
+
+    @bare_device
+    def call(code, *arguments):  # type: ignore[no-untyped-def]
+        return function(*arguments)
+
+    return call
+
+
+def _if_code(own: int, function: Callable[..., Any], others: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a compiled function that calls the first function for one code, and the second for all others."""
+
+    @bare_device
+    def call(code, *arguments):  # type: ignore[no-untyped-def]
+        if code == own:
+            return function(*arguments)
+        return others(code, *arguments)
+
+    return call
 
 
 def is_compiled(function: object) -> bool:

@@ -7,9 +7,9 @@ from aucforest.distributed._coding import Coding
 from aucforest.distributed._coding_file import CODING, read_coding, write_coding
 from aucforest.interop.model_file import write_model
 from aucforest.interop.plain_values import labels_to_plain
-from aucforest.tree.binning import CutValues
+from aucforest.tree.binning import BinValues
 
-VALUES = CutValues(
+VALUES = BinValues(
     np.array([0, 2, 5]), np.array([-np.inf, 0.1, 0.0, 1.0, 2.0]), np.array([-1.0, 5e-324, 0.0, 1.0, 2.0])
 )
 CATEGORIES = {1: np.array(["a", "é", "c"], dtype=object)}
@@ -64,5 +64,5 @@ def test_what_compiled_code_would_read_out_of_bounds_is_not_believed(tmp_path, f
 
 def test_features_cut_by_sets_have_no_more_codes_than_a_set(tmp_path):
     numbers = np.arange(256.0)
-    write_coding(tmp_path, Coding({}, CutValues(np.array([0, 256]), numbers, numbers), np.array([True])), "a")
+    write_coding(tmp_path, Coding({}, BinValues(np.array([0, 256]), numbers, numbers), np.array([True])), "a")
     assert read_coding(tmp_path, "a", 1) is None

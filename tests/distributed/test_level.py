@@ -13,7 +13,7 @@ from aucforest.distributed._parts import cut_into_parts, describe_growth
 from aucforest.estimators._growing import grow_trees, make_training_set, tree_keys
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
+from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
 
 KEYS = tree_keys(7, range(3))
 NEVER, LATE, ROOT = 1, 700, 100_000

@@ -5,7 +5,7 @@ import pytest
 
 from aucforest.distributed import ClusterError, DaskAUCForestClassifier
 from aucforest.distributed._plan import Cluster, choose_plan, count_tree_rows
-from aucforest.tree.grower import MOST_ROWS
+from aucforest.tree.samples import MOST_ROWS
 
 GIB = 2**30
 

@@ -19,7 +19,7 @@ from aucforest.estimators._growing import (
     tree_weights,
 )
 from aucforest.estimators._growth_params import GrowthParams, resolve_max_features
-from aucforest.tree.sampling import RowDraws
+from aucforest.tree.bootstrap import RowDraws
 from tests.estimators.data import digest, make_table, small_forest
 
 X, Y = make_table(n_rows=101, n_classes=3)

@@ -15,7 +15,7 @@ import aucforest
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 from aucforest._compile import is_compiled
 from aucforest.inspection import export_text
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 from .data import make_table, small_forest, small_tree
 

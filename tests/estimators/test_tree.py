@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCTreeClassifier
-from aucforest.tree.grower import grow_tree
+from aucforest.tree.growing import grow_tree
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(n_rows=240, n_classes=3, missing=0.1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aucforest.tree.structure import SET_WORDS, Tree
+from aucforest.tree.tree import SET_WORDS, Tree
 from tests.estimators.data import walk
 
 

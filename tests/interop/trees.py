@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 
 def make_tree(seed, n_cuts, n_features=3, n_classes=2, *, whole=True, by_set=()):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aucforest.tree.structure import LEAF, Tree
+from aucforest.tree.tree import LEAF, Tree
 
 
 def make_chain(n_cuts, n_features=1):

@@ -10,10 +10,10 @@ from aucforest._compile import compile_scorer
 from aucforest.tree.best_first import grow_best_first
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
 from aucforest.tree.criteria import CRITERIA, OWN
-from aucforest.tree.grower import Stops, branch_rows, grow_tree, make_workspace, take_rows
-from aucforest.tree.random_cuts import make_random_cuts
+from aucforest.tree.growing import Stops, branch_rows, grow_tree, make_workspace, take_rows
+from aucforest.tree.random_splits import make_random_splits
 from aucforest.tree.splitter import Columns, Rules
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 from aucforest.tree.subsets import grown_sets, make_subsets
 from aucforest.tree.walks import make_extras
 
@@ -79,7 +79,7 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
         address = compile_scorer(how.criterion).address if criterion == OWN else 0
         extras = make_extras(how.signs, address, n_classes, len(work.nodes.feature))
     if how.random:
-        cuts = make_random_cuts(False, n_classes)
+        cuts = make_random_splits(False, n_classes)
     shared = (columns, NO_NAMES, binned.values, rules, stops, n_taken, np.uint64(how.key), work)
     if how.max_leaves is None:
         aside = branch_rows(len(binned.codes), max_features) if how.aside_rows is None else how.aside_rows

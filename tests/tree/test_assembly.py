@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.assembly import Grown, splice
-from aucforest.tree.grower import Nodes
+from aucforest.tree.growing import Nodes
 from tests.tree.growing import grow
 from tests.tree.oracle import random_data
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.candidates import draw_features
-from aucforest.tree.grower import take_rows
+from aucforest.tree.growing import take_rows
 from aucforest.tree.splitter import Columns, make_scratch
 from tests.reference import tree as reference
 

@@ -27,7 +27,7 @@ def left_children_as_grown(tree, aside_rows: int) -> list[int]:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("by_set", [(), (0, 2)])
 def test_copies_of_copies_change_nothing(n_classes, wide, weighted, by_set, monkeypatch):
-    monkeypatch.setattr("aucforest.tree.grower._BRANCH_ROWS", 10)
+    monkeypatch.setattr("aucforest.tree.growing._BRANCH_ROWS", 10)
     X, labels = random_data(3, n_classes, n_rows=1000, n_values=150)
     X = 2 * X + 2  # categories count from 0
     weights = np.rint(np.random.default_rng(0).uniform(1, 2, 1000) * 2**50) if weighted else None

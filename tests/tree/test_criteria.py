@@ -9,14 +9,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from aucforest.tree.criteria import CRITERIA, OWN, cannot_be_beaten, cut_gain, hellinger_distance, x_log_x
+from aucforest.tree.criteria import CRITERIA, OWN, cannot_be_beaten, split_gain, hellinger_distance, x_log_x
 from tests.reference import tree as reference
 
 NAMES = ["auc", "gini", "entropy", "hellinger"]
 
 
 def gain(criterion: str, left, right) -> float:
-    return cut_gain(CRITERIA[criterion], np.array(left, dtype=np.int64), np.array(right, dtype=np.int64))
+    return split_gain(CRITERIA[criterion], np.array(left, dtype=np.int64), np.array(right, dtype=np.int64))
 
 
 @st.composite

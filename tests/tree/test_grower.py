@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aucforest.tree.binning import bin_matrix
-from aucforest.tree.grower import MOST_ROWS, branch_rows, make_workspace
+from aucforest.tree.samples import MOST_ROWS, branch_rows, make_workspace
 from aucforest.tree.splitter import Columns
 from tests.reference import tree as reference
 from tests.tree.growing import Growth, bin_for, canonical, grow, grow_binned

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.criteria import CRITERIA
-from aucforest.tree.grower import Stops
+from aucforest.tree.growing import Stops
 from aucforest.tree.histogram_search import draw_candidates, make_top, split_by_histograms
 from aucforest.tree.splitter import Rules, make_scratch
 from aucforest.tree.subsets import make_subsets

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tree.grower import take_rows
-from aucforest.tree.level import PartColumns, Route, copy_rows, fill_histograms, route_rows
-from aucforest.tree.structure import SET_WORDS
+from aucforest.tree.growing import take_rows
+from aucforest.distributed._level_kernels import PartColumns, Route, copy_rows, fill_histograms, route_rows
+from aucforest.tree.tree import SET_WORDS
 
 N_BINS = np.array([5, 7, 3])
 # Cuts feature 0 by a set, {0, 3} and missing values, then feature 1 after code 2 with missing values on the right.

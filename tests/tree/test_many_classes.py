@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucforest.tree.many_classes import SORT_ROWS, class_shift
+from aucforest.tree.histogram import SORT_SAMPLES, class_shift
 from tests.tree.growing import Growth, canonical, grow
 from tests.tree.oracle import check_tree, random_data
 
@@ -15,7 +15,7 @@ def test_class_shift_makes_room_for_all_classes():
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("n_rows", [3, SORT_ROWS - 1, SORT_ROWS, SORT_ROWS + 1, 150])
+@pytest.mark.parametrize("n_rows", [3, SORT_SAMPLES - 1, SORT_SAMPLES, SORT_SAMPLES + 1, 150])
 def test_nodes_of_every_size(criterion, n_rows):
     """Small ones are sorted, large ones counted, and both with few codes and with many."""
     for seed in range(6):

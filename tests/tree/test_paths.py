@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from aucforest.tree.paths import depths, paths
+from aucforest.tree.tree import depths, paths
 from tests.interop.trees import make_tree
 from tests.reference.paths import path
 

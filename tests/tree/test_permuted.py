@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from aucforest.tree.permuted import add_permuted, find_homes, path_words
-from aucforest.tree.traverse import BLOCK_ROWS, PackedTrees
+from aucforest.inspection._permuted import add_permuted, find_homes, path_words
+from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees
 from tests.reference.importance import features_on_the_way, out_of_bag_sums
 from tests.tree.growing import grow
 from tests.tree.oracle import random_data

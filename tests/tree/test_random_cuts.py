@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.tree.random_cuts import drawn_threshold, make_random_cuts
+from aucforest.tree.random_splits import drawn_threshold, make_random_splits
 from aucforest.tree.splitter import Cut
 from tests.reference import tree as reference
 from tests.reference.growing import draw
@@ -100,7 +100,7 @@ def test_values_outside_all_bins_part_as_their_codes_do(drawn):
     names = np.empty((0, 0), dtype=np.uint32)
     for code, next_code, low, high in ((1, 2, 2.5, 2.5), (1, 3, 2.5, 6.0), (0, 4, 0.5, 8.5)):
         cut = Cut(np.int64(0), code, next_code, False)
-        at = drawn_threshold(values, names, cut, make_random_cuts(True, 2)._replace(drawn=np.array([drawn])))
+        at = drawn_threshold(values, names, cut, make_random_splits(True, 2)._replace(drawn=np.array([drawn])))
         assert at == min(max(drawn, low), high)
 
 

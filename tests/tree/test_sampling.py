@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.random import bounded, derive_key, tree_key
-from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
+from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
 
 WORDS = st.integers(0, 2**64 - 1)
 SIZES = st.integers(1, 3 * BLOCK_ROWS)

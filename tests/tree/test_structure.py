@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import skops.io
 
-from aucforest.tree.structure import LEAF, Tree
+from aucforest.tree.tree import LEAF, Tree
 
 NODE_ARRAYS = [f.name for f in fields(Tree) if f.name not in ("n_features", "set_nodes", "sets", "shrinkage")]
 
@@ -110,7 +110,7 @@ def through_joblib(tree: Tree) -> Tree:
 
 
 def through_skops(tree: Tree) -> Tree:
-    return skops.io.loads(skops.io.dumps(tree), trusted=["aucforest.tree.structure.Tree"])
+    return skops.io.loads(skops.io.dumps(tree), trusted=["aucforest.tree.tree.Tree"])
 
 
 def through_pickle(tree: Tree) -> Tree:

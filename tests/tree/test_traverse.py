@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aucforest.tree.traverse import BLOCK_ROWS, PackedTrees, add_out_of_bag, add_probabilities, find_leaves
+from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, add_out_of_bag, add_probabilities, find_leaves
 from tests.reference.tree import leaf_of
 from tests.tree.growing import grow
 from tests.tree.oracle import random_data

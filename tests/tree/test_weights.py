@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from aucforest.tree.weights import FixedPoint, exact_weights
+from aucforest.tree.samples import FixedPoint, exact_weights
 
 
 def fixed_point(weights, n_draws):

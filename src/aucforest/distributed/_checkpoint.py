@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from aucforest.distributed._claims import Claim
 from aucforest.interop.folded_trees import FoldedTrees, fold
 from aucforest.interop.model_file import ModelFormatError, read_model, write_model
-from aucforest.tree.structure import Tree
+from aucforest.tree.features import NUMERIC
+from aucforest.tree.tree import Tree
 
 _TREES = re.compile(r"trees-\d+-\d+\.safetensors")
 
@@ -34,8 +35,8 @@ class Checkpoint(Claim):
         from one run to the next, such as the number of trees, does not belong here.
     n_features, n_classes : int
         What the trees read and predict.
-    by_set : ndarray of shape (n_features,), bool, or None
-        The features that are cut by sets; None when all are cut by thresholds.
+    kinds : ndarray of shape (n_features,), int8, or None
+        Of the features; None when all are numeric.
 
     Raises
     ------
@@ -72,10 +73,10 @@ class Checkpoint(Claim):
         manifest: Mapping[str, Any],
         n_features: int,
         n_classes: int,
-        by_set: NDArray[np.bool_] | None,
+        kinds: NDArray[np.int8] | None,
     ) -> None:
         super().__init__(folder, manifest, _TREES)
-        set_features = np.flatnonzero([] if by_set is None else by_set)
+        set_features = np.flatnonzero([] if kinds is None else kinds != NUMERIC)
         self._shape = n_features, n_classes, set_features
 
     def trees(self) -> dict[int, Tree]:

@@ -14,7 +14,7 @@ from aucforest.estimators._columns import (
     Table,
     column_name,
     count_values,
-    cut_by_sets,
+    feature_kinds,
     encode,
     find_categorical,
     order_categories,
@@ -23,7 +23,7 @@ from aucforest.estimators._columns import (
 )
 from aucforest.tree.binning import (
     MAX_BINS,
-    CutValues,
+    BinValues,
     ParallelMap,
     add_distinct,
     choose_bins,
@@ -138,13 +138,13 @@ class Coding:
     ----------
     categories : dict of int to ndarray
         As in the fitted forest.
-    values : CutValues
-    by_set : ndarray of shape (n_features,), bool, or None when all features are cut by thresholds
+    values : BinValues
+    kinds : ndarray of shape (n_features,), int8
     """
 
     categories: Categories
-    values: CutValues
-    by_set: NDArray[np.bool_] | None
+    values: BinValues
+    kinds: NDArray[np.int8]
 
     @property
     def n_bins(self) -> NDArray[np.int64]:
@@ -188,9 +188,7 @@ def choose_coding(
         return choose_bins(column, weights, max_bins or len(column), lambda _: distinct)
 
     values = join_bins(run(bins_of, range(len(summary.names))))
-    by_set = np.zeros(len(summary.names), dtype=np.bool_)
-    by_set[cut_by_sets(categories)] = True
-    return Coding(categories, values, by_set if np.any(by_set) else None)
+    return Coding(categories, values, feature_kinds(categories, len(summary.names)))
 
 
 class KnownRows:

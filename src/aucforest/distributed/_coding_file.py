@@ -8,17 +8,16 @@ from numpy.typing import NDArray
 from aucforest.distributed._coding import Coding
 from aucforest.interop.model_file import ModelFormatError, read_model, write_model
 from aucforest.interop.plain_values import labels_from_plain, labels_to_plain
-from aucforest.tree.binning import MAX_BINS, CutValues
+from aucforest.tree.binning import MAX_BINS, BinValues
+from aucforest.tree.features import NUMERIC
 
 CODING = "coding.safetensors"
 
 
 def write_coding(folder: Path, coding: Coding, fit: str) -> None:
     """Write a coding of a fit, whole or not at all."""
-    n_features = len(coding.n_bins)
-    by_set = np.zeros(n_features, dtype=np.bool_) if coding.by_set is None else coding.by_set
     categories = {str(feature): labels_to_plain(values) for feature, values in coding.categories.items()}
-    arrays = {**coding.values._asdict(), "by_set": by_set.astype(np.uint8)}
+    arrays = {**coding.values._asdict(), "kinds": coding.kinds}
     write_model(folder / CODING, arrays, {"fit": fit, "categories": categories})
 
 
@@ -28,18 +27,18 @@ def read_coding(folder: Path, fit: str, n_features: int) -> Coding | None:
         stored = read_model(folder / CODING)
         if stored.take("fit", str) != fit:
             return None
-        values = CutValues(*(stored.take_array(name, dtype) for name, dtype in zip(CutValues._fields, "qdd")))
-        by_set = stored.take_array("by_set", "B", (n_features,)).astype(np.bool_)
+        values = BinValues(*(stored.take_array(name, dtype) for name, dtype in zip(BinValues._fields, "qdd")))
+        kinds = stored.take_array("kinds", "b", (n_features,))
         plain = stored.take("categories", dict)
-        if not (_is_sound(values, by_set) and plain.keys() <= set(map(str, range(n_features)))):
+        if not (_is_sound(values, kinds != NUMERIC) and plain.keys() <= set(map(str, range(n_features)))):
             return None
         categories = {int(feature): labels_from_plain(labels) for feature, labels in plain.items()}
     except (FileNotFoundError, ModelFormatError):
         return None
-    return Coding(categories, values, by_set if np.any(by_set) else None)
+    return Coding(categories, values, kinds)
 
 
-def _is_sound(values: CutValues, by_set: NDArray[np.bool_]) -> bool:
+def _is_sound(values: BinValues, by_set: NDArray[np.bool_]) -> bool:
     """Say whether compiled code may read values and count by their codes."""
     first, lower, upper = values
     if not (first.shape == (len(by_set) + 1,) and lower.shape == upper.shape == (first[-1],)):

@@ -26,7 +26,7 @@ from aucforest.estimators._base import refuse_dates
 from aucforest.estimators._growing import estimate_seconds
 from aucforest.estimators._growth_params import GrowthParams, resolve_max_features
 from aucforest.estimators._sampling import resolve_draws
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 
 def fit_on_cluster(forest: Any, partitions: Partitions) -> None:

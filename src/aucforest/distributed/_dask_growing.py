@@ -12,7 +12,7 @@ from aucforest.distributed._executor import as_completed
 from aucforest.distributed._parts import CodedPart, Growth, join_parts
 from aucforest.estimators._growing import TrainingSet, grow_batch
 from aucforest.estimators._growth_params import GrowthParams
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 # Seconds of a task of growing: long enough that its costs do not count, short enough that little is lost with a worker.
 _LEAST_TASK, _MOST_TASK = 0.5, 20.0

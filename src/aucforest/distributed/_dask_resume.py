@@ -9,7 +9,7 @@ from aucforest.distributed._coding import Coding
 from aucforest.distributed._dask_executor import DaskExecutor
 from aucforest.distributed._fitting import Target
 from aucforest.distributed._parts import CodedPart
-from aucforest.tree.sampling import BLOCK_ROWS
+from aucforest.tree.bootstrap import BLOCK_ROWS
 
 # Parameters that trees do not depend on.
 _FREE = {"random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client"}
@@ -36,7 +36,7 @@ def open_checkpoint(
         "the digest of the weights": None if weights is None else _digest(weights),
         **description,
     }
-    return Checkpoint(forest.checkpoint_dir, manifest, len(coding.n_bins), len(target.classes), coding.by_set)
+    return Checkpoint(forest.checkpoint_dir, manifest, len(coding.n_bins), len(target.classes), coding.kinds)
 
 
 def _digest(data: Any) -> str:

@@ -20,8 +20,8 @@ from aucforest.estimators._columns import Table, as_table, decode_labels
 from aucforest.estimators._growing import combine_weights, map_in_threads
 from aucforest.estimators._out_of_bag import Bags, Sums, sum_places, within
 from aucforest.estimators._training_data import kept_rows
-from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
-from aucforest.tree.traverse import PackedTrees
+from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.tree.prediction import PackedTrees
 
 # Summaries that are merged at a time.
 _MERGED = 8

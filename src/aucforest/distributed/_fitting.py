@@ -19,9 +19,9 @@ from aucforest.estimators._thresholds import check_threshold
 from aucforest.estimators._training_data import KeptRows, TrainingData, kept_rows
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, sample_rows
-from aucforest.tree.structure import Tree
-from aucforest.tree.traverse import PackedTrees
-from aucforest.tree.weights import exact_weights
+from aucforest.tree.tree import Tree
+from aucforest.tree.prediction import PackedTrees
+from aucforest.tree.samples import exact_weights
 
 # Takes what trees need to know, their keys, and what rows of positive weight count in trees.
 Grow = Callable[[GrowthParams, list[int], NDArray[np.float64] | None], list[Tree]]
@@ -76,7 +76,7 @@ class Target(KeptRows):
     ) -> TrainingSet:
         """Return the rows of positive weight as trees grow from them, given their codes and what they count."""
         binned = BinnedMatrix(codes, coding.n_bins, coding.values)
-        return TrainingSet(binned, self.kept_labels, weights, len(self.classes), coding.by_set)
+        return TrainingSet(binned, self.kept_labels, weights, len(self.classes), coding.kinds)
 
 
 class Source(NamedTuple):

@@ -29,8 +29,8 @@ from aucforest.distributed._top import Searcher, TopTree
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import OWN
-from aucforest.tree.many_classes import SORT_ROWS
-from aucforest.tree.structure import Tree
+from aucforest.tree.histogram import SORT_SAMPLES
+from aucforest.tree.tree import Tree
 
 # Trees that ask together: fewer cost a round trip each, more wait for each other.
 _TREES_A_ROUND = 50
@@ -64,7 +64,7 @@ def needs_all_rows(params: GrowthParams) -> str | None:
         "max_leaf_nodes": params.max_leaf_nodes is not None,
         "criterion": params.criterion == OWN,
         "monotonic_cst": len(params.signs) > 0,
-        "splitter='random'": params.random_cuts,
+        "splitter='random'": params.random_splits,
         "class_weight='balanced_subsample'": params.balance_draws,
     }
     return next((name for name, is_given in needs_all.items() if is_given), None)
@@ -103,7 +103,7 @@ class _Level:
         self._shared = executor.share(growth)
         self._bundle_rows = min(local_rows, growth.n_draws * len(keys) // (_BUNDLES_A_WORKER * executor.n_workers))
         # Rows that few are sorted one by one, and sums of floats over them would be rounded otherwise.
-        searcher = Searcher(growth, max(local_rows, SORT_ROWS))
+        searcher = Searcher(growth, max(local_rows, SORT_SAMPLES))
         self._new = deque(TopTree(place, key, searcher) for place, key in enumerate(keys))
         self._trees_a_round = min(_TREES_A_ROUND, -(-len(keys) // _ROUNDS))
         self._waiting: deque[TopTree] = deque()

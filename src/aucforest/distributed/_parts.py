@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._growing import TrainingSet, fit_fixed_point
 from aucforest.estimators._growth_params import GrowthParams
-from aucforest.tree.binning import BinnedMatrix, CutValues
-from aucforest.tree.sampling import RowDraws
-from aucforest.tree.weights import FixedPoint
+from aucforest.tree.binning import BinnedMatrix, BinValues
+from aucforest.tree.bootstrap import RowDraws
+from aucforest.tree.samples import FixedPoint
 
 
 class CodedPart(NamedTuple):
@@ -49,9 +49,9 @@ class Growth(NamedTuple):
     params : GrowthParams
         Without draws: parts have them.
     n_bins : ndarray of shape (n_features,), int64
-    values : CutValues
+    values : BinValues
     n_classes : int
-    by_set : ndarray of shape (n_features,), bool, or None when all features are cut by thresholds
+    kinds : ndarray of shape (n_features,), int8
     fixed : FixedPoint or None
         The units of weights in trees; None where draws are the weights, or where they differ from tree to tree.
     """
@@ -60,20 +60,20 @@ class Growth(NamedTuple):
     n_draws: int
     params: GrowthParams
     n_bins: NDArray[np.int64]
-    values: CutValues
+    values: BinValues
     n_classes: int
-    by_set: NDArray[np.bool_] | None
+    kinds: NDArray[np.int8]
     fixed: FixedPoint | None
 
 
 def describe_growth(training: TrainingSet, params: GrowthParams) -> Growth:
     """Return what growing over parts of these rows needs beside them."""
     n_rows = len(training.labels)
-    n_draws = n_rows if params.draws is None else params.draws.n_draws
+    n_draws = params.n_draws(n_rows)
     fixed = fit_fixed_point(training, params, n_draws)
     _, n_bins, values = training.binned
     params = replace(params, draws=None)
-    return Growth(n_rows, n_draws, params, n_bins, values, training.n_classes, training.by_set, fixed)
+    return Growth(n_rows, n_draws, params, n_bins, values, training.n_classes, training.kinds, fixed)
 
 
 def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[int]) -> list[CodedPart]:
@@ -111,5 +111,5 @@ def join_parts(growth: Growth, parts: Sequence[CodedPart] | Sequence[Rows]) -> T
         np.concatenate([part.labels for part in parts]),
         np.concatenate(weights) if weights else None,
         growth.n_classes,
-        growth.by_set,
+        growth.kinds,
     )

@@ -9,11 +9,11 @@ from aucforest.distributed._level_tasks import Branch, Question, Result, histogr
 from aucforest.distributed._parts import Growth
 from aucforest.estimators._growing import tree_bounds
 from aucforest.tree.assembly import Grown, splice
-from aucforest.tree.grower import Nodes, Stops, branch_rows
+from aucforest.tree.growing import Nodes, Stops, branch_rows
 from aucforest.tree.histogram_search import Top, draw_candidates, make_top, split_by_histograms
-from aucforest.tree.level import Route
+from aucforest.distributed._level_kernels import Route
 from aucforest.tree.splitter import Rules, make_scratch
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 from aucforest.tree.subsets import make_subsets
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)

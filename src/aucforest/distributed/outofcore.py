@@ -33,7 +33,7 @@ from aucforest.estimators._growing import grow_batches
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._sampling import resolve_draws
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 _FILES = re.compile("|".join(map(re.escape, (CODES, RECORD, CODING))))
 _TREES = "trees"
@@ -283,7 +283,7 @@ class _Work:
         if path is not None:
             n_classes = len(features.target.classes)
             checkpoint = stack.enter_context(
-                Checkpoint(path / _TREES, {"fit": id_}, shape[0], n_classes, coding.by_set)
+                Checkpoint(path / _TREES, {"fit": id_}, shape[0], n_classes, coding.kinds)
             )
         matrix = CodeMatrix(path, coding.n_bins, shape[1], len(fit.scored), id_)
         write_codes(features, coding, fit.scored, matrix, n_threads, forest.verbose)

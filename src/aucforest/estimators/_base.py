@@ -20,7 +20,7 @@ from aucforest.estimators._columns import (
     Categories,
     as_table,
     check_numeric,
-    cut_by_sets,
+    feature_kinds,
     decode_labels,
     encode,
     has_codes,
@@ -37,10 +37,10 @@ from aucforest.estimators._training_data import TrainingData, kept_rows
 from aucforest.interop.folded_trees import FoldedTrees
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
-from aucforest.tree.histogram import MAX_CLASSES
-from aucforest.tree.paths import paths
-from aucforest.tree.structure import Tree
-from aucforest.tree.traverse import PackedTrees, add_probabilities, find_leaves
+from aucforest.tree.samples import MAX_CLASSES
+from aucforest.tree.tree import paths
+from aucforest.tree.tree import Tree
+from aucforest.tree.prediction import PackedTrees, add_probabilities, find_leaves
 
 # Rows of one task of prediction: a task takes some milliseconds.
 _TASK_ROWS = 2048
@@ -224,7 +224,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             len(self.classes_),
             self.max_bins,
             self._n_jobs,
-            self._cut_by_sets(),
+            feature_kinds(self.categories_, self.n_features_in_),
         )
         grow = partial(grow_trees, training, n_jobs=self._n_jobs, verbose=getattr(self, "verbose", 0))
         n_codes = int(training.binned.n_bins.max()) + 1
@@ -240,12 +240,6 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     def _n_jobs(self) -> int | None:
         """How many threads; a tree has one."""
         return getattr(self, "n_jobs", 1)
-
-    def _cut_by_sets(self) -> NDArray[np.bool_] | None:
-        """Return which features are cut by sets, None for none."""
-        by_set = np.zeros(self.n_features_in_, dtype=np.bool_)
-        by_set[cut_by_sets(self.categories_)] = True
-        return by_set if np.any(by_set) else None
 
     def _feature_importances(self) -> NDArray[np.float64]:
         """Return the gains by feature summed over trees, normalised to sum 1."""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics._validation import is_missing
-from aucforest.tree.structure import MISSING_CODE
+from aucforest.tree.features import CATEGORICAL, NUMERIC
+from aucforest.tree.tree import MISSING_CODE
 
 # The last code is for all categories that do not keep their own.
 _SHARED_CODE = MISSING_CODE - 1
@@ -287,9 +288,11 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
     return np.concatenate((categories[common], categories[~common]))
 
 
-def cut_by_sets(categories: Categories) -> NDArray[np.int64]:
-    """Return the features whose cuts are sets: two categories have no other cuts than two numbers."""
-    return np.array([feature for feature, labels in categories.items() if len(labels) > 2], dtype=np.int64)
+def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
+    """Return the kind of every feature for the trees: two categories are split as two numbers are."""
+    kinds = np.full(n_features, NUMERIC, dtype=np.int8)
+    kinds[[feature for feature, labels in categories.items() if len(labels) > 2]] = CATEGORICAL
+    return kinds
 
 
 def encode(table: Table, categories: Categories) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._prior_correction import LEAST
 from aucforest.interop.onnx import LogitCorrection, write_onnx
 from aucforest.interop.sklearn import PriorCorrectedClassifier, as_random_forest
-from aucforest.tree.structure import MISSING_CODE
+from aucforest.tree.tree import MISSING_CODE
 
 
 class Exports(TreeBasedClassifier):

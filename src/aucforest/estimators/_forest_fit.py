@@ -27,9 +27,9 @@ from aucforest.estimators._thresholds import (
     tune_threshold,
 )
 from aucforest.estimators._training_data import TrainingData
-from aucforest.tree.sampling import RowDraws
-from aucforest.tree.structure import Tree
-from aucforest.tree.traverse import PackedTrees
+from aucforest.tree.bootstrap import RowDraws
+from aucforest.tree.tree import Tree
+from aucforest.tree.prediction import PackedTrees
 
 # A gigabyte or so.
 _MOST_PACKED = 2**25

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -12,19 +12,17 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from aucforest.estimators._extras import check_own_criterion, make_search_options
+from aucforest._compile import compile_scorer
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._memory import check_trees
-from aucforest.tree.best_first import grow_best_first
 from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, ParallelMap, bin_matrix
-from aucforest.tree.grower import Stops, Workspace, branch_rows, grow_tree, make_workspace, take_rows
+from aucforest.tree.criteria import entropy_table
+from aucforest.tree.features import NUMERIC
+from aucforest.tree.growing import Stops, Workspace, branch_rows, grow_tree, make_workspace
 from aucforest.tree.random import tree_key
-from aucforest.tree.random_cuts import RandomCuts
-from aucforest.tree.splitter import Columns, Rules
-from aucforest.tree.structure import Tree
-from aucforest.tree.subsets import Subsets, grown_sets, make_subsets
-from aucforest.tree.walks import Extras
-from aucforest.tree.weights import FixedPoint
+from aucforest.tree.samples import Columns, FixedPoint, take_samples
+from aucforest.tree.splitter import Rules
+from aucforest.tree.tree import Nodes, Tree
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
@@ -80,14 +78,20 @@ class TrainingSet:
     labels : ndarray of shape (n_rows,), uint16
     weights : ndarray of shape (n_rows,), float64, or None when every row counts 1
     n_classes : int
-    by_set : ndarray of shape (n_features,), bool, or None when all features are cut by thresholds
+    kinds : ndarray of shape (n_features,), int8
+        Of the features, see `tree.features`.
     """
 
     binned: BinnedMatrix
     labels: NDArray[np.uint16]
     weights: NDArray[np.float64] | None
     n_classes: int
-    by_set: NDArray[np.bool_] | None
+    kinds: NDArray[np.int8]
+
+    @property
+    def by_set(self) -> NDArray[np.bool_]:
+        """Which features are split by sets."""
+        return self.kinds != NUMERIC
 
 
 def make_training_set(
@@ -98,11 +102,14 @@ def make_training_set(
     n_classes: int,
     max_bins: int | None,
     n_jobs: int | None,
-    by_set: NDArray[np.bool_] | None = None,
+    kinds: NDArray[np.int8] | None = None,
 ) -> TrainingSet:
     """Bin the rows (all of positive weight) and put sample and class weights together."""
-    binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run_in_threads(n_jobs), by_set=by_set)
-    return TrainingSet(binned, labels, combine_weights(labels, sample_weight, by_class), n_classes, by_set)
+    if kinds is None:
+        kinds = np.full(X.shape[1], NUMERIC, dtype=np.int8)
+    run = run_in_threads(n_jobs)
+    binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run, by_set=kinds != NUMERIC)
+    return TrainingSet(binned, labels, combine_weights(labels, sample_weight, by_class), n_classes, kinds)
 
 
 def combine_weights(
@@ -156,36 +163,41 @@ def tree_weights(
     return fixed.apply(weights) * counts, fixed.unit
 
 
-def tree_bounds(params: GrowthParams, weight: int) -> tuple[Rules, Stops]:
-    """Return what bounds the nodes of a tree whose rows weigh so much."""
+def tree_bounds(params: GrowthParams, weight: int) -> tuple[int, Stops]:
+    """Return the least weight of a leaf, and when nodes are leaves, in a tree whose rows weigh so much."""
     least = int(np.ceil(params.min_weight_fraction_leaf * weight))
     # Both children must be heavy and large enough.
     least_rows = max(params.min_samples_split, 2 * params.min_samples_leaf)
-    return (
-        Rules(params.criterion, params.max_features, params.min_samples_leaf, least),
-        Stops(params.max_depth, least_rows, 2 * least, params.min_gain),
-    )
+    return least, Stops(params.max_depth, least_rows, 2 * least, params.min_gain, params.max_leaf_nodes or 0)
 
 
-class Buffers(NamedTuple):
-    """What growing a tree writes to."""
+def make_buffers(
+    training: TrainingSet, params: GrowthParams, most_rows: int, fit_rows: int, n_draws: int
+) -> tuple[Rules, Workspace]:
+    """Return the rules of the splits, and the buffers for trees, or branches, of up to most_rows of the fit_rows rows.
 
-    work: Workspace
-    subsets: Subsets | None
-    extras: Extras | None
-    cuts: RandomCuts | None
-
-
-def make_buffers(training: TrainingSet, params: GrowthParams, most_rows: int, fit_rows: int) -> Buffers:
-    """Allocate the buffers for trees, or branches, of up to most_rows of the fit_rows rows."""
+    A tree draws n_draws rows. What depends on the weight of a tree is filled in for each.
+    """
     weighted = training.weights is not None or params.balance_draws
-    empty = np.empty(1 if weighted else 0, dtype=np.int64)
-    columns = Columns(training.binned.codes, training.binned.n_bins, empty)
-    work = make_workspace(columns, params.max_features, most_rows, training.n_classes)
-    subsets = None if training.by_set is None else make_subsets(training.by_set, most_rows, training.n_classes)
-    is_sampled = training.binned.codes.dtype == np.uint8 and fit_rows > SAMPLE_ROWS
-    extras, cuts = make_search_options(params, is_sampled, training.n_classes, len(work.nodes.feature))
-    return Buffers(work, subsets, extras, cuts)
+    codes, n_bins, values = training.binned
+    columns = Columns(codes, n_bins, np.empty(1 if weighted else 0, dtype=np.int64), _NO_NAMES)
+    rules = Rules(
+        criterion=params.criterion,
+        is_random=params.random_splits,
+        max_features=params.max_features,
+        min_samples_leaf=params.min_samples_leaf,
+        min_weight_leaf=0,
+        signs=np.array(params.signs, dtype=np.int8),
+        kinds=training.kinds,
+        values=values,
+        is_sampled=codes.dtype == np.uint8 and fit_rows > SAMPLE_ROWS,
+    )
+    # Best first, one branch does not follow the other.
+    last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
+    address = compile_scorer(params.own_criterion).address if params.own_criterion else 0
+    table = entropy_table(params.criterion, np.inf if weighted else n_draws)
+    work = make_workspace(columns, rules, most_rows, training.n_classes, last_rows, table=table, address=address)
+    return rules, work
 
 
 def grow_rows(
@@ -195,47 +207,50 @@ def grow_rows(
     unit: float,
     params: GrowthParams,
     key: int,
-    buffers: Buffers,
+    buffers: tuple[Rules, Workspace],
     tree_weight: int | None = None,
-) -> int:
-    """Grow a tree from rows that are drawn so often and return its number of nodes.
+) -> Nodes:
+    """Grow a tree from rows that are drawn so often, in the memory of the buffers.
 
     The fixed-point weights of the rows are those of `tree_weights`. A branch is grown alike, given the weight of the
     whole tree.
     """
-    codes, n_bins, values = training.binned
-    work, subsets, extras, cuts = buffers
-    n_taken = take_rows(training.labels, counts, len(weights) == 0, work.elements)
+    codes, n_bins, _ = training.binned
+    rules, work = buffers
+    n_samples = take_samples(training.labels, counts, len(weights) == 0, work.samples)
     if tree_weight is None:
         tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
-    if extras is not None:
-        extras = extras._replace(own=extras.own._replace(unit=unit))
-    bounds = tree_bounds(params, tree_weight)
-    shared = (Columns(codes, n_bins, weights), _NO_NAMES, values, *bounds, n_taken, np.uint64(key), work)
-    if params.max_leaf_nodes is None:
-        n_nodes = grow_tree(*shared, branch_rows(len(codes), params.max_features), subsets, extras, cuts)
-    else:
-        n_nodes = grow_best_first(*shared, params.max_leaf_nodes, subsets, extras, cuts)
-    check_own_criterion(params, extras)
-    return int(n_nodes)
+    least_weight, stops = tree_bounds(params, tree_weight)
+    own = work.buffers.scan.own._replace(unit=unit)
+    work = work._replace(buffers=work.buffers._replace(scan=work.buffers.scan._replace(own=own)))
+    columns = Columns(codes, n_bins, weights, _NO_NAMES)
+    nodes = grow_tree(columns, rules._replace(min_weight_leaf=least_weight), stops, n_samples, key, work)
+    if own.failed[0]:
+        raise ValueError(f"criterion: {params.own_criterion.py_func.__name__} raised an exception")
+    return nodes
 
 
 def _grow_one(
-    training: TrainingSet, params: GrowthParams, fixed: FixedPoint | None, key: int, buffers: Buffers
+    training: TrainingSet,
+    params: GrowthParams,
+    fixed: FixedPoint | None,
+    key: int,
+    buffers: tuple[Rules, Workspace],
 ) -> Tree:
     """Draw the rows of one tree and grow it."""
-    n_rows, n_features = len(training.labels), len(training.binned.codes)
+    n_rows = len(training.labels)
     counts = np.ones(n_rows, dtype=np.uint16) if params.draws is None else params.draws.counts(key)
     weights, unit = tree_weights(training, counts, params, fixed)
-    n_nodes = grow_rows(training, counts, weights, unit, params, key, buffers)
-    return Tree.from_nodes(buffers.work.nodes, n_nodes, unit, n_features, **grown_sets(buffers.subsets))
+    nodes = grow_rows(training, counts, weights, unit, params, key, buffers)
+    return Tree.from_nodes(nodes, unit, training.by_set)
 
 
 def grow_batch(training: TrainingSet, params: GrowthParams, stopped: Any, keys: list[int]) -> list[Tree]:
     """Grow some trees in one set of buffers, until ``stopped[0]`` is true."""
     n_rows = len(training.labels)
-    fixed = fit_fixed_point(training, params, n_rows if params.draws is None else params.draws.n_draws)
-    buffers = make_buffers(training, params, n_rows, n_rows)
+    n_draws = params.n_draws(n_rows)
+    fixed = fit_fixed_point(training, params, n_draws)
+    buffers = make_buffers(training, params, n_rows, n_rows, n_draws)
     return [_grow_one(training, params, fixed, key, buffers) for key in keys if not stopped[0]]
 
 
@@ -255,8 +270,7 @@ def grow_batches(
     """Yield trees of some keys at a time, in order, grown on whatever joblib backend is active, threads by default."""
     size = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs)))
     batches = [keys[i : i + size] for i in range(0, len(keys), size)]
-    n_rows = len(training.labels) if params.draws is None else params.draws.n_draws
-    tree_seconds = estimate_seconds(n_rows, params)
+    tree_seconds = estimate_seconds(params.n_draws(len(training.labels)), params)
     stopped = np.zeros(1, dtype=np.bool_)
     with tqdm(total=len(keys), desc="trees", disable=not verbose) as progress:
         try:

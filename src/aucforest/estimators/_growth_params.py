@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aucforest.estimators._extras import resolve_criterion, resolve_monotonic_cst
-from aucforest.tree.sampling import RowDraws
+from aucforest.tree.bootstrap import RowDraws
 
 _NO_LIMIT = 2**31 - 1
 
@@ -25,7 +25,7 @@ class GrowthParams:
     min_weight_fraction_leaf: float
     min_gain: float
     max_leaf_nodes: int | None
-    random_cuts: bool
+    random_splits: bool
     signs: tuple[int, ...]
     draws: RowDraws | None
     balance_draws: bool
@@ -44,11 +44,15 @@ class GrowthParams:
             min_weight_fraction_leaf=estimator.min_weight_fraction_leaf,
             min_gain=float(estimator.min_gain),
             max_leaf_nodes=None if estimator.max_leaf_nodes is None else min(int(estimator.max_leaf_nodes), _NO_LIMIT),
-            random_cuts=estimator.splitter == "random",
+            random_splits=estimator.splitter == "random",
             signs=resolve_monotonic_cst(estimator),
             draws=draws,
             balance_draws=estimator.class_weight == "balanced_subsample",
         )
+
+    def n_draws(self, n_rows: int) -> int:
+        """Return how many of so many rows a tree draws, each as often as it is drawn."""
+        return n_rows if self.draws is None else self.draws.n_draws
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:

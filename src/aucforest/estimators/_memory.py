@@ -7,8 +7,8 @@ import numpy as np
 
 from aucforest._memory import check_memory
 from aucforest.estimators._growth_params import GrowthParams
-from aucforest.tree.grower import branch_rows
-from aucforest.tree.structure import Tree
+from aucforest.tree.growing import branch_rows
+from aucforest.tree.tree import Tree
 
 # Bytes that a thread takes for each row, and for each node of the tree that it grows; a weight more for weighted rows.
 ROW_BYTES, NODE_BYTES, WEIGHT_BYTES = 26, 49, 8

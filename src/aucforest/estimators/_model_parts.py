@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._columns import cut_by_sets
+from aucforest.estimators._columns import feature_kinds
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.estimators._sampling import Drawn
 from aucforest.interop.folded_trees import FoldedTrees, fold
 from aucforest.interop.model_file import Arrays, ModelFormatError, StoredModel
 from aucforest.interop.plain_values import labels_from_plain, labels_to_plain
-from aucforest.tree.histogram import MAX_CLASSES
+from aucforest.tree.features import NUMERIC
+from aucforest.tree.samples import MAX_CLASSES
 
 # What is made of a model later may take memory for every feature.
 _MOST_FEATURES = 2**24
@@ -81,7 +82,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
         feature, labels = item[0], labels_from_plain(item[1])
         _require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
         model.categories_[feature] = labels
-    set_features = cut_by_sets(model.categories_)
+    set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
     model._folded_trees = FoldedTrees.check(stored, n_features, len(model.classes_), set_features)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._growing import run_in_threads
-from aucforest.tree.sampling import BLOCK_ROWS, RowDraws
-from aucforest.tree.traverse import PackedTrees, add_out_of_bag
+from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.tree.prediction import PackedTrees, add_out_of_bag
 
 
 @dataclass(frozen=True)

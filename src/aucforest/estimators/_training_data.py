@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._memory import FitSize, check_fit
 from aucforest.estimators._out_of_bag import Bags, SumRows, TrainingRows
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 
 def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:

@@ -11,7 +11,7 @@ from aucforest.estimators._growing import tree_keys
 from aucforest.estimators._out_of_bag import Bags, TrainingRows
 from aucforest.estimators._sampling import describe_draws, resolve_draws
 from aucforest.metrics._validation import class_codes
-from aucforest.tree.traverse import PackedTrees, find_leaves
+from aucforest.tree.prediction import PackedTrees, find_leaves
 
 
 def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:

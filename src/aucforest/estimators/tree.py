@@ -17,7 +17,7 @@ from aucforest.estimators._growing import tree_keys
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._model_parts import TREE
 from aucforest.interop.sklearn import as_decision_tree
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 
 class AUCTreeClassifier(Exports):

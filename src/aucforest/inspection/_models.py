@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.tree.structure import MISSING_CODE, Tree
+from aucforest.tree.tree import MISSING_CODE, Tree
 
 
 def trees_of(model: Any) -> list[Tree]:

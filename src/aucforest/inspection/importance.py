@@ -15,9 +15,9 @@ from aucforest.estimators._training_rows import training_rows
 from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._models import check_count, check_forest, feature_names_of
 from aucforest.inspection._parts import Part, split_into_parts
-from aucforest.tree.permuted import WORD_FEATURES, add_permuted, find_homes, path_words
-from aucforest.tree.sampling import BLOCK_ROWS
-from aucforest.tree.traverse import BLOCK_ROWS as WALK_ROWS
+from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
+from aucforest.tree.bootstrap import BLOCK_ROWS
+from aucforest.tree.prediction import BLOCK_ROWS as WALK_ROWS
 
 # Permuted columns of one task: finding the leaves of the data as they are is shared among them.
 _TASK_COLUMNS = 32

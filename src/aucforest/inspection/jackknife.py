@@ -11,7 +11,7 @@ from sklearn.utils.validation import _num_samples
 from aucforest.estimators._growing import tree_keys
 from aucforest.estimators._out_of_bag import Bags
 from aucforest.inspection._models import check_forest
-from aucforest.tree.sampling import RowDraws
+from aucforest.tree.bootstrap import RowDraws
 
 # Rows whose predictions by all trees are held at a time.
 _BLOCK_ROWS = 1024

@@ -13,7 +13,7 @@ from aucforest.estimators._base import code_classes
 from aucforest.inspection.compare import criterion_names
 from aucforest.inspection.comparison import chosen
 from aucforest.tree.binning import midway
-from aucforest.tree.criteria import CRITERIA, cut_gain
+from aucforest.tree.criteria import CRITERIA, split_gain
 
 # Classes whose shares a legend names.
 _MOST_CLASSES = 3
@@ -184,4 +184,4 @@ def _gains(criterion: str | Callable[..., Any], totals: NDArray[np.int64]) -> ND
     if callable(criterion):
         return np.array([criterion(left.astype(np.float64), node.astype(np.float64)) for left in totals[:-1]])
     code = CRITERIA[criterion]
-    return np.array([cut_gain(code, left, node - left) for left in totals[:-1]])
+    return np.array([split_gain(code, left, node - left) for left in totals[:-1]])

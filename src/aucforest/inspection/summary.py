@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
 from aucforest.inspection._models import feature_names_of, trees_of
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 
 @dataclass(frozen=True, repr=False, eq=False)

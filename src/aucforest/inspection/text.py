@@ -15,7 +15,7 @@ from aucforest.inspection._models import (
     feature_names_of,
     trees_of,
 )
-from aucforest.tree.structure import LEAF, Tree
+from aucforest.tree.tree import LEAF, Tree
 
 _STEP = "|   "
 _TURN = "|--- "

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.tree.structure import MISSING_CODE, SET_WORDS, Tree
+from aucforest.tree.tree import MISSING_CODE, SET_WORDS, Tree
 
 # Copies of one level times features cut by sets: some hundred MB.
 _MOST_RANGES = 2**26

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
 from aucforest.interop.expanded import chained
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import Tree
 
 # Of 2022 and 2021: whatever reads ONNX today reads them.
 _OPSET, _ML_OPSET = 17, 3

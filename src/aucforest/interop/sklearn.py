@@ -14,8 +14,8 @@ from sklearn.utils import Tags
 
 from aucforest._memory import check_memory
 from aucforest.interop.expanded import ThresholdNodes, copied
-from aucforest.tree.paths import depths
-from aucforest.tree.structure import Tree
+from aucforest.tree.tree import depths
+from aucforest.tree.tree import Tree
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier

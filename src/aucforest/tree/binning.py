@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.histogram import ROUNDING
+from aucforest.tree.criteria import ROUNDING
 from aucforest.tree.random import mix
-from aucforest.tree.weights import exact_weights
+from aucforest.tree.samples import exact_weights
 
 MAX_BINS = 255
 # Edges come from the rows with the smallest hashes: the same rows however the data are partitioned.
@@ -30,7 +30,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 ParallelMap = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 
 
-class CutValues(NamedTuple):
+class BinValues(NamedTuple):
     """The values behind the codes: lower[first[f] + c] and upper[first[f] + c] bound those of code c of feature f."""
 
     first: NDArray[np.int64]
@@ -43,7 +43,7 @@ class BinnedMatrix(NamedTuple):
 
     codes: NDArray[np.unsignedinteger]
     n_bins: NDArray[np.int64]
-    values: CutValues
+    values: BinValues
 
 
 @bare_device
@@ -56,6 +56,12 @@ def midway(low: float, high: float) -> float:
     """
     middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
+
+
+@bare_device
+def bin_of(feature, code, names, values):
+    """Return where the values of a code lie in `BinValues`; names are those of `Columns`."""
+    return values.first[feature] + (np.int64(names[feature, code]) if len(names) > 0 else np.int64(code))
 
 
 @bare_kernel
@@ -221,12 +227,12 @@ def add_distinct(
     return both[:n_known] if n_known <= max_bins else None
 
 
-def join_bins(bins: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> CutValues:
+def join_bins(bins: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> BinValues:
     """Put the bins of all features together."""
     lower, upper = zip(*bins)
     first = np.concatenate(([0], np.cumsum([len(values) for values in lower]))).astype(np.int64)
     # Of the two zeros, which are equal, always the same one.
-    return CutValues(first, np.concatenate(lower) + 0.0, np.concatenate(upper) + 0.0)
+    return BinValues(first, np.concatenate(lower) + 0.0, np.concatenate(upper) + 0.0)
 
 
 def find_values(
@@ -235,7 +241,7 @@ def find_values(
     max_bins: int | None,
     run: ParallelMap,
     by_set: NDArray[np.bool_] | None = None,
-) -> CutValues:
+) -> BinValues:
     """Choose the bins of every feature; codes of categories, which are few enough, all keep their own."""
     n_rows, n_features = X.shape
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
@@ -298,7 +304,7 @@ def bin_matrix(
     return encode_matrix(X, find_values(X, weights, max_bins, run, by_set), run)
 
 
-def encode_matrix(X: NDArray[Any], values: CutValues, run: ParallelMap = map) -> BinnedMatrix:
+def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) -> BinnedMatrix:
     """Turn a matrix of values into one of codes, given what codes stand for; arguments as those of `bin_matrix`."""
     n_bins = np.diff(values.first)
     edges = np.empty(len(values.lower))

@@ -1,15 +1,17 @@
-"""Criteria: what one cut is worth, from the class totals of its left side and of the node.
+"""Criteria: what a split gains, from the class totals of the left child and of the node.
 
-A criterion knows nothing of features. `cut_gain` states what each criterion means, in one place, for any number of
-classes; it is evaluated once for the winning cut of a node. The scans in `splitter` rank cuts by something cheaper
-that orders them alike.
+Every criterion is a function of the class totals left and right, its definition, and a row in `_TABLE`. That is all a
+criterion needs. A row may also have fast forms, which score many splits of a node at less cost: of two classes from
+the totals on the left of each split, of more classes by what moves to the left from one split to the next. They may
+differ from the definition by rounding: gains that differ by at most `ROUNDING` are ties, and the gain that a tree
+stores is that of the definition.
 
-With alpha_k the fraction of class k that a cut sends to the right, over the classes present in the node:
+With a_k the fraction of class k that a split sends to the left, over the classes present in the node:
 
-auc         mean over pairs of max((1 - alpha_i + alpha_j) / 2, (1 - alpha_j + alpha_i) / 2), minus 1/2
+auc         mean over pairs of max((1 - a_i + a_j) / 2, (1 - a_j + a_i) / 2), minus 1/2
 gini        decrease of the Gini impurity 1 - sum q_k^2
 entropy     decrease of the entropy -sum q_k log2 q_k, in bits
-hellinger   mean over pairs of the Hellinger distance between (alpha_i, 1 - alpha_i) and (alpha_j, 1 - alpha_j)
+hellinger   mean over pairs of the Hellinger distance between (a_i, 1 - a_i) and (a_j, 1 - a_j)
 
 References
 ----------
@@ -18,17 +20,66 @@ pairs). Cieslak, Hoens, Chawla, Kegelmeyer 2012 (Hellinger distance trees).
 """
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, bare_kernel
+from aucforest._compile import bare_device, bare_kernel, by_code, call_scorer
 
-AUC, GINI, ENTROPY, HELLINGER = 0, 1, 2, 3
-# A user's own: see `own_criterion`.
-OWN = -1
+# Gains that differ by no more are ties: rounding may have parted them.
+ROUNDING = 1e-12
+# What rounding may do to a sum that is added to from one split to the next.
+_DRIFT = 1e-9
+# A user's own criterion, which is called by its address, and the codes of the others.
+OWN, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
+# Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorise
+# them. 2**60 leaves a sign and a spare bit for the sum over all pairs.
+_PAIR_SUM_LIMIT = 2.0**60
+# n log2 n is looked up for totals below this; the table takes 32 MiB at most.
+_MOST_TABLE = 2**22
+# How many splits a user's own criterion scores at once.
+_WAITING = 64
 
-CRITERIA = {"auc": AUC, "gini": GINI, "entropy": ENTROPY, "log_loss": ENTROPY, "hellinger": HELLINGER}
+
+class ScoreBuffers(NamedTuple):
+    """What the scores of more than two classes keep of every class, (n_classes,), and the table of n log2 n.
+
+    `table` is empty where totals are too large for it, or where the criterion has no use for it.
+    """
+
+    fraction: NDArray[np.int64]
+    scale: NDArray[np.float64]
+    left_root: NDArray[np.float64]
+    right_root: NDArray[np.float64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    table: NDArray[np.float64]
+
+
+def make_score_buffers(n_classes: int, table: NDArray[np.float64]) -> ScoreBuffers:
+    """Allocate the buffers."""
+    integers, floats = np.empty((3, n_classes), dtype=np.int64), np.empty((3, n_classes))
+    return ScoreBuffers(integers[0], *floats, integers[1], integers[2], table)
+
+
+def entropy_table(criterion: int, weight: float) -> NDArray[np.float64]:
+    """Return n log2 n for all n up to the weight of a tree; nothing where it is large, or of another criterion."""
+    if criterion != ENTROPY or not weight < _MOST_TABLE:
+        return np.empty(0)
+    table = np.arange(int(weight) + 1, dtype=np.float64)
+    table[1:] *= np.log2(table[1:])
+    return table
+
+
+# Mean over pairs of classes: AUC and Hellinger distance.
+
+
+@bare_device
+def _half_difference(left_a: float, left_b: float) -> float:
+    """Return the AUC, less 1/2, of two classes that send these fractions to the left."""
+    return 0.5 * abs(left_a - left_b)
 
 
 @bare_device
@@ -43,14 +94,8 @@ def hellinger_distance(left_a: float, left_b: float) -> float:
 
 
 @bare_device
-def x_log_x(x: float) -> float:
-    """Return x log2 x, and 0 at 0."""
-    return x * math.log2(x) if x > 0.0 else 0.0
-
-
-@bare_device
-def _mean_over_pairs(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
-    """Return the mean of a pair score over the pairs of classes present."""
+def _mean_over_pairs(distance, left, right):
+    """Return the mean of a distance over the pairs of classes present."""
     score, n_pairs = 0.0, 0
     for i in range(len(left)):
         total_i = left[i] + right[i]
@@ -60,20 +105,157 @@ def _mean_over_pairs(criterion: int, left: NDArray[np.int64], right: NDArray[np.
             total_j = left[j] + right[j]
             if total_j == 0:
                 continue
-            a, b = left[i] / total_i, left[j] / total_j
-            score += 0.5 * abs(a - b) if criterion == AUC else hellinger_distance(a, b)
+            score += distance(left[i] / total_i, left[j] / total_j)
             n_pairs += 1
     return score / n_pairs if n_pairs > 0 else 0.0
 
 
 @bare_device
-def _disorder(criterion: int, share: float) -> float:
-    """Return what a class of this share adds to the Gini impurity or to the entropy in bits."""
-    return share * (1.0 - share) if criterion == GINI else -x_log_x(share)
+def _auc_gain(left, right):
+    """Return the AUC of a split, less that of no split."""
+    return _mean_over_pairs(_half_difference, left, right)
 
 
 @bare_device
-def _impurity_decrease(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
+def _auc_pair(left_0, left_1, total_0, total_1, buffers, scores):
+    """Score splits of two classes by |d| / (total_0 total_1), d = total_0 left_1 - total_1 left_0, twice the gain."""
+    scale = 1.0 / (total_0 * total_1)
+    for t in range(len(scores)):
+        scores[t] = abs(total_0 * np.float64(left_1[t]) - total_1 * np.float64(left_0[t])) * scale
+
+
+@bare_device
+def _pair_sum(n, fraction):
+    """Return the sum of |f_i - f_j| over pairs of classes."""
+    distances = np.int64(0)
+    for i in range(np.uint64(n)):
+        own = fraction[i]
+        for j in range(i):
+            distances += abs(own - fraction[j])
+    return distances
+
+
+@bare_device
+def _auc_start(left, totals, buffers):
+    """Return the sum over pairs of |f_i - f_j|, with f the fractions on the left, in units of 2**-60 / K**2."""
+    n = len(totals)
+    for k in range(n):
+        buffers.scale[k] = _PAIR_SUM_LIMIT / (n * n) / totals[k]
+        buffers.fraction[k] = np.int64(left[k] * buffers.scale[k])
+    return _pair_sum(n, buffers.fraction)
+
+
+@bare_device
+def _auc_move(bound, k, left, moved, totals, buffers):
+    """Return a bound of the sum: a class that moves by delta changes it by at most (K - 1) delta."""
+    fraction = np.int64(left[k] * buffers.scale[k])
+    bound += (len(totals) - 1) * (fraction - buffers.fraction[k])
+    buffers.fraction[k] = fraction
+    return bound
+
+
+@bare_device
+def _auc_score(bound, bar, left, totals, buffers):
+    """Return the sum and the gain, both no more than bounds where the gain cannot exceed `bar`."""
+    n = len(totals)
+    # The mean over n (n - 1) / 2 pairs of half the difference of two fractions.
+    unit = n / ((n - 1) * _PAIR_SUM_LIMIT)
+    if bound * unit > bar:
+        bound = _pair_sum(n, buffers.fraction)
+    return bound, bound * unit
+
+
+@bare_device
+def _hellinger_gain(left, right):
+    """Return the mean Hellinger distance of a split."""
+    return _mean_over_pairs(hellinger_distance, left, right)
+
+
+@bare_device
+def _hellinger_pair(left_0, left_1, total_0, total_1, buffers, scores):
+    """Score splits of two classes."""
+    for t in range(len(scores)):
+        scores[t] = hellinger_distance(left_0[t] / total_0, left_1[t] / total_1)
+
+
+@bare_device
+def _hellinger_sum(n, left_root, right_root):
+    """Return the sum of distances over pairs of classes, given the roots of their fractions on both sides."""
+    distances = 0.0
+    for i in range(np.uint64(n)):
+        own_left, own_right = left_root[i], right_root[i]
+        for j in range(i):
+            on_left, on_right = own_left - left_root[j], own_right - right_root[j]
+            distances += math.sqrt(on_left * on_left + on_right * on_right)
+    return distances
+
+
+@bare_device
+def _hellinger_start(left, totals, buffers):
+    """Return the sum of distances over pairs, and the sums of both roots over classes."""
+    on_left, on_right = 0.0, 0.0
+    for k in range(len(totals)):
+        fraction = left[k] / totals[k]
+        buffers.left_root[k], buffers.right_root[k] = math.sqrt(fraction), math.sqrt(1.0 - fraction)
+        on_left += buffers.left_root[k]
+        on_right += buffers.right_root[k]
+    return _hellinger_sum(len(totals), buffers.left_root, buffers.right_root), on_left, on_right
+
+
+@bare_device
+def _hellinger_move(state, k, left, moved, totals, buffers):
+    """Return a bound of the sum: a class that moves by delta changes it by at most (K - 1) delta."""
+    bound, on_left, on_right = state
+    fraction = left[k] / totals[k]
+    left_root, right_root = math.sqrt(fraction), math.sqrt(1.0 - fraction)
+    left_step, right_step = left_root - buffers.left_root[k], right_root - buffers.right_root[k]
+    buffers.left_root[k], buffers.right_root[k] = left_root, right_root
+    bound += (len(totals) - 1) * math.sqrt(left_step * left_step + right_step * right_step)
+    return bound, on_left + left_step, on_right + right_step
+
+
+@bare_device
+def _hellinger_score(state, bar, left, totals, buffers):
+    """Return the sums and the gain, both no more than bounds where the gain cannot exceed `bar`.
+
+    A mean is at most the root of the mean square, and that takes one step: the squared distances of K points on the
+    unit circle sum to K**2 less the square of the sum of the points.
+    """
+    bound, on_left, on_right = state
+    n = np.float64(len(totals))
+    n_pairs = 0.5 * n * (n - 1.0)
+    squares = max(n * n - on_left * on_left - on_right * on_right, 0.0)
+    root_mean = math.sqrt(squares / n_pairs)
+    # The sums over classes were added to step by step.
+    if min(bound / n_pairs, root_mean) * (1.0 + _DRIFT) + _DRIFT <= bar:
+        return state, min(bound / n_pairs, bar)
+    bound = _hellinger_sum(len(totals), buffers.left_root, buffers.right_root)
+    return (bound, on_left, on_right), bound / n_pairs
+
+
+# Decrease of an impurity: Gini and entropy.
+
+
+@bare_device
+def _gini_part(frequency: float) -> float:
+    """Return what a class of this frequency adds to the Gini impurity."""
+    return frequency * (1.0 - frequency)
+
+
+@bare_device
+def x_log_x(x: float) -> float:
+    """Return x log2 x, and 0 at 0."""
+    return x * math.log2(x) if x > 0.0 else 0.0
+
+
+@bare_device
+def _entropy_part(frequency: float) -> float:
+    """Return what a class of this frequency adds to the entropy, in bits."""
+    return -x_log_x(frequency)
+
+
+@bare_device
+def _impurity_decrease(part, left, right):
     """Return the impurity of the node less the weighted impurities of its children."""
     left_weight, right_weight = 0.0, 0.0
     for k in range(len(left)):
@@ -85,37 +267,183 @@ def _impurity_decrease(criterion: int, left: NDArray[np.int64], right: NDArray[n
     decrease = 0.0
     for k in range(len(left)):
         decrease += (
-            weight * _disorder(criterion, (left[k] + right[k]) / weight)
-            - left_weight * _disorder(criterion, left[k] / left_weight)
-            - right_weight * _disorder(criterion, right[k] / right_weight)
+            weight * part((left[k] + right[k]) / weight)
+            - left_weight * part(left[k] / left_weight)
+            - right_weight * part(right[k] / right_weight)
         )
     return decrease / weight
 
 
 @bare_device
-def cannot_be_beaten(criterion: int, n_left: int, n_present: int) -> bool:
-    """Say whether a cut that parts no class has the greatest gain of all cuts, whatever the class totals are.
+def _gini_gain(left, right):
+    """Return the decrease of the Gini impurity."""
+    return _impurity_decrease(_gini_part, left, right)
 
-    Parameters
-    ----------
-    criterion : int
-        False unless something is known of it.
-    n_left, n_present : int
-        How many classes are on the left of the cut, and in the node.
+
+@bare_device
+def _gini_pair(left_0, left_1, total_0, total_1, buffers, scores):
+    """Score splits of two classes by |d| / sqrt(total_0 total_1 weight_left weight_right), d as for the AUC.
+
+    That is the correlation of class and side. Its square times 2 total_0 total_1 / weight**2 is the gain.
     """
-    if criterion == AUC:
-        # The mean over pairs of |alpha_i - alpha_j| is convex in the fractions, so it is greatest with half of them 0
-        # and half 1.
-        return abs(n_present - 2 * n_left) < 2
-    if criterion in (GINI, ENTROPY, HELLINGER):
-        # Two pure children; of more classes it depends on the class totals which ones should be on the left.
-        return n_present == 2 and n_left == 1
-    return False
+    weight = total_0 + total_1
+    scale = 1.0 / math.sqrt(total_0 * total_1)
+    for t in range(len(scores)):
+        first, second = np.float64(left_0[t]), np.float64(left_1[t])
+        left_weight = first + second
+        d = total_0 * second - total_1 * first
+        scores[t] = abs(d) * scale / math.sqrt(left_weight * (weight - left_weight))
+
+
+@bare_device
+def _gini_start(left, totals, buffers):
+    """Return the sums of squared totals on the left and on the right, both weights, and the score of no split."""
+    left_weight, weight, on_left, on_right, squares = 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(len(totals)):
+        total, moved = np.float64(totals[k]), np.float64(left[k])
+        weight += total
+        left_weight += moved
+        squares += total * total
+        on_left += moved * moved
+        on_right += (total - moved) * (total - moved)
+    return on_left, on_right, left_weight, weight, squares / weight
+
+
+@bare_device
+def _gini_move(state, k, left, moved, totals, buffers):
+    """Return the sums after a class has moved."""
+    on_left, on_right, left_weight, weight, base = state
+    on_left += np.float64(moved) * np.float64(2 * left[k] - moved)
+    on_right -= np.float64(moved) * np.float64(2 * (totals[k] - left[k]) + moved)
+    return on_left, on_right, left_weight + moved, weight, base
+
+
+@bare_device
+def _gini_score(state, bar, left, totals, buffers):
+    """Return the sums and the gain."""
+    on_left, on_right, left_weight, weight, base = state
+    return state, (on_left / left_weight + on_right / (weight - left_weight) - base) / weight
+
+
+@bare_device
+def _entropy_gain(left, right):
+    """Return the decrease of the entropy."""
+    return _impurity_decrease(_entropy_part, left, right)
+
+
+@bare_device
+def _n_log_n(n, weight, table):
+    """Return n log2 n by the table; where there is none, of n as a fraction of the weight, in units of the weight.
+
+    Terms in proportion to n cancel in a decrease of the entropy.
+    """
+    if len(table) > 0:
+        return table[np.uint64(np.int64(n))]
+    return weight * x_log_x(n / weight)
+
+
+@bare_device
+def _entropy_pair(left_0, left_1, total_0, total_1, buffers, scores):
+    """Score splits of two classes."""
+    weight, table = total_0 + total_1, buffers.table
+    node = _n_log_n(weight, weight, table) - _n_log_n(total_0, weight, table) - _n_log_n(total_1, weight, table)
+    for t in range(len(scores)):
+        first, second = np.float64(left_0[t]), np.float64(left_1[t])
+        left_weight = first + second
+        parts = _n_log_n(first, weight, table) + _n_log_n(second, weight, table)
+        parts += _n_log_n(total_0 - first, weight, table) + _n_log_n(total_1 - second, weight, table)
+        wholes = _n_log_n(left_weight, weight, table) + _n_log_n(weight - left_weight, weight, table)
+        scores[t] = (node - (wholes - parts)) / weight
+
+
+@bare_device
+def _entropy_parts(left, totals, weight, table):
+    """Return the sum of n log n over the class totals of both children."""
+    parts = 0.0
+    for k in range(len(totals)):
+        parts += _n_log_n(left[k], weight, table) + _n_log_n(totals[k] - left[k], weight, table)
+    return parts
+
+
+@bare_device
+def _entropy_start(left, totals, buffers):
+    """Return the sum of n log n over the class totals of both children, both weights, and what no split has of it."""
+    left_weight, weight = 0.0, 0.0
+    for k in range(len(totals)):
+        left_weight += left[k]
+        weight += totals[k]
+    base = -_n_log_n(weight, weight, buffers.table)
+    for k in range(len(totals)):
+        base += _n_log_n(totals[k], weight, buffers.table)
+    return _entropy_parts(left, totals, weight, buffers.table), left_weight, weight, base
+
+
+@bare_device
+def _entropy_move(state, k, left, moved, totals, buffers):
+    """Return the sums after a class has moved."""
+    parts, left_weight, weight, base = state
+    right, table = totals[k] - left[k], buffers.table
+    parts += _n_log_n(left[k], weight, table) - _n_log_n(left[k] - moved, weight, table)
+    parts += _n_log_n(right, weight, table) - _n_log_n(right + moved, weight, table)
+    return parts, left_weight + moved, weight, base
+
+
+@bare_device
+def _entropy_score(state, bar, left, totals, buffers):
+    """Return the sums and the gain; where it matters without the rounding of the sum, which was added to often."""
+    parts, left_weight, weight, base = state
+    wholes = _n_log_n(left_weight, weight, buffers.table) + _n_log_n(weight - left_weight, weight, buffers.table)
+    if (parts - wholes - base) / weight > bar - _DRIFT:
+        parts = _entropy_parts(left, totals, weight, buffers.table)
+    return (parts, left_weight, weight, base), (parts - wholes - base) / weight
+
+
+class Criterion(NamedTuple):
+    """A criterion: its definition and, where it has them, its fast forms, compiled functions all.
+
+    code : int
+    gain : f(left, right) -> float
+        The definition: what a split gains over no split, from the class totals of both children, int64 arrays. It is 0
+        for a split that separates nothing, and of two classes greatest for two pure children.
+    pair : f(left_0, left_1, total_0, total_1, buffers, scores), or None
+        Fills the scores of many splits of two classes, given int64 arrays of the totals on the left. They need not be
+        the gains but must rise with them, and 0 must stand for no gain.
+    start, move, score : or None
+        The gains of splits of more classes, one after the other: start(left, totals, buffers) -> state, then
+        move(state, k, left, moved, totals, buffers) -> state after the weight `moved` of class k has gone left, and
+        score(state, bar, left, totals, buffers) -> (state, gain), where a gain up to `bar` may be any number up to it.
+    """
+
+    code: int
+    gain: Callable[..., Any]
+    pair: Callable[..., Any] | None = None
+    start: Callable[..., Any] | None = None
+    move: Callable[..., Any] | None = None
+    score: Callable[..., Any] | None = None
+
+
+_TABLE = {
+    "auc": Criterion(AUC, _auc_gain, _auc_pair, _auc_start, _auc_move, _auc_score),
+    "gini": Criterion(GINI, _gini_gain, _gini_pair, _gini_start, _gini_move, _gini_score),
+    "entropy": Criterion(ENTROPY, _entropy_gain, _entropy_pair, _entropy_start, _entropy_move, _entropy_score),
+    "hellinger": Criterion(HELLINGER, _hellinger_gain, _hellinger_pair, _hellinger_start, _hellinger_move, _hellinger_score),
+}
+
+CRITERIA = {name: row.code for name, row in _TABLE.items()}
+CRITERIA["log_loss"] = ENTROPY
+
+
+def each_criterion(choose: Callable[[Criterion], Callable[..., Any]]) -> dict[int, Callable[..., Any]]:
+    """Return what a function chooses for each criterion, by their codes."""
+    return {row.code: choose(row) for row in _TABLE.values()}
+
+
+gain_by_definition = by_code(each_criterion(lambda row: row.gain))
 
 
 @bare_kernel
-def cut_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
-    """Return what a cut gains over no cut.
+def split_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
+    """Return what a split gains over no split.
 
     Parameters
     ----------
@@ -127,9 +455,76 @@ def cut_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) 
     Returns
     -------
     float
-        0 for a cut that separates nothing; at most 1/2 for auc, 1 for gini, log2(n_classes) for entropy, sqrt(2)
+        0 for a split that separates nothing; at most 1/2 for auc, 1 for gini, log2(n_classes) for entropy, sqrt(2)
         for hellinger.
     """
-    if criterion in (AUC, HELLINGER):
-        return _mean_over_pairs(criterion, left, right)
-    return _impurity_decrease(criterion, left, right)
+    return gain_by_definition(criterion, left, right)
+
+
+class OwnCriterion(NamedTuple):
+    """A user's own criterion, a compiled function of the class totals left of a split and of the node.
+
+    The function is compiled into a loop over many splits, and growing trees calls that by its address. So trees are
+    compiled once, whatever the function, and a call costs nothing beside the splits that it scores.
+
+    address : of the loop, as `_compile.compile_scorer` makes it; 0 for none
+    unit : the weight that one unit of the integer class totals stands for
+    totals : (n_classes,), float64, of the node
+    lefts : (n_waiting, n_classes), float64, of the splits that wait for their scores
+    places : (n_waiting,), int64, the places of these splits
+    scores : (n_waiting,), float64
+    failed : (1,), bool: whether the function raised an exception
+    """
+
+    address: int
+    unit: float
+    totals: NDArray[np.float64]
+    lefts: NDArray[np.float64]
+    places: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    failed: NDArray[np.bool_]
+
+
+def make_own_criterion(address: int, n_classes: int, unit: float = 1.0) -> OwnCriterion:
+    """Allocate the buffers."""
+    return OwnCriterion(
+        address=address,
+        unit=unit,
+        totals=np.empty(n_classes),
+        lefts=np.empty((_WAITING, n_classes)),
+        places=np.empty(_WAITING, dtype=np.int64),
+        scores=np.empty(_WAITING),
+        failed=np.zeros(1, dtype=np.bool_),
+    )
+
+
+@bare_device
+def start_own(own, totals):
+    """Ready the search of a node with these class totals."""
+    for k in range(len(totals)):
+        own.totals[k] = totals[k] * own.unit
+        if totals[k] == 0:
+            own.lefts[:, k] = 0.0
+
+
+@bare_device
+def add_split(own, n_waiting, left, classes, place):
+    """Put a split, given by the totals left of it over the classes of the node, beside those that wait."""
+    for k in range(len(own.totals)):
+        if own.totals[k] > 0.0:
+            own.lefts[n_waiting, k] = left[classes.places[k]] * own.unit
+    own.places[n_waiting] = place
+    return n_waiting + 1
+
+
+@bare_device
+def score_waiting(own, n_waiting, gain, place):
+    """Return the gain and the place of the first of the best splits that wait and of the one given."""
+    if call_scorer(own.address, own.lefts, own.totals, own.scores, n_waiting) != 0:
+        own.failed[0] = True
+        return gain, place
+    for i in range(n_waiting):
+        # What is not a finite number beats nothing.
+        if gain < own.scores[i] < np.inf:
+            gain, place = own.scores[i], own.places[i]
+    return gain, place

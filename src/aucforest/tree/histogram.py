@@ -1,92 +1,131 @@
-"""Class weights by code for the rows of one node, one feature at a time.
+"""The histogram of a feature in a node: the class totals of every bin that a sample of the node lies in.
 
-A row of a node is one uint64, an *element*: row number (32 bits), class (16), weight (16). With float or large
-weights the element's weight is 0 and `weights[row]` holds a fixed-point int64 instead: sums of integers do not depend
-on the order of rows, so no result does.
+It is counted from the samples of the node in memory, or taken from counts that parts of a distributed table were
+summed to. All that follows, the order of the bins and the search for a split, reads the histogram alone.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, lowest_bit
+from aucforest.tree.samples import Columns, label_of, packed_weight, row_of, weight_of
 
-# What rounding can make of a worthless cut, relative to the largest possible score.
-ROUNDING = 1e-12
+# Up to here sorting the samples costs less than a histogram; level by level growth must not ask for smaller nodes.
+SORT_SAMPLES = 16
+# From here on filling the histograms of two features at once pays.
+PAIR_SAMPLES = 64
+# A step over an empty cell costs less than listing one that is not.
+_CELLS_PER_SAMPLE = 4
 
-_ROW = np.uint64(0xFFFFFFFF)
-_LABEL = np.uint64(0xFFFF)
-_LABEL_SHIFT = np.uint64(32)
-_WEIGHT_SHIFT = np.uint64(48)
-MAX_CLASSES = 0xFFFF
+
+class Classes(NamedTuple):
+    """The classes that a node holds; what follows numbers them 0, 1, ... without those it lacks.
+
+    n : int
+    shift : uint64, by how many bits a code is shifted to make room for so many classes
+    places : (n_classes,), int32, class -> number among the classes of the node
+    totals : (n,), int64, their weights in the node
+    """
+
+    n: int
+    shift: np.uint64
+    places: NDArray[np.int32]
+    totals: NDArray[np.int64]
+
+
+class Histogram(NamedTuple):
+    """The bins that samples of a node lie in, in the order in which they may be split; the missing ones stand apart.
+
+    Of two classes the weights of bin i are weights[2 * i] and weights[2 * i + 1]. Of more classes only those that the
+    bin has are listed: entries starts[i] .. starts[i + 1] of `classes` and `weights`.
+
+    codes : (n_bins,), uint32
+    starts : (n_bins + 1,), int64
+    classes : uint32
+    weights : int64
+    samples : (n_bins,), int64, the number of samples; filled only where it is asked for
+    missing : (n,), int64, the class totals of the missing values
+    missing_samples : int, how many they are, filled as `samples`
+    """
+
+    codes: NDArray[np.uint32]
+    starts: NDArray[np.int64]
+    classes: NDArray[np.uint32]
+    weights: NDArray[np.int64]
+    samples: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    missing_samples: int
+
+
+class HistogramBuffers(NamedTuple):
+    """What counting writes to. `cells`, `n_samples` and `mask` are all zero between histograms.
+
+    A cell is a code and a class: there are up to max n_codes * n_classes of them, n_classes rounded up to a power of
+    two.
+    """
+
+    cells: NDArray[np.int64]  # (2, n_cells): two features may be counted at once
+    n_samples: NDArray[np.int64]  # (n_codes,)
+    mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
+    listed: NDArray[np.uint32]  # (n_cells,)
+    codes: NDArray[np.uint32]  # (n_codes,)
+    starts: NDArray[np.int64]
+    classes: NDArray[np.uint32]  # (n_cells,)
+    weights: NDArray[np.int64]
+    samples: NDArray[np.int64]  # (n_codes,)
+    missing: NDArray[np.int64]  # (n_classes,)
+    places: NDArray[np.int32]
+    totals: NDArray[np.int64]
+
+
+def make_histogram_buffers(n_codes: int, n_classes: int) -> HistogramBuffers:
+    """Allocate the buffers for features of up to n_codes codes, the missing one included."""
+    n_cells = n_codes << max(1, (n_classes - 1).bit_length())
+    if n_cells > 2**32:
+        raise ValueError(f"{n_codes} codes with {n_classes} classes are too many: set max_bins to 255 or less")
+    # One sample may take an entry of its own, whatever the cells.
+    n_codes, n_entries = n_codes + SORT_SAMPLES, n_cells + SORT_SAMPLES
+    return HistogramBuffers(
+        cells=np.zeros((2, n_cells), dtype=np.int64),
+        n_samples=np.zeros(n_codes, dtype=np.int64),
+        mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
+        listed=np.empty(n_entries, dtype=np.uint32),
+        codes=np.empty(n_codes, dtype=np.uint32),
+        starts=np.empty(n_codes + 1, dtype=np.int64),
+        classes=np.empty(n_entries, dtype=np.uint32),
+        weights=np.empty(n_entries, dtype=np.int64),
+        samples=np.empty(n_codes, dtype=np.int64),
+        missing=np.empty(n_classes, dtype=np.int64),
+        places=np.empty(n_classes, dtype=np.int32),
+        totals=np.empty(n_classes, dtype=np.int64),
+    )
 
 
 @bare_device
-def pack(row: int, label: int, weight: int) -> np.uint64:
-    """Make an element."""
-    return np.uint64(row) | (np.uint64(label) << _LABEL_SHIFT) | (np.uint64(weight) << _WEIGHT_SHIFT)
+def number_classes(totals, buffers):
+    """Number the classes of a node with these totals."""
+    n = 0
+    for k in range(len(totals)):
+        if totals[k] > 0:
+            buffers.places[k] = n
+            buffers.totals[n] = totals[k]
+            n += 1
+    shift = np.uint64(0)
+    while (1 << shift) < n:
+        shift += np.uint64(1)
+    return Classes(n, shift, buffers.places, buffers.totals[:n])
 
 
 @bare_device
-def row_of(element: np.uint64) -> np.uint64:
-    """Return the row number of an element."""
-    return element & _ROW
+def mark_bit(mask, bit):
+    """Set a bit."""
+    mask[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
 
 
 @bare_device
-def label_of(element: np.uint64) -> np.uint64:
-    """Return the class of an element."""
-    return (element >> _LABEL_SHIFT) & _LABEL
-
-
-@bare_device
-def weight_of(element: np.uint64) -> np.int64:
-    """Return the weight of an element."""
-    return np.int64(element >> _WEIGHT_SHIFT)
-
-
-@bare_device
-def with_row(element: np.uint64, row: int) -> np.uint64:
-    """Return the element with another row number."""
-    return (element & ~_ROW) | np.uint64(row)
-
-
-@bare_device
-def element_weight(element, row, weights):  # type: ignore[no-untyped-def]
-    """Return the weight of an element, wherever it is kept."""
-    return weights[row] if len(weights) > 0 else weight_of(element)
-
-
-@bare_device
-def fill(column, elements, weights, slots, shift, histogram):  # type: ignore[no-untyped-def]
-    """Add the weight of every element at code << shift | slots[class]."""
-    if len(weights) > 0:
-        for i in range(len(elements)):
-            element = elements[i]
-            row = row_of(element)
-            cell = (np.uint64(column[row]) << shift) + np.uint64(slots[label_of(element)])
-            histogram[cell] += weights[row]
-    else:
-        for i in range(len(elements)):
-            element = elements[i]
-            cell = (np.uint64(column[row_of(element)]) << shift) + np.uint64(slots[label_of(element)])
-            histogram[cell] += weight_of(element)
-
-
-@bare_device
-def list_codes(column, elements, n_codes, mask, listed):  # type: ignore[no-untyped-def]
-    """Write the distinct codes of the elements in rising order and return how many there are."""
-    for i in range(len(elements)):
-        mark_code(mask, np.uint64(column[row_of(elements[i])]))
-    return list_bits(mask, n_codes, listed)
-
-
-@bare_device
-def mark_code(mask, code):  # type: ignore[no-untyped-def]
-    """Set the bit of a code, or of a cell."""
-    mask[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
-
-
-@bare_device
-def list_bits(mask, n_bits, listed):  # type: ignore[no-untyped-def]
+def list_bits(mask, n_bits, listed):
     """Write the positions of the set bits in rising order, clear them and return how many there were.
 
     Counting trailing zeros needs neither sorting nor a step for every empty code.
@@ -100,3 +139,260 @@ def list_bits(mask, n_bits, listed):  # type: ignore[no-untyped-def]
             n_listed += np.uint64(1)
             bits &= bits - np.uint64(1)
     return np.int64(n_listed)
+
+
+@bare_device
+def list_codes(column, samples, n_codes, buffers):
+    """Write the distinct codes of the samples to `listed` in rising order and return how many there are."""
+    for i in range(len(samples)):
+        mark_bit(buffers.mask, np.uint64(column[row_of(samples[i])]))
+    return list_bits(buffers.mask, n_codes, buffers.listed)
+
+
+@bare_device
+def _fill(column, samples, weights, classes, cells):
+    """Add the weight of every sample to the cell of its code and class."""
+    places, shift = classes.places, classes.shift
+    if len(weights) > 0:
+        for i in range(len(samples)):
+            sample = samples[i]
+            row = row_of(sample)
+            cells[(np.uint64(column[row]) << shift) + np.uint64(places[label_of(sample)])] += weights[row]
+    else:
+        for i in range(len(samples)):
+            sample = samples[i]
+            cell = (np.uint64(column[row_of(sample)]) << shift) + np.uint64(places[label_of(sample)])
+            cells[cell] += packed_weight(sample)
+
+
+@bare_device
+def _fill_pair(column, next_column, samples, classes, cells, next_cells):
+    """Fill the cells of two features, of two classes: what is read of a sample serves both."""
+    for i in range(len(samples)):
+        sample = samples[i]
+        row = row_of(sample)
+        place, weight = np.uint64(classes.places[label_of(sample)]), packed_weight(sample)
+        cells[(np.uint64(column[row]) << np.uint64(1)) + place] += weight
+        next_cells[(np.uint64(next_column[row]) << np.uint64(1)) + place] += weight
+
+
+@bare_device
+def _collect_pair(n_listed, n_codes, cells, buffers):
+    """Move the cells of two classes to a histogram, all codes or the listed ones; return the number of bins."""
+    codes, weights = buffers.codes, buffers.weights
+    n_bins = np.uint64(0)
+    if n_listed >= 0:
+        for t in range(np.uint64(n_listed)):
+            code = buffers.listed[t]
+            cell = np.uint64(2) * np.uint64(code)
+            codes[t] = code
+            weights[np.uint64(2) * t] = cells[cell]
+            weights[np.uint64(2) * t + np.uint64(1)] = cells[cell + np.uint64(1)]
+            cells[cell] = 0
+            cells[cell + np.uint64(1)] = 0
+        return n_listed
+    for code in range(np.uint64(n_codes)):
+        cell = np.uint64(2) * code
+        first, second = cells[cell], cells[cell + np.uint64(1)]
+        cells[cell] = 0
+        cells[cell + np.uint64(1)] = 0
+        codes[n_bins] = code
+        weights[np.uint64(2) * n_bins] = first
+        weights[np.uint64(2) * n_bins + np.uint64(1)] = second
+        n_bins += np.uint64(first + second > 0)
+    return np.int64(n_bins)
+
+
+@bare_device
+def _add_entry(code, place, weight, n_bins, n_entries, buffers):
+    """Add an entry, in rising order of codes, and return the numbers of bins and entries."""
+    if n_bins == 0 or buffers.codes[n_bins - 1] != code:
+        buffers.codes[n_bins] = code
+        buffers.starts[n_bins] = n_entries
+        n_bins += 1
+    buffers.classes[n_entries] = place
+    buffers.weights[n_entries] = weight
+    return n_bins, n_entries + 1
+
+
+@bare_device
+def _collect_all(n_codes, classes, cells, buffers):
+    """Move the cells of more classes to a histogram, and return the number of bins."""
+    n_bins, n_entries = np.uint64(0), np.uint64(0)
+    for code in range(np.uint64(n_codes)):
+        start = n_entries
+        for k in range(np.uint64(classes.n)):
+            cell = (code << classes.shift) + k
+            weight = cells[cell]
+            cells[cell] = 0
+            buffers.classes[n_entries] = k
+            buffers.weights[n_entries] = weight
+            n_entries += np.uint64(weight > 0)
+        buffers.codes[n_bins] = code
+        buffers.starts[n_bins] = start
+        n_bins += np.uint64(n_entries > start)
+    buffers.starts[n_bins] = n_entries
+    return np.int64(n_bins)
+
+
+@bare_device
+def _collect_listed(n_listed, shift, cells, buffers):
+    """Do the same for the cells that are listed in rising order."""
+    n_bins, n_entries = 0, 0
+    for t in range(n_listed):
+        cell = np.uint64(buffers.listed[t])
+        code = cell >> shift
+        n_bins, n_entries = _add_entry(code, cell - (code << shift), cells[cell], n_bins, n_entries, buffers)
+        cells[cell] = 0
+    buffers.starts[n_bins] = n_entries
+    return n_bins
+
+
+@bare_device
+def _sort_samples(column, samples, weights, classes, buffers):
+    """Make a histogram of a few samples by insertion, and return the number of bins."""
+    listed, sums, shift = buffers.listed, buffers.weights, classes.shift
+    n_cells = 0
+    for i in range(len(samples)):
+        sample = samples[i]
+        cell = (np.uint64(column[row_of(sample)]) << shift) | np.uint64(classes.places[label_of(sample)])
+        place = n_cells
+        while place > 0 and listed[place - 1] > cell:
+            place -= 1
+        if place > 0 and listed[place - 1] == cell:
+            sums[place - 1] += weight_of(sample, weights)
+            continue
+        for t in range(n_cells, place, -1):
+            listed[t], sums[t] = listed[t - 1], sums[t - 1]
+        listed[place], sums[place] = cell, weight_of(sample, weights)
+        n_cells += 1
+    n_bins, n_entries = 0, 0
+    for t in range(n_cells):
+        cell = np.uint64(listed[t])
+        code = cell >> shift
+        n_bins, n_entries = _add_entry(code, cell - (code << shift), sums[t], n_bins, n_entries, buffers)
+    buffers.starts[n_bins] = n_entries
+    return n_bins
+
+
+@bare_device
+def _count_many(column, samples, weights, n_codes, classes, buffers):
+    """Count the samples of a node with more than two classes, and return the number of bins."""
+    if len(samples) <= SORT_SAMPLES:
+        return _sort_samples(column, samples, weights, classes, buffers)
+    cells = buffers.cells[0]
+    _fill(column, samples, weights, classes, cells)
+    n_cells = n_codes << np.int64(classes.shift)
+    if n_cells <= _CELLS_PER_SAMPLE * len(samples):
+        return _collect_all(n_codes, classes, cells, buffers)
+    for i in range(len(samples)):
+        code = np.uint64(column[row_of(samples[i])])
+        mark_bit(buffers.mask, (code << classes.shift) | np.uint64(classes.places[label_of(samples[i])]))
+    return _collect_listed(list_bits(buffers.mask, n_cells, buffers.listed), classes.shift, cells, buffers)
+
+
+@bare_device
+def has_missing(histogram):
+    """Say whether the node has missing values of the feature."""
+    for k in range(len(histogram.missing)):
+        if histogram.missing[k] > 0:
+            return True
+    return False
+
+
+@bare_device
+def weight_of_bin(histogram, i):
+    """Return the total weight of a bin."""
+    start, end = entries_of(histogram, i)
+    weight = np.int64(0)
+    for entry in range(start, end):
+        weight += histogram.weights[entry]
+    return weight
+
+
+@bare_device
+def entries_of(histogram, i):
+    """Return which entries of the histogram are those of a bin: from which one to before which."""
+    if len(histogram.missing) == 2:
+        return 2 * i, 2 * i + 2
+    return histogram.starts[i], histogram.starts[i + 1]
+
+
+@bare_device
+def take_apart(n_bins, missing_code, n_classes, buffers):
+    """Return the histogram that lies in the buffers, its last bin apart if it is that of the missing values."""
+    missing, missing_samples = buffers.missing[:n_classes], np.int64(0)
+    for k in range(n_classes):
+        missing[k] = 0
+    if n_bins > 0 and buffers.codes[n_bins - 1] == missing_code:
+        n_bins -= 1
+        missing_samples = buffers.samples[n_bins]
+        if n_classes == 2:
+            missing[0], missing[1] = buffers.weights[2 * n_bins], buffers.weights[2 * n_bins + 1]
+        else:
+            for entry in range(buffers.starts[n_bins], buffers.starts[n_bins + 1]):
+                missing[np.uint64(buffers.classes[entry])] = buffers.weights[entry]
+    return Histogram(
+        buffers.codes[:n_bins],
+        buffers.starts[: n_bins + 1],
+        buffers.classes,
+        buffers.weights,
+        buffers.samples[:n_bins],
+        missing,
+        missing_samples,
+    )
+
+
+class NodeSamples(NamedTuple):
+    """Where the histograms of a node come from in memory: the columns, and the samples of the node."""
+
+    columns: Columns
+    samples: NDArray[np.uint64]
+
+
+@bare_device
+def is_paired(node, classes):
+    """Say whether the histograms of a node are counted two at a time."""
+    return classes.n == 2 and len(node.columns.weights) == 0 and len(node.samples) >= PAIR_SAMPLES
+
+
+@bare_device
+def count_samples(node, features, t, classes, with_samples, buffers):
+    """Count the histogram of features[t] from the samples of a node; those of all t are asked for in turn.
+
+    Parameters
+    ----------
+    node : NodeSamples
+    features : ndarray of int32
+    t : int
+    classes : Classes
+    with_samples : bool
+        Whether the numbers of samples are asked for.
+    buffers : HistogramBuffers
+
+    Returns
+    -------
+    Histogram
+    """
+    columns, samples = node.columns, node.samples
+    feature = features[t]
+    column, n_codes = columns.codes[feature], columns.n_bins[feature] + 1
+    if classes.n > 2:
+        n_bins = _count_many(column, samples, columns.weights, n_codes, classes, buffers)
+    else:
+        paired = is_paired(node, classes)
+        cells = buffers.cells[t & 1 if paired else 0]
+        if paired and t & 1 == 0 and t + 1 < len(features):
+            next_column = columns.codes[features[t + 1]]
+            _fill_pair(column, next_column, samples, classes, cells, buffers.cells[1])
+        elif not paired or t & 1 == 0:
+            _fill(column, samples, columns.weights, classes, cells)
+        n_listed = -1 if n_codes <= len(samples) else list_codes(column, samples, n_codes, buffers)
+        n_bins = _collect_pair(n_listed, n_codes, cells, buffers)
+    if with_samples:
+        for i in range(len(samples)):
+            buffers.n_samples[np.uint64(column[row_of(samples[i])])] += 1
+        for i in range(n_bins):
+            buffers.samples[i] = buffers.n_samples[buffers.codes[i]]
+            buffers.n_samples[buffers.codes[i]] = 0
+    return take_apart(n_bins, n_codes - 1, classes.n, buffers)

@@ -14,10 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.paths import fill_parents
 
 # Shrunk frequencies that are kept at a time, 256 MiB: of more classes, those of some after those of others.
 _MOST_SHRUNK = 2**25
+
+
+@bare_device
+def fill_parents(left_child, parent):
+    """Fill the parent of every node, -1 for the root."""
+    parent[0] = -1
+    for node in range(len(left_child)):
+        if left_child[node] >= 0:
+            parent[left_child[node]] = node
+            parent[left_child[node] + 1] = node
 
 
 @bare_device

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.grower import partition
+from aucforest.tree.growing import partition
 from aucforest.tree.histogram import label_of, row_of, weight_of
 
 # Weights of a cell in the low bits, its rows in the high ones: one addition for both.

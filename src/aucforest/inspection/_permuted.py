@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.structure import LEAF, Tree
-from aucforest.tree.traverse import BLOCK_ROWS, PackedTrees, _add_leaf, _walk
+from aucforest.tree.tree import LEAF, Tree
+from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, _add_leaf, _walk
 
 # Features whose cuts are marked at once: the bits of a word.
 WORD_FEATURES = 64

@@ -8,14 +8,14 @@ has a set of codes in place of the threshold: a row goes left if its code is in 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from aucforest.tree.paths import depths
-from aucforest.tree.shrinkage import shrink
+from aucforest._compile import bare_kernel
+from aucforest.tree.shrinkage import fill_parents, shrink
 
 LEAF = -1
 # From so many classes on, frequencies that are 0 are not stored where most are.
@@ -23,6 +23,73 @@ _MANY_CLASSES = 16
 # Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
 MISSING_CODE = 255
 SET_WORDS = 4
+
+
+class Nodes(NamedTuple):
+    """The nodes of a tree that grows; children stand side by side, a leaf has feature -1.
+
+    `totals` are the class totals in units of weight. `sets`, (n_nodes, 4), has the sets of nodes that split a
+    categorical feature, and anything elsewhere; it is empty where there is no such feature.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    left_child: NDArray[np.int32]
+    gain: NDArray[np.float64]
+    n_samples: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    sets: NDArray[np.uint64]
+
+
+def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
+    """Allocate room for so many nodes; untouched pages cost nothing."""
+    return Nodes(
+        feature=np.empty(capacity, dtype=np.int32),
+        threshold=np.empty(capacity),
+        missing_left=np.empty(capacity, dtype=np.bool_),
+        left_child=np.empty(capacity, dtype=np.int32),
+        gain=np.empty(capacity),
+        n_samples=np.empty(capacity, dtype=np.int64),
+        totals=np.empty((capacity, n_classes), dtype=np.int64),
+        sets=np.empty((capacity if by_set else 0, SET_WORDS), dtype=np.uint64),
+    )
+
+
+def first_nodes(nodes: Nodes, n_nodes: int) -> Nodes:
+    """Return the first nodes of some."""
+    return Nodes._make(column[:n_nodes] for column in nodes)
+
+
+@bare_kernel
+def _number_depth_first(left_child, stack, order, numbers):
+    """Write the nodes that the root reaches in the order of their new numbers, and these; return how many there are."""
+    order[0], numbers[0], stack[0] = 0, 0, 0
+    n_nodes, n_stacked = 1, 1
+    while n_stacked > 0:
+        n_stacked -= 1
+        left = left_child[stack[n_stacked]]
+        if left < 0:
+            continue
+        for side in range(2):
+            order[n_nodes], numbers[left + side] = left + side, n_nodes
+            n_nodes += 1
+        stack[n_stacked], stack[n_stacked + 1] = left + 1, left
+        n_stacked += 2
+    return n_nodes
+
+
+def depth_first(nodes: Nodes) -> Nodes:
+    """Return the nodes that the root reaches, numbered depth first.
+
+    The children of a node get numbers side by side, those below its left child before those below its right one.
+    """
+    stack, order, numbers = np.empty((3, len(nodes.feature)), dtype=np.int64)
+    n_nodes = _number_depth_first(nodes.left_child, stack, order, numbers)
+    ordered = Nodes._make(column[order[:n_nodes]] if len(column) > 0 else column for column in nodes)
+    is_split = ordered.left_child >= 0
+    ordered.left_child[is_split] = numbers[ordered.left_child[is_split]]
+    return ordered
 
 
 def _no_nodes() -> NDArray[np.int64]:
@@ -80,15 +147,20 @@ class Tree:
     shrinkage: float = 0.0
 
     @classmethod
-    def from_nodes(cls, nodes: Any, n_nodes: int, unit: float, n_features: int, **sets: Any) -> "Tree":
-        """Copy the first nodes of a workspace, whose class totals are in units of so much weight, and take its sets."""
-        value = nodes.totals[:n_nodes].astype(np.float64)
+    def from_nodes(cls, nodes: Nodes, unit: float, by_set: NDArray[np.bool_]) -> "Tree":
+        """Copy the nodes that have grown, whose class totals are in units of so much weight.
+
+        by_set, (n_features,), says which features are split by sets.
+        """
+        value = nodes.totals.astype(np.float64)
         weight = value.sum(axis=1)
         value /= weight[:, None]
         weight *= unit
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
-        arrays = {name: getattr(nodes, name)[:n_nodes].copy() for name in names}
-        return cls(**arrays, weight=weight, frequencies=value, n_features=n_features, **sets)
+        arrays = {name: getattr(nodes, name).copy() for name in names}
+        has_set = by_set[nodes.feature] & (nodes.feature != LEAF)
+        sets = {"set_nodes": np.flatnonzero(has_set), "sets": nodes.sets[has_set]} if len(nodes.sets) > 0 else {}
+        return cls(**arrays, weight=weight, frequencies=value, n_features=len(by_set), **sets)
 
     def __post_init__(self) -> None:
         given = self.frequencies
@@ -266,3 +338,67 @@ class Tree:
             raise ValueError("tree: shrinkage is negative or NaN")
         if not np.all(np.isfinite(self.gain)) or np.any(self.gain[cuts] <= 0.0) or np.any(self.gain[self.is_leaf] != 0):
             raise ValueError("tree: a cut without a gain, or a leaf with one")
+
+
+@bare_kernel
+def _fill_depths(left, right, depth):
+    """Fill the depth of all nodes but the root."""
+    for node in range(len(left)):
+        if left[node] >= 0:
+            depth[left[node]] = depth[node] + 1
+            depth[right[node]] = depth[node] + 1
+
+
+def depths(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the number of cuts above every node.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n_nodes,), integer
+        The children of every node, which come after it; -1 for a leaf.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,), int64
+    """
+    depth = np.zeros(len(left), dtype=np.int64)
+    _fill_depths(left, right, depth)
+    return depth
+
+
+@bare_kernel
+def _fill_paths(left_child, leaves, parent, ends, nodes):
+    """Fill the nodes on the way to every leaf; those of a row end before `ends`."""
+    fill_parents(left_child, parent)
+    for row in range(len(leaves)):
+        node, place = leaves[row], ends[row]
+        while node >= 0:
+            place -= 1
+            nodes[place] = node
+            node = parent[node]
+
+
+def paths(
+    left_child: NDArray[np.int32], depth: NDArray[np.int64], leaves: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes on the ways from the root to some leaves.
+
+    Parameters
+    ----------
+    left_child : ndarray of shape (n_nodes,), int32
+        Of a `Tree`.
+    depth : ndarray of shape (n_nodes,), int64
+        Number of cuts above every node.
+    leaves : ndarray of shape (n_rows,), int64
+
+    Returns
+    -------
+    nodes : ndarray of shape (n_passed,), int64
+        The nodes that the rows pass, from the root to the leaf, row after row.
+    starts : ndarray of shape (n_rows + 1,), int64
+        Where the nodes of each row begin.
+    """
+    starts = np.concatenate(([0], np.cumsum(depth[leaves] + 1)))
+    nodes = np.empty(starts[-1], dtype=np.int64)
+    _fill_paths(left_child, np.ascontiguousarray(leaves), np.empty(len(left_child), dtype=np.int64), starts[1:], nodes)
+    return nodes, starts

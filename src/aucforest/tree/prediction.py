@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.binning import ParallelMap
-from aucforest.tree.structure import LEAF, MISSING_CODE, Tree
+from aucforest.tree.tree import LEAF, MISSING_CODE, Tree
 
 # Rows that walk together: their values and the hot part of a tree stay in the nearest caches.
 BLOCK_ROWS = 512

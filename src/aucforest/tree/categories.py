@@ -1,0 +1,206 @@
+"""Categorical features: a split is a set of codes in place of a threshold.
+
+With two classes the bins are ordered by the frequency of the second class: some split of that order is the best of all
+subsets, missing values on either side, for every criterion that is (quasi-)convex in the class totals on the left, as
+all of `criteria` are (Fisher 1958; Breiman et al. 1984, theorem 4.5). That holds for splits without bounds on the
+children; with bounds it is the best split of the order. With more classes the order follows the first principal
+component of the class frequencies of the bins, weighted by their totals. The random splitter draws a subset of the
+categories of the node, neither empty nor all, each alike.
+
+Codes that a node has not seen go where its missing values go.
+
+References
+----------
+Coppersmith, Hong, Hosking 1999: Partitioning nominal attributes in decision trees.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device
+from aucforest.tree.binning import bin_of
+from aucforest.tree.criteria import AUC, HELLINGER
+from aucforest.tree.histogram import Histogram, entries_of
+from aucforest.tree.random import derive_key
+
+# Codes of a feature, the missing one included.
+MOST_CODES = 256
+# The power iteration ends when the squared step of the unit vector is this small, or after so many rounds.
+_STEP = 1e-6
+_ROUNDS = 24
+_GOLDEN = 0.6180339887498949
+
+
+class OrderBuffers(NamedTuple):
+    """What ordering bins writes to: what they are ordered by, their order, and the histogram in that order."""
+
+    scores: NDArray[np.float64]  # (256,)
+    order: NDArray[np.int64]  # (256,)
+    codes: NDArray[np.uint32]  # (256,)
+    starts: NDArray[np.int64]  # (257,)
+    classes: NDArray[np.uint32]  # (n_entries,)
+    weights: NDArray[np.int64]
+    samples: NDArray[np.int64]  # (256,)
+    mean: NDArray[np.float64]  # (n_classes,) and so are
+    direction: NDArray[np.float64]
+    turned: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+
+def make_order_buffers(n_classes: int) -> OrderBuffers:
+    """Allocate the buffers; untouched pages cost nothing."""
+    n_entries = MOST_CODES * max(2, n_classes)
+    return OrderBuffers(
+        np.empty(MOST_CODES),
+        np.empty(MOST_CODES, dtype=np.int64),
+        np.empty(MOST_CODES, dtype=np.uint32),
+        np.empty(MOST_CODES + 1, dtype=np.int64),
+        np.empty(n_entries, dtype=np.uint32),
+        np.empty(n_entries, dtype=np.int64),
+        np.empty(MOST_CODES, dtype=np.int64),
+        *np.empty((4, n_classes)),
+    )
+
+
+@bare_device
+def _rank(n_bins, buffers):
+    """Order the bins by their scores, equal ones as they stand: a rank is the number of bins before it.
+
+    Compilers vectorise the counting, so that it beats sorting up to some hundred bins.
+    """
+    scores, n = buffers.scores, np.uint64(n_bins)
+    for i in range(n):
+        score, rank = scores[i], 0
+        for j in range(i):
+            rank += scores[j] <= score
+        for j in range(i + np.uint64(1), n):
+            rank += scores[j] < score
+        buffers.order[rank] = i
+
+
+@bare_device
+def _reorder(histogram, buffers):
+    """Return the histogram with its bins in the order that is found."""
+    n_bins, n_entries = len(histogram.codes), 0
+    for rank in range(n_bins):
+        i = buffers.order[rank]
+        buffers.codes[rank] = histogram.codes[i]
+        buffers.samples[rank] = histogram.samples[i]
+        buffers.starts[rank] = n_entries
+        start, end = entries_of(histogram, i)
+        for entry in range(start, end):
+            buffers.classes[n_entries] = histogram.classes[entry]
+            buffers.weights[n_entries] = histogram.weights[entry]
+            n_entries += 1
+    buffers.starts[n_bins] = n_entries
+    return Histogram(
+        buffers.codes[:n_bins],
+        buffers.starts[: n_bins + 1],
+        buffers.classes,
+        buffers.weights,
+        buffers.samples[:n_bins],
+        histogram.missing,
+        histogram.missing_samples,
+    )
+
+
+@bare_device
+def _project(histogram, n_classes, buffers):
+    """Score every bin by the product of the direction with its class frequencies, less the mean ones."""
+    centre = 0.0
+    for k in range(n_classes):
+        centre += buffers.mean[k] * buffers.direction[k]
+    for i in range(len(histogram.codes)):
+        score, weight = 0.0, 0.0
+        for entry in range(histogram.starts[i], histogram.starts[i + 1]):
+            k = np.uint64(histogram.classes[entry])
+            part = histogram.weights[entry] * buffers.scale[k]
+            score += part * buffers.direction[k]
+            weight += part
+        buffers.scores[i] = score / weight - centre
+
+
+@bare_device
+def _turn(histogram, n_classes, buffers):
+    """Multiply the direction by the covariance of the frequencies, and return the squared step of the unit vector.
+
+    The scores are the direction times half of the matrix: neither half nor product is ever written down.
+    """
+    direction, turned = buffers.direction, buffers.turned
+    for k in range(n_classes):
+        turned[k] = 0.0
+    for i in range(len(histogram.codes)):
+        for entry in range(histogram.starts[i], histogram.starts[i + 1]):
+            k = np.uint64(histogram.classes[entry])
+            turned[k] += histogram.weights[entry] * buffers.scale[k] * buffers.scores[i]
+    length = 0.0
+    for k in range(n_classes):
+        length += turned[k] * turned[k]
+    if length == 0.0:
+        return 0.0
+    length, step = math.sqrt(length), 0.0
+    for k in range(n_classes):
+        turned[k] /= length
+        step += (turned[k] - direction[k]) * (turned[k] - direction[k])
+        direction[k] = turned[k]
+    return step
+
+
+@bare_device
+def _score_bins(criterion, histogram, classes, buffers):
+    """Score the bins along the first principal component of their class frequencies, by a power iteration.
+
+    To the criteria that are means over pairs of classes all classes weigh alike, and so they do here. The start leans
+    on no class of its own; the matrix is not negative, so the sign is that of the start for good.
+    """
+    weight = 0.0
+    for k in range(classes.n):
+        known = np.float64(classes.totals[k] - histogram.missing[k])
+        buffers.scale[k] = 1.0 / classes.totals[k] if criterion in (AUC, HELLINGER) else 1.0
+        buffers.mean[k] = known * buffers.scale[k]
+        weight += buffers.mean[k]
+        buffers.direction[k] = ((k + 1) * _GOLDEN) % 1.0 - 0.5
+    for k in range(classes.n):
+        buffers.mean[k] /= weight
+    for _ in range(_ROUNDS):
+        _project(histogram, classes.n, buffers)
+        if _turn(histogram, classes.n, buffers) < _STEP:
+            break
+    _project(histogram, classes.n, buffers)
+
+
+@bare_device
+def order_categories(criterion, histogram, classes, buffers):
+    """Return the histogram of a categorical feature in the order of its splits."""
+    if classes.n == 2:
+        for i in range(len(histogram.codes)):
+            first, second = histogram.weights[2 * i], histogram.weights[2 * i + 1]
+            buffers.scores[i] = second / (first + second)
+    else:
+        _score_bins(criterion, histogram, classes, buffers)
+    _rank(len(histogram.codes), buffers)
+    return _reorder(histogram, buffers)
+
+
+@bare_device
+def draw_categories(histogram, classes, feature, names, values, key, buffers):
+    """Draw the categories that go left.
+
+    Returns the histogram with these first, the place of the last of them, and no threshold. A category goes the same
+    way whatever its code.
+    """
+    n_bins, n_left, attempt = len(histogram.codes), 0, 0
+    while n_left == 0 or n_left == n_bins > 1:
+        attempt_key = derive_key(key, attempt)
+        attempt += 1
+        n_left = 0
+        for i in range(n_bins):
+            category = int(values.lower[bin_of(feature, histogram.codes[i], names, values)])
+            goes_left = derive_key(attempt_key, category) & np.uint64(1)
+            buffers.scores[i] = 1.0 - np.float64(goes_left)
+            n_left += int(goes_left)
+    _rank(n_bins, buffers)
+    return _reorder(histogram, buffers), n_left - 1, 0.0

@@ -1,0 +1,438 @@
+"""One tree, depth first or best first.
+
+The samples of a tree are permuted so that every node is one slice, and a split rearranges its slice:
+
+    samples   | left child: start .. middle | right child: middle .. end |
+
+Depth first, nodes are numbered as they are split: the children of a node side by side, those of its left child before
+those of its right one. Best first, the next node that is split is the leaf whose split gains most, times the weight of
+the node. What is drawn at a node depends on its key only, so without a limit that is the same tree. Every leaf is split
+ahead, so that its gain is known; what is left of that at the end is taken back by `tree.depth_first`.
+
+The samples of a branch are copied, all features, so that they lie close together: in the matrix of all rows those of a
+small node lie far apart, and every code that is looked at costs a wait for the memory. So a node with an eighth of the
+rows of its matrix is copied into a smaller one, and again further down; the smallest matrix stays in a core's own
+cache, and there wide codes are numbered anew, so that histograms are short. The copies share one matrix, a range of
+its columns each. Levels count them: 0 is the matrix of all rows.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.features import NUMERIC, draw_features, is_constant_in
+from aucforest.tree.histogram import NodeSamples, count_samples, list_codes
+from aucforest.tree.random import derive_key
+from aucforest.tree.samples import (
+    MOST_ROWS,
+    Columns,
+    has_code,
+    is_at_most,
+    label_of,
+    partition,
+    row_of,
+    weight_of,
+    with_row,
+)
+from aucforest.tree.scan import second_frequency
+from aucforest.tree.splitter import Node, Rules, SplitBuffers, find_split, make_split_buffers, threshold_of, write_set
+from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
+
+# The matrix of a branch should stay in a core's own cache.
+_BRANCH_CELLS = 1 << 18
+_BRANCH_ROWS = 4096
+# Copying a row pays when its branch will look at a feature more than about once.
+_COPY_PAYS = 12
+# Where one row in so many is needed, waiting for memory costs as much as copying once saves.
+_RATIO = 8
+
+
+class Stops(NamedTuple):
+    """When a node is a leaf whatever its splits, and how many leaves the tree may have; 0 for no limit."""
+
+    max_depth: int
+    min_samples_split: int
+    min_weight_split: int
+    min_gain: float
+    max_leaf_nodes: int
+
+
+class Copies(NamedTuple):
+    """The copies of the branches that are being grown, and what tells where each begins and ends."""
+
+    most_rows: NDArray[np.int64]  # (n_levels,) up to how many rows are copied; of all rows at level 0
+    first: NDArray[np.int64]  # (n_levels,) the first row of a level in the matrix
+    height: NDArray[np.int64]  # (n_levels,) the height of the stack at which a branch is done
+    codes: NDArray[np.unsignedinteger]  # (n_features, n_copied)
+    weights: NDArray[np.int64]  # (n_copied,), or empty
+    n_bins: NDArray[np.int64]  # (n_features,) of the last level
+    names: NDArray[np.uint32]  # (n_features, rows of the last level + 1), where codes are numbered anew
+    rank_of: NDArray[np.uint32]  # (max n_codes,) code -> local code
+
+
+class Stack(NamedTuple):
+    """Nodes that wait: start, end, number and depth, (capacity, 4), and keys."""
+
+    nodes: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+
+
+class Workspace(NamedTuple):
+    """Everything that growing a tree writes to; reused from tree to tree, since fresh pages cost a fault each."""
+
+    samples: NDArray[np.uint64]
+    spill: NDArray[np.uint64]
+    stack: Stack
+    split: Stack  # best first, the nodes that are split ahead, in the order of their splits
+    heap: NDArray[np.int64]  # the places of those in `split` that may be next
+    nodes: Nodes
+    limits: NDArray[np.float64]  # (capacity, 2) of monotonic constraints, or (0, 2)
+    copies: Copies
+    buffers: SplitBuffers
+
+
+def branch_rows(n_features: int, max_features: int) -> int:
+    """Return up to how many rows a branch is grown in a local copy; 0 where copying does not pay."""
+    if n_features > _COPY_PAYS * max_features:
+        return 0
+    return min(_BRANCH_ROWS, _BRANCH_CELLS // n_features)
+
+
+def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
+    """Allocate the copies for trees of up to n_rows rows, the last level for branches of up to last_rows."""
+    n_features = len(columns.codes)
+    most_rows = [n_rows]
+    while last_rows > 0 and most_rows[-1] // _RATIO >= 2 * last_rows:
+        most_rows.append(most_rows[-1] // _RATIO)
+    most_rows.append(last_rows)
+    sizes = np.array(most_rows, dtype=np.int64)
+    n_copied = int(sizes[1:].sum())
+    ranked = columns.codes.dtype != np.uint8
+    return Copies(
+        most_rows=sizes,
+        first=n_copied + n_rows - np.cumsum(sizes),
+        height=np.zeros(len(sizes), dtype=np.int64),
+        codes=np.empty((n_features, n_copied), dtype=columns.codes.dtype),
+        weights=np.empty(n_copied if len(columns.weights) > 0 else 0, dtype=np.int64),
+        n_bins=columns.n_bins.copy(),
+        names=np.empty((n_features, last_rows + 1) if ranked else (0, 0), dtype=np.uint32),
+        rank_of=np.empty(int(columns.n_bins.max()) + 1 if ranked else 0, dtype=np.uint32),
+    )
+
+
+def make_workspace(
+    columns: Columns, rules: Rules, n_rows: int, n_classes: int, last_rows: int, **options: Any
+) -> Workspace:
+    """Allocate the buffers for trees of up to n_rows rows; untouched pages cost nothing.
+
+    last_rows is that of `branch_rows`; the options are those of `splitter.make_split_buffers`.
+    """
+    if n_rows > MOST_ROWS:
+        raise ValueError(
+            f"{n_rows:,} rows are too many to grow trees from in one place, {MOST_ROWS:,} are the most: take fewer, or"
+            " strategy 'level' on a cluster"
+        )
+    capacity = 2 * n_rows + 1
+
+    def make_stack() -> Stack:
+        return Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64))
+
+    return Workspace(
+        samples=np.empty(n_rows, dtype=np.uint64),
+        spill=np.empty(n_rows, dtype=np.uint64),
+        stack=make_stack(),
+        split=make_stack(),
+        heap=np.empty(n_rows + 1, dtype=np.int64),
+        nodes=make_nodes(capacity, n_classes, by_set=bool(np.any(rules.kinds != NUMERIC))),
+        limits=np.empty((capacity if len(rules.signs) > 0 else 0, 2)),
+        copies=_make_copies(columns, n_rows, last_rows),
+        buffers=make_split_buffers(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, **options),
+    )
+
+
+@bare_device
+def _level_of(n_rows, level, copies):
+    """Return at which level to grow a node that lies in one."""
+    last = len(copies.most_rows) - 1
+    if n_rows <= copies.most_rows[last]:
+        return last
+    while level + 1 < last and n_rows <= copies.most_rows[level + 1]:
+        level += 1
+    return level
+
+
+@bare_device
+def _columns_at(level, columns, copies):
+    """Return the columns of a level."""
+    if level == 0:
+        return columns
+    if level + 1 == len(copies.most_rows):
+        return Columns(copies.codes, copies.n_bins, copies.weights, copies.names)
+    return Columns(copies.codes, columns.n_bins, copies.weights, columns.names)
+
+
+@bare_device
+def _rank_codes(column, samples, feature, missing_code, local, copies, buffers):
+    """Copy a column with the ranks of its codes among themselves in place of them."""
+    n_codes = list_codes(column, samples, missing_code + 1, buffers)
+    for t in range(n_codes):
+        copies.names[feature, t] = buffers.listed[t]
+        copies.rank_of[buffers.listed[t]] = t
+    copies.n_bins[feature] = n_codes - 1 if buffers.listed[n_codes - 1] == missing_code else n_codes
+    for i in range(len(samples)):
+        local[i] = copies.rank_of[column[row_of(samples[i])]]
+
+
+@bare_device
+def _copy_branch(columns, samples, level, copies, buffers):
+    """Copy the rows of a branch to a level, and number its samples by their places there."""
+    first = copies.first[level]
+    ranked = level + 1 == len(copies.most_rows) and len(copies.names) > 0
+    for feature in range(len(columns.codes)):
+        column = columns.codes[feature]
+        local = copies.codes[feature, first : first + len(samples)]
+        if ranked:
+            _rank_codes(column, samples, feature, columns.n_bins[feature], local, copies, buffers)
+            continue
+        for i in range(len(samples)):
+            local[i] = column[row_of(samples[i])]
+    for i in range(len(samples)):
+        if len(copies.weights) > 0:
+            copies.weights[first + i] = columns.weights[row_of(samples[i])]
+        samples[i] = with_row(samples[i], first + i)
+
+
+@bare_device
+def start_node(nodes, node, n_samples):
+    """Make a node a leaf until it is split."""
+    nodes.feature[node] = -1
+    nodes.threshold[node] = 0.0
+    nodes.missing_left[node] = False
+    nodes.left_child[node] = -1
+    nodes.gain[node] = 0.0
+    nodes.n_samples[node] = n_samples
+
+
+@bare_device
+def may_split(totals, n_samples, depth, stops):
+    """Say whether a node is worth a search: impure and within bounds."""
+    if n_samples < stops.min_samples_split or depth >= stops.max_depth:
+        return False
+    n_present, weight = 0, np.int64(0)
+    for k in range(len(totals)):
+        n_present += totals[k] > 0
+        weight += totals[k]
+    return n_present > 1 and weight >= stops.min_weight_split
+
+
+@bare_device
+def record_split(split, nodes, node, left_child, names, rules):
+    """Write a split down: at its node, and the class totals of its children."""
+    nodes.feature[node] = split.feature
+    nodes.missing_left[node] = split.missing_left
+    nodes.left_child[node] = left_child
+    nodes.gain[node] = split.gain
+    if rules.kinds[split.feature] == NUMERIC:
+        nodes.threshold[node] = threshold_of(split, names, rules)
+    else:
+        write_set(split, names, rules.values, nodes.sets[node])
+    total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
+    place = 0
+    for k in range(len(total)):
+        left[k] = 0
+        if total[k] > 0:
+            left[k] = split.left[place]
+            place += 1
+        right[k] = total[k] - left[k]
+
+
+@bare_device
+def pass_limits(limits, nodes, node, split, signs):
+    """Hand the limits of a node on to its children, whose class totals are known."""
+    left = np.int64(nodes.left_child[node])
+    for child in (left, left + 1):
+        limits[child, 0], limits[child, 1] = limits[node, 0], limits[node, 1]
+    if split.next_code < 0 or signs[split.feature] == 0:
+        return
+    left_totals, right_totals = nodes.totals[left], nodes.totals[left + 1]
+    middle = 0.5 * (
+        second_frequency(left_totals[0], left_totals[1]) + second_frequency(right_totals[0], right_totals[1])
+    )
+    rises = signs[split.feature] > 0
+    limits[left if rises else left + 1, 1] = middle
+    limits[left + 1 if rises else left, 0] = middle
+
+
+@bare_device
+def _push(stack, n_stacked, start, end, node, depth, key):
+    """Put a node on a stack and return the stack's new height."""
+    stack.nodes[n_stacked, 0] = start
+    stack.nodes[n_stacked, 1] = end
+    stack.nodes[n_stacked, 2] = node
+    stack.nodes[n_stacked, 3] = depth
+    stack.keys[n_stacked] = key
+    return n_stacked + 1
+
+
+@bare_device
+def _push_children(waiting, place, stops, work, n_stacked):
+    """Put the children of a node that waited on the stack, if they are worth a search, the left one on top."""
+    start, end, node, depth = waiting.nodes[place]
+    key, nodes = waiting.keys[place], work.nodes
+    left_child = nodes.left_child[node]
+    middle = start + nodes.n_samples[left_child]
+    for side in (1, 0):
+        low, high = (middle, end) if side == 1 else (start, middle)
+        if may_split(nodes.totals[left_child + side], high - low, depth + 1, stops):
+            child_key = derive_key(key, side)
+            n_stacked = _push(work.stack, n_stacked, low, high, left_child + side, depth + 1, child_key)
+    return n_stacked
+
+
+@bare_device
+def _comes_before(nodes, node, other):
+    """Say whether a node is split before another: by gain times weight, then by number."""
+    gain, other_gain = nodes.gain[node] * nodes.totals[node].sum(), nodes.gain[other] * nodes.totals[other].sum()
+    return gain > other_gain or (gain == other_gain and node < other)
+
+
+@bare_device
+def _add_to_heap(heap, n_heap, item, split, nodes):
+    """Put a node that is split ahead on the heap."""
+    place = n_heap
+    while place > 0:
+        above = (place - 1) >> 1
+        if _comes_before(nodes, split.nodes[heap[above], 2], split.nodes[item, 2]):
+            break
+        heap[place] = heap[above]
+        place = above
+    heap[place] = item
+
+
+@bare_device
+def _take_from_heap(heap, n_heap, split, nodes):
+    """Take the first one from the heap, which holds n_heap."""
+    first, item = heap[0], heap[n_heap - 1]
+    place, below = 0, 1
+    while below < n_heap - 1:
+        is_other = below + 1 < n_heap - 1
+        if is_other and _comes_before(nodes, split.nodes[heap[below + 1], 2], split.nodes[heap[below], 2]):
+            below += 1
+        if _comes_before(nodes, split.nodes[item, 2], split.nodes[heap[below], 2]):
+            break
+        heap[place] = heap[below]
+        place = below
+        below = 2 * place + 1
+    heap[place] = item
+    return first
+
+
+@bare_device
+def _set_root(columns, samples, work):
+    """Make the root from all samples."""
+    nodes = work.nodes
+    start_node(nodes, 0, len(samples))
+    nodes.totals[0] = 0
+    for i in range(len(samples)):
+        nodes.totals[0, label_of(samples[i])] += weight_of(samples[i], columns.weights)
+    if len(work.limits) > 0:
+        work.limits[0, 0], work.limits[0, 1] = 0.0, 1.0
+
+
+@bare_device
+def _split_node(columns, samples, node, key, n_nodes, rules, min_gain, work):
+    """Split a node if that gains enough, and say whether it does; its children get the next numbers."""
+    nodes, is_constrained = work.nodes, len(work.limits) > 0
+    low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
+    source = NodeSamples(columns, samples)
+    n_tried = draw_features(is_constant_in, source, key, rules.max_features, work.buffers.features)
+    features = work.buffers.features.tried[:n_tried]
+    about = Node(nodes.totals[node], len(samples), key, low, high, columns.names)
+    split = find_split(count_samples, source, features, about, rules, work.buffers)
+    if split.gain <= 0.0 or split.gain < min_gain:
+        return False
+    record_split(split, nodes, node, n_nodes, columns.names, rules)
+    column, missing_code = columns.codes[split.feature], columns.n_bins[split.feature]
+    if rules.kinds[split.feature] == NUMERIC:
+        also_left = missing_code if split.missing_left else split.code
+        n_left = partition(is_at_most, split.code, column, samples, work.spill, also_left)
+    else:
+        also_left = missing_code if split.missing_left else np.int64(-1)
+        n_left = partition(has_code, split.codes_left, column, samples, work.spill, also_left)
+    start_node(nodes, n_nodes, n_left)
+    start_node(nodes, n_nodes + 1, len(samples) - n_left)
+    if is_constrained:
+        pass_limits(work.limits, nodes, node, split, rules.signs)
+    return True
+
+
+@bare_kernel
+def _grow(columns, rules, stops, n_samples, key, work):
+    """Grow a tree and return the number of nodes, those that are split ahead included."""
+    nodes, copies, stack = work.nodes, work.copies, work.stack
+    _set_root(columns, work.samples[:n_samples], work)
+    best_first = stops.max_leaf_nodes > 0
+    n_nodes, n_stacked, n_heap, n_leaves, level = 1, 0, 0, 1, 0
+    if may_split(nodes.totals[0], n_samples, 0, stops):
+        n_stacked = _push(stack, 0, 0, n_samples, 0, 0, key)
+    while n_stacked > 0 or (n_heap > 0 and n_leaves < stops.max_leaf_nodes):
+        if n_stacked == 0:
+            item = _take_from_heap(work.heap, n_heap, work.split, nodes)
+            n_heap -= 1
+            n_leaves += 1
+            if n_leaves < stops.max_leaf_nodes:
+                n_stacked = _push_children(work.split, item, stops, work, n_stacked)
+            continue
+        n_stacked -= 1
+        start, end, node, depth = stack.nodes[n_stacked]
+        key, samples = stack.keys[n_stacked], work.samples[start:end]
+        while n_stacked < copies.height[level]:
+            level -= 1
+        to_level = 0 if best_first else _level_of(end - start, level, copies)
+        if to_level > level:
+            _copy_branch(_columns_at(level, columns, copies), samples, to_level, copies, work.buffers.histogram)
+            while level < to_level:
+                level += 1
+                copies.height[level] = n_stacked
+        here = _columns_at(level, columns, copies)
+        if not _split_node(here, samples, node, key, n_nodes, rules, stops.min_gain, work):
+            continue
+        if best_first:
+            place = (n_nodes - 1) >> 1
+            _push(work.split, place, start, end, node, depth, key)
+            _add_to_heap(work.heap, n_heap, place, work.split, nodes)
+            n_heap += 1
+        else:
+            n_stacked = _push_children(stack, n_stacked, stops, work, n_stacked)
+        n_nodes += 2
+    for i in range(n_heap):
+        node = work.split.nodes[work.heap[i], 2]
+        start_node(nodes, node, nodes.n_samples[node])
+    return n_nodes
+
+
+def grow_tree(columns: Columns, rules: Rules, stops: Stops, n_samples: int, key: int, work: Workspace) -> Nodes:
+    """Grow one tree.
+
+    Parameters
+    ----------
+    columns : Columns
+        All rows.
+    rules : Rules
+    stops : Stops
+    n_samples : int
+        work.samples[:n_samples] are the samples of the tree; they are rearranged.
+    key : int
+        The key of the root.
+    work : Workspace
+
+    Returns
+    -------
+    Nodes
+        In the memory of `work`, so only until the next tree is grown.
+    """
+    n_nodes = _grow(columns, rules, stops, n_samples, np.uint64(key), work)
+    nodes = first_nodes(work.nodes, n_nodes)
+    return depth_first(nodes) if stops.max_leaf_nodes > 0 else nodes

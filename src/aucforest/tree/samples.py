@@ -1,0 +1,182 @@
+"""The samples of a node, and their weights as integers.
+
+A sample is one uint64: the row of the training data (32 bits), the class (16) and the weight (16). With float or large
+weights these 16 bits are 0 and `Columns.weights[row]` holds a fixed-point int64 instead. Sums of integers do not depend
+on the order of the samples, so no result does.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device, bare_kernel
+
+MAX_CLASSES = 0xFFFF
+# Nodes are numbered in 32 bits, while a tree grows up to four times the rows.
+MOST_ROWS = 2**29 - 1
+_ROW = np.uint64(0xFFFFFFFF)
+_LABEL = np.uint64(0xFFFF)
+_LABEL_SHIFT = np.uint64(32)
+_WEIGHT_SHIFT = np.uint64(48)
+
+# Sums of fixed-point weights stay below this, products of two class totals of integer weights below its square.
+_WEIGHT_BITS = 61
+_EXACT_WEIGHT = 2**31
+# By so many bits they are less for sums in float64, which are exact then.
+_SPARE_BITS = 8
+
+
+class Columns(NamedTuple):
+    """The training data as the splitter reads them.
+
+    codes : (n_features, n_rows), unsigned; a greater code is a greater value, code n_bins[f] is a missing value
+    n_bins : (n_features,), int64
+    weights : (n_rows,), int64, or empty when the samples hold the weights
+    names : (n_features, n_local_codes), uint32, the bins of codes that were numbered anew; empty where a code is a bin
+    """
+
+    codes: NDArray[np.unsignedinteger]
+    n_bins: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    names: NDArray[np.uint32]
+
+
+@bare_device
+def pack(row: int, label: int, weight: int) -> np.uint64:
+    """Make a sample."""
+    return np.uint64(row) | (np.uint64(label) << _LABEL_SHIFT) | (np.uint64(weight) << _WEIGHT_SHIFT)
+
+
+@bare_device
+def row_of(sample: np.uint64) -> np.uint64:
+    """Return the row of a sample."""
+    return sample & _ROW
+
+
+@bare_device
+def label_of(sample: np.uint64) -> np.uint64:
+    """Return the class of a sample."""
+    return (sample >> _LABEL_SHIFT) & _LABEL
+
+
+@bare_device
+def packed_weight(sample: np.uint64) -> np.int64:
+    """Return the weight that a sample holds."""
+    return np.int64(sample >> _WEIGHT_SHIFT)
+
+
+@bare_device
+def with_row(sample: np.uint64, row: int) -> np.uint64:
+    """Return the sample with another row."""
+    return (sample & ~_ROW) | np.uint64(row)
+
+
+@bare_device
+def weight_of(sample, weights):
+    """Return the weight of a sample, wherever it is kept."""
+    return weights[row_of(sample)] if len(weights) > 0 else packed_weight(sample)
+
+
+@bare_kernel
+def take_samples(labels, counts, use_counts, samples):
+    """Write the samples of a tree and return how many there are.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,), uint16
+    counts : ndarray of shape (n_rows,), uint16
+        How often each row is in the bootstrap sample; rows with 0 are left out.
+    use_counts : bool
+        Whether the count is the weight of the sample; otherwise the weights lie in Columns.weights.
+    samples : ndarray of shape (n_rows,), uint64
+        Output.
+    """
+    n_taken = np.uint64(0)
+    for row in range(len(labels)):
+        samples[n_taken] = pack(row, labels[row], counts[row] if use_counts else 0)
+        n_taken += np.uint64(counts[row] > 0)
+    return np.int64(n_taken)
+
+
+@bare_device
+def is_at_most(code, value):
+    """Say whether a value is at most a code."""
+    return value <= code
+
+
+@bare_device
+def has_code(words, code):
+    """Say whether a code is in a set, four words of 64 bits."""
+    code = np.uint64(code)
+    return ((words[code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1)) == np.uint64(1)
+
+
+@bare_device
+def partition(goes_left, rule, column, samples, spill, also_left):
+    """Move the samples of a node that go left to the front, both sides in their order; return how many they are.
+
+    Those go left whose code fulfils goes_left(rule, code), one of the two functions above, or is `also_left`. Free of
+    branches: each sample is written to both sides and only one of the two ends moves on.
+    """
+    n_left, n_right = np.uint64(0), np.uint64(0)
+    for i in range(len(samples)):
+        sample = samples[i]
+        code = np.int64(column[row_of(sample)])
+        is_left = np.uint64(goes_left(rule, code) | (code == also_left))
+        samples[n_left] = sample
+        spill[n_right] = sample
+        n_left += is_left
+        n_right += np.uint64(1) - is_left
+    for i in range(n_right):
+        samples[n_left + i] = spill[i]
+    return np.int64(n_left)
+
+
+class FixedPoint(NamedTuple):
+    """Weights as integers: their sums do not depend on the order of rows.
+
+    grain : float
+        Weights are divided by it first, so that weights in the same ratios become the same integers.
+    exponent : int
+        Then they are multiplied by 2 ** exponent.
+    """
+
+    grain: float
+    exponent: int
+
+    @classmethod
+    def of(cls, weights: NDArray[np.float64], n_draws: int) -> "FixedPoint":
+        """Choose the unit of weights, not all 0, of which so many are summed.
+
+        Multiples of one weight become small integers, of which AUC scores are exact: constant weights are ones. Others
+        get all the bits that cannot overflow.
+        """
+        positive = weights[weights > 0]
+        least, most = float(positive.min()), float(positive.max())
+        for grain in (1.0, least):
+            if most / grain * n_draws < _EXACT_WEIGHT and _are_multiples(positive, grain):
+                wholes = np.rint(positive / grain).astype(np.int64)
+                return cls(grain * float(np.gcd.reduce(wholes)), 0)
+        # Exponents instead of logarithms: weights scaled by a power of two become the same integers.
+        return cls(1.0, _WEIGHT_BITS - int(np.frexp(most)[1]) - n_draws.bit_length())
+
+    @property
+    def unit(self) -> float:
+        """What one is worth."""
+        return float(np.ldexp(self.grain, -self.exponent))
+
+    def apply(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return weights in units, at least one."""
+        return np.maximum(np.rint(np.ldexp(weights / self.grain, self.exponent)), 1.0).astype(np.int64)
+
+
+def _are_multiples(weights: NDArray[np.float64], grain: float) -> bool:
+    """Say whether weights are whole multiples of a number, but for the rounding of a product and a quotient."""
+    ratios = weights / grain
+    return bool(np.all(np.abs(ratios - np.rint(ratios)) <= 2 * np.finfo(np.float64).eps * ratios))
+
+
+def exact_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return positive weights in the same ratios whose sums are exact in float64."""
+    return FixedPoint.of(weights, len(weights) << _SPARE_BITS).apply(weights).astype(np.float64)

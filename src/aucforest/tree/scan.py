@@ -1,0 +1,272 @@
+"""The search through the splits of one feature: its bins move to the left one by one, and the best split is kept.
+
+There is one scan of two classes, one of more, and one for a user's own criterion. All of them visit the admissible
+splits only: those that leave both children large enough, and that keep to the monotonic constraints.
+
+Monotonic constraints: every node has limits, and a split is allowed if the frequencies of the second class in both
+children lie inside those of their node and, where it splits a constrained feature, in the order asked for. Such a split
+hands the mean of the two frequencies on as a limit between its children, so that no later split can turn the order
+round; others hand on the limits as they are. A split that parts nothing but missing values from the others does not act
+along the feature, so it is free in its order.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device, by_code
+from aucforest.tree.criteria import (
+    OWN,
+    ROUNDING,
+    Criterion,
+    OwnCriterion,
+    ScoreBuffers,
+    add_split,
+    each_criterion,
+    make_own_criterion,
+    make_score_buffers,
+    score_waiting,
+)
+from aucforest.tree.histogram import has_missing, weight_of_bin
+
+
+class Limits(NamedTuple):
+    """What monotonic constraints ask of a split.
+
+    is_constrained : bool
+        Whether there are constraints at all; nothing else is read where there are none.
+    sign : int
+        1 for a frequency of the second class that rises with the feature, -1 for one that falls, 0 for either.
+    low, high : float
+        Between which the frequencies of both children must lie.
+    """
+
+    is_constrained: bool
+    sign: int
+    low: float
+    high: float
+
+
+class ScanBuffers(NamedTuple):
+    """What a scan writes to."""
+
+    left: NDArray[np.int64]  # (n_classes,)
+    left_0: NDArray[np.int64]  # (n_codes,), and so are
+    left_1: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    score: ScoreBuffers
+    own: OwnCriterion
+
+
+def make_scan_buffers(n_codes: int, n_classes: int, table: NDArray[np.float64], address: int) -> ScanBuffers:
+    """Allocate the buffers; a table of n log n may be empty, address 0 is no own criterion."""
+    left_0, left_1 = np.empty((2, n_codes), dtype=np.int64)
+    return ScanBuffers(
+        left=np.empty(n_classes, dtype=np.int64),
+        left_0=left_0,
+        left_1=left_1,
+        scores=np.empty(n_codes),
+        score=make_score_buffers(n_classes, table),
+        own=make_own_criterion(address, n_classes),
+    )
+
+
+@bare_device
+def is_bounded(rules):
+    """Say whether a split must mind how large its children are."""
+    return rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
+
+
+@bare_device
+def find_admissible(histogram, classes, missing_left, n_samples, rules):
+    """Return the range of the bins after which a split leaves both children large enough: both bounds are monotone."""
+    n_bins = len(histogram.codes)
+    # Missing values alone may be a right child, but not a left one: that is the last split with them on the right.
+    stop = n_bins if has_missing(histogram) and not missing_left else n_bins - 1
+    if not is_bounded(rules):
+        return 0, stop
+    samples, weight, node_weight = np.int64(0), np.int64(0), np.int64(0)
+    for k in range(classes.n):
+        node_weight += classes.totals[k]
+        weight += histogram.missing[k] if missing_left else 0
+    if missing_left:
+        samples = histogram.missing_samples
+    first = stop
+    for t in range(stop):
+        samples += histogram.samples[t]
+        weight += weight_of_bin(histogram, t)
+        if n_samples - samples < rules.min_samples_leaf or node_weight - weight < rules.min_weight_leaf:
+            return min(first, t), t
+        if first == stop and samples >= rules.min_samples_leaf and weight >= rules.min_weight_leaf:
+            first = t
+    return first, stop
+
+
+@bare_device
+def second_frequency(first, second):
+    """Return the frequency of the second class, computed as `Tree.value` is, so that it agrees to the last bit."""
+    return np.float64(second) / (np.float64(first) + np.float64(second))
+
+
+@bare_device
+def _is_allowed(limits, left_0, left_1, classes, missing_alone):
+    """Say whether a split keeps to the constraints; `missing_alone` if just missing values go right."""
+    if not limits.is_constrained:
+        return True
+    left = second_frequency(left_0, left_1)
+    right = second_frequency(classes.totals[0] - left_0, classes.totals[1] - left_1)
+    if min(left, right) < limits.low or max(left, right) > limits.high:
+        return False
+    return missing_alone or limits.sign * (right - left) >= 0.0
+
+
+@bare_device
+def _start_left(histogram, missing_left, left):
+    """Set the totals on the left before any bin is: those of the missing values, or nothing."""
+    for k in range(len(left)):
+        left[k] = histogram.missing[k] if missing_left else 0
+
+
+def _pair_scores(row: Criterion) -> Callable[..., Any]:
+    """Return a compiled function that scores splits of two classes, by the definition where there is no fast form."""
+    if row.pair is not None:
+        return row.pair
+    gain = row.gain
+
+    @bare_device
+    def by_definition(left_0, left_1, total_0, total_1, buffers, scores):
+        left, right = buffers.left[:2], buffers.right[:2]
+        for t in range(len(scores)):
+            left[0], left[1] = left_0[t], left_1[t]
+            right[0], right[1] = np.int64(total_0) - left[0], np.int64(total_1) - left[1]
+            scores[t] = gain(left, right)
+
+    return by_definition
+
+
+_score_pair = by_code(each_criterion(_pair_scores))
+
+
+@bare_device
+def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, buffers):
+    """Scan the splits of two classes, in three passes, since compilers vectorise the one in the middle."""
+    first, stop = span
+    left = buffers.left[: classes.n]
+    _start_left(histogram, missing_left, left)
+    sum_0, sum_1 = left[0], left[1]
+    for t in range(np.uint64(stop)):
+        sum_0 += histogram.weights[np.uint64(2) * t]
+        sum_1 += histogram.weights[np.uint64(2) * t + np.uint64(1)]
+        buffers.left_0[t], buffers.left_1[t] = sum_0, sum_1
+    left_0, left_1, scores = buffers.left_0[first:stop], buffers.left_1[first:stop], buffers.scores[first:stop]
+    totals = np.float64(classes.totals[0]), np.float64(classes.totals[1])
+    _score_pair(criterion, left_0, left_1, totals[0], totals[1], buffers.score, scores)
+    bar, place = gain + ROUNDING, np.int64(-1)
+    for t in range(np.uint64(len(scores))):
+        if scores[t] > bar:
+            missing_alone = np.int64(t) + first + 1 == len(histogram.codes)
+            if _is_allowed(limits, left_0[t], left_1[t], classes, missing_alone):
+                gain, place, bar = scores[t], np.int64(t) + first, scores[t] + ROUNDING
+    return gain, place
+
+
+def _many_scan(row: Criterion) -> Callable[..., Any]:
+    """Return a compiled scan of more than two classes."""
+    start, move, score = row.start, row.move, row.score
+    if row.start is None:
+        start, move, score = _define_steps(row.gain)
+
+    @bare_device
+    def scan_many(histogram, classes, span, missing_left, gain, buffers):
+        first, stop = span
+        left = buffers.left[: classes.n]
+        _start_left(histogram, missing_left, left)
+        totals = classes.totals
+        state = start(left, totals, buffers.score)
+        bar, place = gain + ROUNDING, np.int64(-1)
+        for t in range(np.uint64(stop)):
+            for entry in range(np.uint64(histogram.starts[t]), np.uint64(histogram.starts[t + np.uint64(1)])):
+                k, moved = np.uint64(histogram.classes[entry]), histogram.weights[entry]
+                left[k] += moved
+                state = move(state, k, left, moved, totals, buffers.score)
+            if np.int64(t) >= first:
+                state, found = score(state, bar, left, totals, buffers.score)
+                if found > bar:
+                    gain, place, bar = found, np.int64(t), found + ROUNDING
+        return gain, place
+
+    return scan_many
+
+
+def _define_steps(gain: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """Return start, move and score of a criterion that has its definition alone."""
+
+    @bare_device
+    def start(left, totals, buffers):
+        return 0.0
+
+    @bare_device
+    def move(state, k, left, moved, totals, buffers):
+        return state
+
+    @bare_device
+    def score(state, bar, left, totals, buffers):
+        right = buffers.right[: len(totals)]
+        for k in range(len(totals)):
+            right[k] = totals[k] - left[k]
+        return state, gain(left, right)
+
+    return start, move, score
+
+
+_scan_many = by_code(each_criterion(_many_scan))
+
+
+@bare_device
+def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
+    """Scan the splits by a user's own criterion, which scores many of them at a time."""
+    first, stop = span
+    own, place, n_waiting = buffers.own, np.int64(-1), 0
+    left = buffers.left[: classes.n]
+    _start_left(histogram, missing_left, left)
+    for t in range(stop):
+        if classes.n == 2:
+            left[0] += histogram.weights[2 * t]
+            left[1] += histogram.weights[2 * t + 1]
+        else:
+            for entry in range(histogram.starts[t], histogram.starts[t + 1]):
+                left[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
+        missing_alone = t + 1 == len(histogram.codes)
+        if t < first or not _is_allowed(limits, left[0], left[1], classes, missing_alone):
+            continue
+        n_waiting = add_split(own, n_waiting, left, classes, t)
+        if n_waiting == len(own.places):
+            gain, place = score_waiting(own, n_waiting, gain, place)
+            n_waiting = 0
+    return score_waiting(own, n_waiting, gain, place) if n_waiting > 0 else (gain, place)
+
+
+@bare_device
+def scan(criterion, histogram, classes, span, missing_left, gain, limits, buffers):
+    """Return (gain, place) of the best split after a bin in a range that gains more than `gain`, or a place of -1.
+
+    Parameters
+    ----------
+    criterion : int
+    histogram : Histogram
+    classes : Classes
+    span : tuple of two int
+        From which bin to before which one, as `find_admissible` returns them.
+    missing_left : bool
+        Where the missing values go.
+    gain : float
+    limits : Limits
+    buffers : ScanBuffers
+    """
+    if criterion == OWN:
+        return _scan_own(histogram, classes, span, missing_left, gain, limits, buffers)
+    if classes.n == 2:
+        return _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, buffers)
+    return _scan_many(criterion, histogram, classes, span, missing_left, gain, buffers)
