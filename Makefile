@@ -13,9 +13,6 @@ parallel := --numprocesses logical --maxprocesses 4 --dist loadfile
 blocks := src/aucforest/datasets/data/page_blocks.csv
 # all that Sphinx makes: what an earlier build left would not follow the code
 pages := docs/_build docs/generated docs/notebooks docs/reference/generated
-# numba stamps only the file of a cached kernel, so every state of the sources gets a cache of its own: see conftest.py
-print_cache := import conftest, os; print(os.environ["NUMBA_CACHE_DIR"])
-export NUMBA_CACHE_DIR ?= $(if $(base_python),$(shell $(base_python) -B -c '$(print_cache)'))
 
 help:
 	@echo "make demo    compare split criteria on the bundled data, report on a forest; results in out/"

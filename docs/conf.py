@@ -1,20 +1,17 @@
 """Sphinx: pages in Markdown, the reference from docstrings, formulas as MathML. Nothing is fetched, at no time."""
 
 import ast
-import runpy
 import shutil
 from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
+import aucforest
+
 PAGES = Path(__file__).parent
 ROOT = PAGES.parent
-# It sets NUMBA_CACHE_DIR, so this comes before numba. ROOT stays off sys.path: a folder of it, such as out/, would be
-# importable, and a parameter of its name in a docstring a link to a module.
-runpy.run_path(str(ROOT / "conftest.py"))
 
-import aucforest  # noqa: E402
 
 project, author, release = "aucforest", "The aucforest developers", aucforest.__version__
 copyright = author

@@ -1,8 +1,10 @@
 """The floors of the package: imports point down, never in a circle, and numba has one door."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
@@ -121,6 +123,29 @@ def test_numba_has_one_door():
         if any(name.partition(".")[0] == "numba" for name in imported_names(path, SOURCES))
     }
     assert users == {"_compile.py"}
+
+
+def packages(requirements: list[str]) -> set[str]:
+    """Return what requirements are imported as."""
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+    return {{"scikit-learn": "sklearn"}.get(name, name.replace("-", "_")) for name in names}
+
+
+def third_party(sources: Path) -> set[str]:
+    """Return the packages of others that the sources import, whether at the top or where they are used."""
+    found = {name for path in sources.rglob("*.py") for name in imported_names(path, sources)}
+    for path in sources.rglob("*.py"):
+        found.update(re.findall(r'import_optional\("([\w.]+)", purpose', path.read_text()))
+    return {name.partition(".")[0] for name in found} - sys.stdlib_module_names - {"aucforest"}
+
+
+def test_what_is_imported_is_declared():
+    # the example of import_optional
+    found = third_party(SOURCES) - {"no_such_module"}
+    project = tomllib.loads((SOURCES.parent / "pyproject.toml").read_text())["project"]
+    assert found - OPTIONAL == packages(project["dependencies"])
+    extras = [requirement for extra in project["optional-dependencies"].values() for requirement in extra]
+    assert found & OPTIONAL <= packages(extras)
 
 
 def run(program: str) -> str:

@@ -5,54 +5,139 @@
 moves ties, and delete the checks for NaN.
 """
 
+import hashlib
+import os
+import pickle
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
+from operator import attrgetter
+from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import numba
-from llvmlite import ir
+
+from aucforest._files import write_whole
+
+try:
+    from llvmlite import ir
+    from numba.extending import intrinsic
+except ImportError:
+    intrinsic = None
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def _cache_apart(compiled: F) -> F:
-    """Give every signature in the cache a file of a name of its own.
+def _private(path: str) -> Any:
+    """Return something that numba does not promise to keep; None where it is gone. What needs it is only faster."""
+    try:
+        return attrgetter(path)(numba)
+    except AttributeError:
+        return None
 
-    numba counts the files of a kernel, without a lock: of two processes that compile it for different types at the
-    same moment, one would put its code where the other's index points, and that would be run from then on.
+
+def _digest_sources() -> str:
+    """Digest all sources of the package, its version and numba's.
+
+    All, since a kernel holds functions and constants of other files. Contents, since the time of a change says nothing
+    about a file that was copied, checked out again or packed reproducibly; it takes 3 ms. An installation without
+    sources has its version alone.
     """
-    if is_compiled(compiled):
-        file = compiled._cache._cache_file  # type: ignore[attr-defined]
-        base = file._index_name.removesuffix(".nbi")
-        file._data_name = lambda number: f"{base}.{uuid4().hex}.nbc"
+    digest = hashlib.sha256(f"{sys.modules['aucforest'].__version__} {numba.__version__}".encode())
+    root = os.path.dirname(__file__)
+    sources = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
+    for path in sorted(path for path in sources if path.endswith(".py")):
+        with open(path, "rb") as file:
+            digest.update(path.removeprefix(root).encode() + hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()[:16]
+
+
+# when this is imported: what is compiled is the code of that moment, not that of an edit since then
+_SOURCES = _digest_sources()
+_dumps = _private("core.serialize.dumps")
+
+
+class _CodeFiles:
+    """A file of machine code per signature, named after it and all sources; in place of numba's own files of a kernel.
+
+    Those have an index, stamped with the kernel's file: an edit of a function that it calls would go unnoticed. It is
+    written without a lock: of two processes that compile the kernel for different types at the same moment, one would
+    put its code where the other's entry points.
+
+    Parameters
+    ----------
+    folder : str
+    kernel : str
+        Begin of the names, up to the version of Python.
+    """
+
+    def __init__(self, folder: str, kernel: str) -> None:
+        self._folder, self._kernel = Path(folder), kernel
+
+    def load(self, key: Any) -> Any:
+        """Return the code for a key of numba's; None where there is none, or another process just removed it."""
+        key, path = self._find(key)
+        try:
+            saved_key, code = pickle.loads(path.read_bytes())
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+        return code if saved_key == key else None
+
+    def save(self, key: Any, code: Any) -> None:
+        """Write the code for a key, and remove what other sources left in the folder."""
+        key, path = self._find(key)
+        with suppress(OSError):  # what is not kept is compiled again
+            write_whole(path, _dumps((key, code)))
+            for other in self._folder.glob(f"*.{self._kernel.rpartition('.')[2]}.*nb[ci]*"):
+                if _SOURCES not in other.name:
+                    other.unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        """Remove all code of the kernel."""
+        for path in self._folder.glob(f"{self._kernel}.*.nbc"):
+            path.unlink(missing_ok=True)
+
+    def _find(self, key: Any) -> tuple[Any, Path]:
+        """Return the whole key (numba's leaves out whether bounds are checked) and its file."""
+        key = key, getattr(numba.config, "BOUNDSCHECK", None)
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return key, self._folder / f"{self._kernel}.{_SOURCES}.{digest}.nbc"
+
+
+def _compile_cached(function: F, **options: Any) -> F:
+    """Compile a function and keep its machine code on disk, where there is a place and numba lets us keep it apart."""
+    compiled: F
+    try:
+        compiled = numba.njit(cache=True, **options)(function)
+        cache = compiled._cache  # type: ignore[attr-defined]
+        if _dumps and all(hasattr(cache._cache_file, method) for method in ("load", "save")):
+            cache._cache_file = _CodeFiles(cache.cache_path, cache._impl.filename_base)
+            return compiled
+    except (AttributeError, RuntimeError):  # RuntimeError: numba found no place
+        pass
+    compiled = numba.njit(**options)(function)
     return compiled
+
+
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
+
+
+def _known(**options: bool) -> dict[str, bool]:
+    """Leave out the options of numba's own use that it knows no more."""
+    known = _private("core.cpu.CPUTargetOptions")
+    return {name: value for name, value in options.items() if hasattr(known, name)}
 
 
 def kernel(function: F) -> F:
     """Compile a function that Python calls; its machine code is cached on disk."""
-    return _cache_apart(numba.njit(nogil=True, error_model="numpy", cache=True)(function))
+    return _compile_cached(function, **_OPTIONS)
 
 
 def device(function: F) -> F:
     """Compile a function that only other compiled functions call; it lives in their cache entry."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled: F = numba.njit(**_OPTIONS)(function)
     return compiled
-
-
-@numba.extending.intrinsic
-def _cttz(typing_context, word):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        is_zero_undefined = context.get_constant(numba.types.boolean, True)
-        return builder.cttz(arguments[0], is_zero_undefined)
-
-    return numba.types.uint64(numba.types.uint64), generate
-
-
-@device
-def lowest_bit(word: int) -> int:
-    """Return the position of the lowest set bit of a uint64 that is not zero."""
-    return _cttz(word)
 
 
 def bare_kernel(function: F) -> F:
@@ -61,12 +146,12 @@ def bare_kernel(function: F) -> F:
     An atomic count per array handed on costs more than the work on a small node, and much more when threads share
     the array. `_nrt` is numba's own switch for its internal kernels.
     """
-    return _cache_apart(numba.njit(nogil=True, error_model="numpy", cache=True, _nrt=False, no_cfunc_wrapper=True)(function))
+    return _compile_cached(function, **_OPTIONS, **_known(_nrt=False, no_cfunc_wrapper=True))
 
 
 def bare_device(function: F) -> F:
     """Compile a function for bare kernels."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    compiled: F = numba.njit(**_OPTIONS, **_known(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True))(function)
     return compiled
 
 
@@ -86,7 +171,7 @@ def _without_code(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a compiled function that calls another one without its first argument."""
 
     @bare_device
-    def call(code, *arguments):  # type: ignore[no-untyped-def]
+    def call(code, *arguments):
         return function(*arguments)
 
     return call
@@ -96,7 +181,7 @@ def _if_code(own: int, function: Callable[..., Any], others: Callable[..., Any])
     """Return a compiled function that calls the first function for one code, and the second for all others."""
 
     @bare_device
-    def call(code, *arguments):  # type: ignore[no-untyped-def]
+    def call(code, *arguments):
         if code == own:
             return function(*arguments)
         return others(code, *arguments)
@@ -106,7 +191,7 @@ def _if_code(own: int, function: Callable[..., Any], others: Callable[..., Any])
 
 def is_compiled(function: object) -> bool:
     """Say whether a function is one that `numba.njit` made."""
-    return isinstance(function, numba.core.dispatcher.Dispatcher)
+    return bool(numba.extending.is_jitted(function))
 
 
 _DOUBLES = numba.types.CPointer(numba.types.float64)
@@ -125,8 +210,10 @@ def compile_scorer(function: Any) -> Any:
     ValueError
         If the function does not compile for two arrays of float64, or does not return a number.
     """
+    if intrinsic is None:
+        raise ValueError("criterion: a function cannot be called with this version of numba")
 
-    def score(lefts, totals, scores, n_cuts, n_classes):  # type: ignore[no-untyped-def]
+    def score(lefts, totals, scores, n_cuts, n_classes):
         left, total = numba.carray(lefts, (n_cuts, n_classes)), numba.carray(totals, (n_classes,))
         score = numba.carray(scores, (n_cuts,))
         try:
@@ -138,24 +225,54 @@ def compile_scorer(function: Any) -> Any:
 
     try:
         return numba.cfunc(_SCORER)(score)
-    except numba.core.errors.NumbaError as error:
+    except Exception as error:
         name = function.py_func.__name__
         raise ValueError(
             f"criterion: {name} does not compile to a function of two float64 arrays that returns a number"
         ) from error
 
 
-@numba.extending.intrinsic
-def call_scorer(typing_context, address, lefts, totals, scores, n_cuts):  # type: ignore[no-untyped-def]
-    """Call the loop at an address of `compile_scorer`; lefts has a row of class totals for each of the cuts."""
+if intrinsic is None:
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()
-        loop = ir.FunctionType(word, [doubles, doubles, doubles, word, word]).as_pointer()
-        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (1, 2, 3)]
-        n_classes = builder.extract_value(arrays[0].shape, 1)
-        pointers = [array.data for array in arrays]
-        return builder.call(builder.inttoptr(arguments[0], loop), [*pointers, arguments[4], n_classes])
+    @device
+    def lowest_bit(word: int) -> int:
+        """Return the position of the lowest set bit of a uint64 that is not zero."""
+        position = 0
+        while not word >> numba.uint64(position) & numba.uint64(1):
+            position += 1
+        return numba.uint64(position)
 
-    number = numba.types.int64
-    return number(number, lefts, totals, scores, number), generate
+    @bare_device
+    def call_scorer(address, lefts, totals, scores, n_cuts):
+        """Not called: `compile_scorer` refuses the function."""
+        return 1
+
+else:
+
+    @intrinsic
+    def _cttz(typing_context, word):
+        def generate(context, builder, signature, arguments):
+            is_zero_undefined = context.get_constant(numba.types.boolean, True)
+            return builder.cttz(arguments[0], is_zero_undefined)
+
+        return numba.types.uint64(numba.types.uint64), generate
+
+    @device
+    def lowest_bit(word: int) -> int:
+        """Return the position of the lowest set bit of a uint64 that is not zero."""
+        return _cttz(word)
+
+    @intrinsic
+    def call_scorer(typing_context, address, lefts, totals, scores, n_cuts):
+        """Call the loop at an address of `compile_scorer`; lefts has a row of class totals for each of the cuts."""
+
+        def generate(context, builder, signature, arguments):
+            word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()
+            loop = ir.FunctionType(word, [doubles, doubles, doubles, word, word]).as_pointer()
+            arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (1, 2, 3)]
+            n_classes = builder.extract_value(arrays[0].shape, 1)
+            pointers = [array.data for array in arrays]
+            return builder.call(builder.inttoptr(arguments[0], loop), [*pointers, arguments[4], n_classes])
+
+        number = numba.types.int64
+        return number(number, lefts, totals, scores, number), generate

@@ -247,7 +247,7 @@ def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: 
 
 
 @bare_kernel
-def _add_proximities(places, first, rows, weights, matrix):  # type: ignore[no-untyped-def]
+def _add_proximities(places, first, rows, weights, matrix):
     """Add to matrix[i, j] what row j weighs in the leaves of row i."""
     for i in range(len(places)):
         sums = matrix[i]
@@ -260,9 +260,7 @@ def _add_proximities(places, first, rows, weights, matrix):  # type: ignore[no-u
 
 
 @bare_kernel
-def _find_neighbors(  # type: ignore[no-untyped-def]
-    places, first, rows, weights, first_own, sums, touched, near, found, n_found
-):
+def _find_neighbors(places, first, rows, weights, first_own, sums, touched, near, found, n_found):
     """Find the rows of greatest sums of weights for every row i, itself (first_own + i) left out; sums must be 0."""
     for i in range(len(places)):
         n_touched = np.uint64(0)
@@ -280,7 +278,7 @@ def _find_neighbors(  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _take_greatest(sums, touched, own, near, found):  # type: ignore[no-untyped-def]
+def _take_greatest(sums, touched, own, near, found):
     """Sort the greatest sums into near and found, the smaller row first among equals; clear all, return how many."""
     n_found = 0
     for row in touched:

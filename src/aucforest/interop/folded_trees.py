@@ -106,8 +106,8 @@ def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
 
 
 @bare_kernel
-def _unfold(  # type: ignore[no-untyped-def]
-    n_nodes, feature, pair, cut_threshold, split_gain, leaf_rows, leaf_total,
+def _unfold(
+    n_nodes, feature, pair, cut_threshold, cut_gain, leaf_rows, leaf_total,
     threshold, left_child, gain, n_samples, total,
 ):  # fmt: skip
     """Spread cuts and leaves over the nodes of all trees, and sum up rows and class totals, where there are any."""
@@ -123,7 +123,7 @@ def _unfold(  # type: ignore[no-untyped-def]
                     total[node, k] = leaf_total[leaf, k]
                 leaf += 1
             else:
-                threshold[node], left_child[node], gain[node] = cut_threshold[cut], 2 * pair[cut] + 1, split_gain[cut]
+                threshold[node], left_child[node], gain[node] = cut_threshold[cut], 2 * pair[cut] + 1, cut_gain[cut]
                 cut += 1
         for node in range(end - 1, start - 1, -1):
             if feature[node] != LEAF:

@@ -11,14 +11,14 @@ SAFE_RANGE = 500.0  # exp(-500) is far from the smallest float64
 
 
 @device
-def _fill_exponents(scores, positive, scale, highest, lowest, exponents):  # type: ignore[no-untyped-def]
+def _fill_exponents(scores, positive, scale, highest, lowest, exponents):
     """Fill `exponents` of one group; a loop from 0 over a slice is vectorised."""
     for i in range(scores.size):
         exponents[i] = scale * (lowest - scores[i] if positive[i] else scores[i] - highest)
 
 
 @kernel
-def _exponents(scores, positive, starts, scale, ends, exponents):  # type: ignore[no-untyped-def]
+def _exponents(scores, positive, starts, scale, ends, exponents):
     """Fill `exponents`: the scaled distance, not positive, of each score from the end of its group and class."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
@@ -26,7 +26,7 @@ def _exponents(scores, positive, starts, scale, ends, exponents):  # type: ignor
 
 
 @device
-def _add_totals(values, positive, lanes):  # type: ignore[no-untyped-def]
+def _add_totals(values, positive, lanes):
     """Add the values of one group to the lanes of their class."""
     whole = values.size // LANES * LANES
     for i in range(0, whole, LANES):
@@ -39,7 +39,7 @@ def _add_totals(values, positive, lanes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _log_sum(values, positive, starts, scale, ends, factors):  # type: ignore[no-untyped-def]
+def _log_sum(values, positive, starts, scale, ends, factors):
     """Return the logarithm of the sum over pairs; fill `factors`, which turn values into derivatives."""
     n_groups = starts.size - 1
     lanes = np.empty((2, LANES))
@@ -62,7 +62,7 @@ def _log_sum(values, positive, starts, scale, ends, factors):  # type: ignore[no
 
 
 @device
-def _fill_derivatives(values, positive, scale, of_negative, of_positive, gradient):  # type: ignore[no-untyped-def]
+def _fill_derivatives(values, positive, scale, of_negative, of_positive, gradient):
     """Fill the gradient of one group, and turn its values into the diagonal of the hessian."""
     for i in range(values.size):
         size = values[i] * (of_positive if positive[i] else of_negative)
@@ -71,7 +71,7 @@ def _fill_derivatives(values, positive, scale, of_negative, of_positive, gradien
 
 
 @kernel
-def _derivatives(values, positive, starts, factors, scale, gradient):  # type: ignore[no-untyped-def]
+def _derivatives(values, positive, starts, factors, scale, gradient):
     """Fill the gradient, and turn `values` into the diagonal of the hessian."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])

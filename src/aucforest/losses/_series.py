@@ -61,7 +61,7 @@ TABLES = {
 
 
 @device
-def _set_powers(base, factor, powers):  # type: ignore[no-untyped-def]
+def _set_powers(base, factor, powers):
     """Fill `powers` with factor * base, factor * base^2, ...; each lane goes on by itself."""
     power = factor * base
     for k in range(LANES):
@@ -74,7 +74,7 @@ def _set_powers(base, factor, powers):  # type: ignore[no-untyped-def]
 
 
 @device
-def _move_anchor(distance, lags, totals, moments, powers):  # type: ignore[no-untyped-def]
+def _move_anchor(distance, lags, totals, moments, powers):
     """Let the moments of both classes refer to an anchor that is `distance` further on."""
     _set_powers(math.exp(-distance), 1.0, powers)
     for c in range(2):
@@ -84,7 +84,7 @@ def _move_anchor(distance, lags, totals, moments, powers):  # type: ignore[no-un
 
 
 @device
-def _dot(series, terms):  # type: ignore[no-untyped-def]
+def _dot(series, terms):
     """Return the sum over k of series[2 + k] * terms[k], in lanes."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(0, TERMS, LANES):
@@ -96,7 +96,7 @@ def _dot(series, terms):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_series_sums(scores, positive, weights, starts, scale, direction, table, sums):  # type: ignore[no-untyped-def]
+def add_series_sums(scores, positive, weights, starts, scale, direction, table, sums):
     """Add to each row of `sums` the functions of `table`, summed over the pairs with rows that came before.
 
     Rows are sorted by score within groups; `direction` is 1 for a walk upwards and -1 for one downwards, and both

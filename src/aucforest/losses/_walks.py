@@ -8,7 +8,7 @@ from aucforest._compile import kernel
 
 
 @kernel
-def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):  # type: ignore[no-untyped-def]
+def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
     """Add the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
 
     A walk upwards serves negative rows, one downwards positive rows. The rows of the other class that have come
@@ -45,7 +45,7 @@ def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):  
 
 
 @kernel
-def double_loop(scores, positive, weights, scale, slopes):  # type: ignore[no-untyped-def]
+def double_loop(scores, positive, weights, scale, slopes):
     """Return the sum over pairs of w_i w_j sigmoid; fill `slopes` with its derivatives by the scaled scores."""
     upper = np.flatnonzero(positive)
     lower = np.flatnonzero(~positive)

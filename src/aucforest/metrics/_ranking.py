@@ -30,13 +30,13 @@ SHORT_RUN = 48  # up to about here insertion beats clearing 3 * 2048 counters
 
 
 @device
-def ordered_key(word):  # type: ignore[no-untyped-def]
+def ordered_key(word):
     """Map the bits of a float32, or the high word of a float64, to an unsigned key of the same order."""
     return (word ^ WORD) if word & SIGN else (word | SIGN)
 
 
 @bare_device
-def _count_digits(packed, counts):  # type: ignore[no-untyped-def]
+def _count_digits(packed, counts):
     """Count the three digits of every key into `counts` (3, 2048)."""
     for value in packed:
         key = value >> HALF
@@ -46,7 +46,7 @@ def _count_digits(packed, counts):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _radix_sort(packed, spare, counts):  # type: ignore[no-untyped-def]
+def _radix_sort(packed, spare, counts):
     """Sort `packed` in place by its upper 32 bits: stable, least significant of three digits first."""
     for digit in range(3):
         for value in range(counts.shape[1]):
@@ -77,7 +77,7 @@ def _radix_sort(packed, spare, counts):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _insertion_sort(packed, start, end):  # type: ignore[no-untyped-def]
+def _insertion_sort(packed, start, end):
     """Sort the slice from start to end in place."""
     for i in range(start + 1, end):
         value = packed[i]
@@ -89,7 +89,7 @@ def _insertion_sort(packed, start, end):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _pack_high_words(words, packed):  # type: ignore[no-untyped-def]
+def _pack_high_words(words, packed):
     """Fill `packed` with (key of the high word, row); return whether every score is finite."""
     last = words.shape[1] - 1
     infinite = INFINITE_64 if last else INFINITE_32
@@ -104,7 +104,7 @@ def _pack_high_words(words, packed):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _pack_low_words(words, packed, lows):  # type: ignore[no-untyped-def]
+def _pack_low_words(words, packed, lows):
     """Fill `lows` with (key of the low word, row) in the order of `packed`: one pass, so loads overlap."""
     for i in range(packed.size):
         row = packed[i] & WORD
@@ -114,7 +114,7 @@ def _pack_low_words(words, packed, lows):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _number_groups(source, start, end, rank, ranked):  # type: ignore[no-untyped-def]
+def _number_groups(source, start, end, rank, ranked):
     """Write (rank, row) of a sorted slice, ranks counted from `rank`; return the next rank."""
     key = source[start] >> HALF
     for i in range(start, end):
@@ -127,7 +127,7 @@ def _number_groups(source, start, end, rank, ranked):  # type: ignore[no-untyped
 
 
 @bare_device
-def _finish_runs(packed, lows, counts):  # type: ignore[no-untyped-def]
+def _finish_runs(packed, lows, counts):
     """Turn keys of high words into ranks: runs of one key are sorted by `lows` first."""
     rank = np.uint64(0)
     start = 0
@@ -149,7 +149,7 @@ def _finish_runs(packed, lows, counts):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def _rank_rows(words, packed, spare, counts):  # type: ignore[no-untyped-def]
+def _rank_rows(words, packed, spare, counts):
     """Fill `packed` with (rank, row) in ascending order of score; return whether every score is finite."""
     if not _pack_high_words(words, packed):
         return False

@@ -14,7 +14,7 @@ from aucforest.metrics._validation import Scores, Weights, require_finite
 
 
 @kernel
-def _twice_u(ranked, positive, weights):  # type: ignore[no-untyped-def]
+def _twice_u(ranked, positive, weights):
     """Return the sum over pairs of w_i w_j (2 [s_i > s_j] + [s_i = s_j]), and the weights of both classes."""
     twice_u: Any = 0
     below_positive: Any = 0
@@ -46,7 +46,7 @@ def mann_whitney(positive: NDArray[np.bool_], y_score: Scores, weights: Weights 
 
 
 @kernel
-def _cumulate(ranked, positive, weights, scores, tps, fps, thresholds):  # type: ignore[no-untyped-def]
+def _cumulate(ranked, positive, weights, scores, tps, fps, thresholds):
     """Fill, from place 1 for the greatest score on, the weights at or above each distinct score."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
@@ -85,7 +85,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | No
 
 
 @kernel
-def _placements(ranked, positive, weights, placed):  # type: ignore[no-untyped-def]
+def _placements(ranked, positive, weights, placed):
     """Fill, for every row, the weight of the other class below it, ties half; return both class weights."""
     below_positive, below_negative = 0.0, 0.0
     start = 0
@@ -127,7 +127,7 @@ def placements(
 
 
 @kernel
-def _lost_pairs(ranked, k, codes, weights, lost):  # type: ignore[no-untyped-def]
+def _lost_pairs(ranked, k, codes, weights, lost):
     """Add to lost[j] the sum over rows of class j of w (2 (weight of class k below it) + (tied with it))."""
     below: Any = 0
     start = 0

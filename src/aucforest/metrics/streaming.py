@@ -19,7 +19,7 @@ MAGIC = b"AUCSKT01"
 
 
 @kernel
-def _float_bins(words, shift, bins):  # type: ignore[no-untyped-def]
+def _float_bins(words, shift, bins):
     """Fill `bins` with the top bits of the ordered keys of float32 scores."""
     for i in range(words.size):
         word = np.uint64(words[i])
@@ -27,7 +27,7 @@ def _float_bins(words, shift, bins):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _uniform_bins(scores, low, per_unit, last, bins):  # type: ignore[no-untyped-def]
+def _uniform_bins(scores, low, per_unit, last, bins):
     """Fill `bins` with places on a uniform grid; float32 is widened, so that equal scores share a bin."""
     for i in range(scores.size):
         place = (np.float64(scores[i]) - low) * per_unit
@@ -35,7 +35,7 @@ def _uniform_bins(scores, low, per_unit, last, bins):  # type: ignore[no-untyped
 
 
 @kernel
-def _add(bins, positive, units, counts):  # type: ignore[no-untyped-def]
+def _add(bins, positive, units, counts):
     """Add the units of every row to the counts (2, n_bins) of its class and bin."""
     for i in range(bins.size):
         counts[np.uint64(positive[i]), bins[i]] += (1 << UNIT_BITS) if units is None else units[i]
