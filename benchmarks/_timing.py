@@ -1,4 +1,4 @@
-"""What every benchmark shares: interleaved repeats, fresh processes, the numba cache of these sources."""
+"""What every benchmark shares: interleaved repeats, fresh processes."""
 
 import os
 import resource
@@ -11,8 +11,7 @@ from statistics import median
 from time import perf_counter
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-import conftest  # noqa: E402, F401  sets NUMBA_CACHE_DIR, so this comes before numba
+sys.path.insert(0, str(ROOT))  # for what is under tests/
 
 
 def interleaved(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:

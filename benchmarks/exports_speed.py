@@ -16,7 +16,7 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import treelite
-from _timing import interleaved  # before numba
+from _timing import interleaved
 from joblib import cpu_count
 
 from aucforest import AUCForestClassifier

@@ -2,7 +2,7 @@
 
     python benchmarks/forest_speed.py [PART ...]
 
-runs some parts: binary, large, classes, real, exact, criteria, random, memory, first. No peer has shrinkage, so ours
+runs some parts: binary, large, classes, real, exact, criteria, random, memory. No peer has shrinkage, so ours
 is timed with its defaults, where it is chosen out of bag, and with `shrinkage=None`, which is what the peers do. The
 parts criteria and random compare engines, without shrinkage.
 """
@@ -30,16 +30,6 @@ N_TREES = 100
 # with the defaults, and doing what the peers do
 OURS = "aucforest, defaults", "aucforest, shrinkage off"
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-
-FIRST_FIT = """
-import time
-import joblib, numba, numpy, scipy.sparse, sklearn.base, sklearn.utils.validation, tqdm
-X = numpy.random.default_rng(0).normal(size=(1000, 5))
-start = time.perf_counter()
-from aucforest import AUCForestClassifier
-AUCForestClassifier(10, random_state=0).fit(X, X[:, 0] > 0).predict_proba(X)
-print(time.perf_counter() - start)
-"""
 
 PEAK_OF_FIT = """
 import sys
@@ -215,14 +205,6 @@ def print_peaks(X: np.ndarray, y: np.ndarray, n_trees: int, names: list[str]) ->
             print(f"{name:<32}{in_fresh_process(PEAK_OF_FIT.format(**given)) / 2**20:>9.0f}", flush=True)
 
 
-def first() -> None:
-    """Time the first fit of a process, beyond the imports of its dependencies."""
-    in_fresh_process(FIRST_FIT)
-    cached = sorted(in_fresh_process(FIRST_FIT) for _ in range(5))[2]
-    print(f"\nfirst fit and prediction ever: {in_fresh_process(FIRST_FIT, cold=True):.1f} s (goal < 30);", end=" ")
-    print(f"in a new process, cached: {cached:.2f} s (goal < 1.0)")
-
-
 PARTS: dict[str, Callable[[], object]] = {
     "binary": lambda: compare("two classes, 5 % positive", binary(100_000), slow=("scikit-learn", "ydf")),
     "large": lambda: compare(
@@ -234,7 +216,6 @@ PARTS: dict[str, Callable[[], object]] = {
     "criteria": criteria,
     "random": lambda: (random("5 % positive", binary(100_000)), random("page blocks", page_blocks())),
     "memory": memory,
-    "first": first,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+"""How long does the first fit of an installation take, which compiles, and the first of a process, which need not?
+
+    python benchmarks/first_fit.py [DATA ...]
+
+runs some data: small (1,000 x 5, 10 trees), blocks (the bundled page blocks, five classes), large (70,000 x 30, 5 %
+positive); the latter two with the defaults. Every fit is followed by a prediction. The cache of compiled code is empty
+before the first process, which leaves the signatures that are counted.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from _timing import run_fresh
+
+DATA = {
+    "small": "X = numpy.random.default_rng(0).normal(size=(1000, 5)); y = X[:, 0] > 0; n_trees = 10",
+    "blocks": "X, y = load_page_blocks(return_X_y=True); n_trees = 300",
+    "large": """
+X, y = make_classification(70_000, 30, n_informative=10, n_redundant=5, weights=[0.95], random_state=0); n_trees = 300
+""",
+}
+
+PROGRAM = """
+import json
+from time import perf_counter
+times = [perf_counter()]
+import joblib, numba, numpy, psutil, scipy.optimize, scipy.sparse, scipy.special, threadpoolctl, tqdm
+import narwhals, safetensors.numpy, sklearn.base, sklearn.metrics, sklearn.preprocessing, sklearn.utils.validation
+times.append(perf_counter())
+from aucforest import AUCForestClassifier
+from aucforest.datasets import load_page_blocks
+times.append(perf_counter())
+from sklearn.datasets import make_classification
+{data}
+for _ in range(2):
+    times.append(perf_counter())
+    AUCForestClassifier(n_trees, random_state=0).fit(X, y).predict_proba(X)
+    times.append(perf_counter())
+print(json.dumps([times[i + 1] - times[i] for i in (0, 1, 3, 5)]))
+"""
+PROCESSES = 5
+
+
+def measure(name: str) -> None:
+    """Print the seconds of the first process of an installation and the median of later ones."""
+    program = PROGRAM.format(data=DATA[name])
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["NUMBA_CACHE_DIR"] = cache
+        ever = json.loads(run_fresh(program))
+        n_signatures = len(list(Path(cache).rglob("*.nbc")))
+        later = [median(times) for times in zip(*(json.loads(run_fresh(program)) for _ in range(PROCESSES)))]
+    for process, (dependencies, package, first, second) in (("ever", ever), ("later", later)):
+        print(f"{name:<8}{process:<8}{dependencies:>14.2f}{package:>11.2f}{first:>11.2f}{second:>12.2f}", end="")
+        print(f"{n_signatures:>12}" if process == "ever" else "", flush=True)
+
+
+if __name__ == "__main__":
+    print(f"{'data':<8}{'process':<8}{'dependencies':>14}{'aucforest':>11}{'first fit':>11}{'second fit':>12}", end="")
+    print(f"{'signatures':>12}")
+    for name in sys.argv[1:] or DATA:
+        measure(name)
