@@ -12,7 +12,6 @@ import aucforest
 PAGES = Path(__file__).parent
 ROOT = PAGES.parent
 
-
 project, author, release = "aucforest", "The aucforest developers", aucforest.__version__
 copyright = author
 extensions = [
