@@ -151,7 +151,9 @@ def bare_kernel(function: F) -> F:
 
 def bare_device(function: F) -> F:
     """Compile a function for bare kernels."""
-    compiled: F = numba.njit(**_OPTIONS, **_known(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True))(function)
+    compiled: F = numba.njit(
+        **_OPTIONS, **_known(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    )(function)
     return compiled
 
 

@@ -19,9 +19,9 @@ from aucforest.estimators._thresholds import check_threshold
 from aucforest.estimators._training_data import KeptRows, TrainingData, kept_rows
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, sample_rows
-from aucforest.tree.tree import Tree
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.samples import exact_weights
+from aucforest.tree.tree import Tree
 
 # Takes what trees need to know, their keys, and what rows of positive weight count in trees.
 Grow = Callable[[GrowthParams, list[int], NDArray[np.float64] | None], list[Tree]]

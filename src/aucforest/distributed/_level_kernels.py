@@ -55,14 +55,14 @@ class Route(NamedTuple):
 
 
 @bare_device
-def _span(columns, feature):  # type: ignore[no-untyped-def]
+def _span(columns, feature):
     """Return where the codes of a feature start and end."""
     start = columns.stride * np.int64(feature)
     return start, start + columns.n_rows
 
 
 @bare_kernel
-def route_rows(columns, n_bins, by_set, route, is_wanted, elements, spill, starts, ends):  # type: ignore[no-untyped-def]
+def route_rows(columns, n_bins, by_set, route, is_wanted, elements, spill, starts, ends):
     """Arrange the rows of a tree by node.
 
     Parameters
@@ -102,7 +102,7 @@ def route_rows(columns, n_bins, by_set, route, is_wanted, elements, spill, start
 
 
 @bare_device
-def _fill_directly(column, elements, weights, n_classes, histogram):  # type: ignore[no-untyped-def]
+def _fill_directly(column, elements, weights, n_classes, histogram):
     """Add weights and rows to a histogram."""
     width = np.uint64(n_classes + 1)
     for i in range(len(elements)):
@@ -113,7 +113,7 @@ def _fill_directly(column, elements, weights, n_classes, histogram):  # type: ig
 
 
 @bare_device
-def _fill_in_cells(column, elements, n_codes, n_classes, shift, cells, histogram):  # type: ignore[no-untyped-def]
+def _fill_in_cells(column, elements, n_codes, n_classes, shift, cells, histogram):
     """Do the same by way of cells that hold both, for weights that lie in the elements."""
     for i in range(len(elements)):
         element = elements[i]
@@ -132,7 +132,7 @@ def _fill_in_cells(column, elements, n_codes, n_classes, shift, cells, histogram
 
 
 @bare_kernel
-def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, features, n_classes, cells, histograms):  # type: ignore[no-untyped-def]
+def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, features, n_classes, cells, histograms):
     """Fill the histograms of some features of some nodes.
 
     Parameters
@@ -169,7 +169,7 @@ def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, fea
 
 
 @bare_kernel
-def copy_rows(columns, elements, codes):  # type: ignore[no-untyped-def]
+def copy_rows(columns, elements, codes):
     """Copy the codes of some rows, all features, to (n_features, n_rows)."""
     for feature in range(len(codes)):
         start, end = _span(columns, feature)

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.distributed._level_kernels import PartColumns, Route, copy_rows, fill_histograms, route_rows
 from aucforest.distributed._parts import CodedPart, Growth, Rows, join_parts
 from aucforest.estimators._growing import TrainingSet, grow_rows, make_buffers, tree_weights
 from aucforest.tree.assembly import Grown
-from aucforest.tree.growing import Nodes, take_rows
-from aucforest.distributed._level_kernels import PartColumns, Route, copy_rows, fill_histograms, route_rows
 from aucforest.tree.bootstrap import BLOCK_ROWS
+from aucforest.tree.growing import Nodes, take_rows
 from aucforest.tree.subsets import grown_sets
 
 _NO_SETS = np.empty(0, dtype=np.bool_)

@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.distributed._level_kernels import Route
 from aucforest.distributed._level_tasks import Branch, Question, Result, histogram_sizes
 from aucforest.distributed._parts import Growth
 from aucforest.estimators._growing import tree_bounds
 from aucforest.tree.assembly import Grown, splice
 from aucforest.tree.growing import Nodes, Stops, branch_rows
 from aucforest.tree.histogram_search import Top, draw_candidates, make_top, split_by_histograms
-from aucforest.distributed._level_kernels import Route
 from aucforest.tree.splitter import Rules, make_scratch
-from aucforest.tree.tree import Tree
 from aucforest.tree.subsets import make_subsets
+from aucforest.tree.tree import Tree
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 

@@ -282,9 +282,7 @@ class _Work:
         shape = len(features.names), len(features.target.kept_labels)
         if path is not None:
             n_classes = len(features.target.classes)
-            checkpoint = stack.enter_context(
-                Checkpoint(path / _TREES, {"fit": id_}, shape[0], n_classes, coding.kinds)
-            )
+            checkpoint = stack.enter_context(Checkpoint(path / _TREES, {"fit": id_}, shape[0], n_classes, coding.kinds))
         matrix = CodeMatrix(path, coding.n_bins, shape[1], len(fit.scored), id_)
         write_codes(features, coding, fit.scored, matrix, n_threads, forest.verbose)
         return cls(forest, features, coding, matrix, checkpoint)

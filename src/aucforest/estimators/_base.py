@@ -20,9 +20,9 @@ from aucforest.estimators._columns import (
     Categories,
     as_table,
     check_numeric,
-    feature_kinds,
     decode_labels,
     encode,
+    feature_kinds,
     has_codes,
     learn,
 )
@@ -37,10 +37,9 @@ from aucforest.estimators._training_data import TrainingData, kept_rows
 from aucforest.interop.folded_trees import FoldedTrees
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
-from aucforest.tree.samples import MAX_CLASSES
-from aucforest.tree.tree import paths
-from aucforest.tree.tree import Tree
 from aucforest.tree.prediction import PackedTrees, add_probabilities, find_leaves
+from aucforest.tree.samples import MAX_CLASSES
+from aucforest.tree.tree import Tree, paths
 
 # Rows of one task of prediction: a task takes some milliseconds.
 _TASK_ROWS = 2048

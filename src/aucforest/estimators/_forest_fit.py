@@ -28,8 +28,8 @@ from aucforest.estimators._thresholds import (
 )
 from aucforest.estimators._training_data import TrainingData
 from aucforest.tree.bootstrap import RowDraws
-from aucforest.tree.tree import Tree
 from aucforest.tree.prediction import PackedTrees
+from aucforest.tree.tree import Tree
 
 # A gigabyte or so.
 _MOST_PACKED = 2**25

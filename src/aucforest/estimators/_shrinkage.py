@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from aucforest.estimators._growing import run_in_threads
 from aucforest.estimators._out_of_bag import TrainingRows
 from aucforest.metrics import hand_till_score, roc_auc_score
+from aucforest.tree.prediction import PackedTrees, find_leaves
 from aucforest.tree.shrinkage import add_shrunk
 from aucforest.tree.tree import Tree
-from aucforest.tree.prediction import PackedTrees, find_leaves
 
 # The evidence for all of these is in benchmarks/rare_classes.py and benchmarks/noisy_sets.py.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])

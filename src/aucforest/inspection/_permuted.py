@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.tree import LEAF, Tree
 from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, _add_leaf, _walk
+from aucforest.tree.tree import LEAF, Tree
 
 # Features whose cuts are marked at once: the bits of a word.
 WORD_FEATURES = 64
@@ -42,7 +42,7 @@ def path_words(trees: Sequence[Tree], packed: PackedTrees, first_feature: int) -
 
 
 @bare_kernel
-def _mark_paths(feature, left_child, first_feature, words):  # type: ignore[no-untyped-def]
+def _mark_paths(feature, left_child, first_feature, words):
     """Mark the features above every node; children come after their parents."""
     words[0] = 0
     for node in range(len(feature)):
@@ -105,9 +105,7 @@ def find_homes(
 
 
 @bare_kernel
-def _fill_homes(  # type: ignore[no-untyped-def]
-    nodes, sets, first, paths, first_leaf, X, counts, any_missing, active, leaves, homes
-):
+def _fill_homes(nodes, sets, first, paths, first_leaf, X, counts, any_missing, active, leaves, homes):
     """Fill the arrays of homes."""
     n_entries = np.uint64(0)
     place = 0
@@ -132,7 +130,7 @@ def _fill_homes(  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def add_permuted(  # type: ignore[no-untyped-def]
+def add_permuted(
     nodes, sets, first, values, first_leaf, X, feature, bit, column, any_missing, homes, total, active, leaves, marks
 ):
     """Add the leaf frequencies of the trees that did not draw a row, in order, with other values of one feature.

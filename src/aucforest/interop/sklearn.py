@@ -14,8 +14,7 @@ from sklearn.utils import Tags
 
 from aucforest._memory import check_memory
 from aucforest.interop.expanded import ThresholdNodes, copied
-from aucforest.tree.tree import depths
-from aucforest.tree.tree import Tree
+from aucforest.tree.tree import Tree, depths
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier

@@ -65,7 +65,7 @@ def bin_of(feature, code, names, values):
 
 
 @bare_kernel
-def _hash_rows(first_row, hashes):  # type: ignore[no-untyped-def]
+def _hash_rows(first_row, hashes):
     for i in range(len(hashes)):
         hashes[i] = mix(np.uint64(first_row + i) + np.uint64(1))
 
@@ -87,7 +87,7 @@ def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
 
 
 @bare_kernel
-def _take(X, rows, first_feature, columns):  # type: ignore[no-untyped-def]
+def _take(X, rows, first_feature, columns):
     """Copy some rows of some features, one feature a row of `columns`."""
     for i in range(len(rows)):
         for f in range(len(columns)):
@@ -95,7 +95,7 @@ def _take(X, rows, first_feature, columns):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def _find_bins(values, weights, max_bins, lower, upper):  # type: ignore[no-untyped-def]
+def _find_bins(values, weights, max_bins, lower, upper):
     """Bin sorted values (no NaN); weights may be empty. Return the number of bins and whether a value is a bin."""
     n_distinct = 0
     for i in range(len(values)):
@@ -127,7 +127,7 @@ def _find_bins(values, weights, max_bins, lower, upper):  # type: ignore[no-unty
 
 
 @bare_kernel
-def _all_distinct(X, feature, max_bins, known, n_known):  # type: ignore[no-untyped-def]
+def _all_distinct(X, feature, max_bins, known, n_known):
     """Insert the values of a feature that are not known yet in order; return how many there are, or max_bins + 1."""
     for row in range(len(X)):
         value = np.float64(X[row, feature])
@@ -144,7 +144,7 @@ def _all_distinct(X, feature, max_bins, known, n_known):  # type: ignore[no-unty
 
 
 @bare_kernel
-def _find_edges(values, n_bins, edges):  # type: ignore[no-untyped-def]
+def _find_edges(values, n_bins, edges):
     """Write the edge above every code but the last of each feature."""
     for f in range(len(n_bins)):
         for c in range(n_bins[f] - 1):
@@ -153,7 +153,7 @@ def _find_edges(values, n_bins, edges):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def _encode(X, start, stop, first, n_bins, edges, values, places, codes):  # type: ignore[no-untyped-def]
+def _encode(X, start, stop, first, n_bins, edges, values, places, codes):
     """Write the codes of some rows: the number of edges below a value, by binary searches that go hand in hand.
 
     Each step is taken for a tile of rows, in a loop without branches that is compiled to vector instructions.

@@ -17,13 +17,13 @@ BLOCK_ROWS = 4096
 
 
 @bare_device
-def _member(members, i):  # type: ignore[no-untyped-def]
+def _member(members, i):
     """Return the i-th row of a stratum in its block."""
     return i if len(members) == 0 else np.int64(members[i])
 
 
 @bare_kernel
-def _draw_blocks(key, draws, members, starts, replace, first_block, counts):  # type: ignore[no-untyped-def]
+def _draw_blocks(key, draws, members, starts, replace, first_block, counts):
     """Draw draws[i, s] rows of stratum s from block first_block + i; members and counts start with that block.
 
     Without replacement by Floyd's algorithm (Bentley, Floyd 1987): a row that is drawn again stands for the last one.

@@ -426,7 +426,9 @@ _TABLE = {
     "auc": Criterion(AUC, _auc_gain, _auc_pair, _auc_start, _auc_move, _auc_score),
     "gini": Criterion(GINI, _gini_gain, _gini_pair, _gini_start, _gini_move, _gini_score),
     "entropy": Criterion(ENTROPY, _entropy_gain, _entropy_pair, _entropy_start, _entropy_move, _entropy_score),
-    "hellinger": Criterion(HELLINGER, _hellinger_gain, _hellinger_pair, _hellinger_start, _hellinger_move, _hellinger_score),
+    "hellinger": Criterion(
+        HELLINGER, _hellinger_gain, _hellinger_pair, _hellinger_start, _hellinger_move, _hellinger_score
+    ),
 }
 
 CRITERIA = {name: row.code for name, row in _TABLE.items()}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, by_code
-from aucforest.tree.binning import bin_of, midway
+from aucforest.tree.binning import bin_of
 from aucforest.tree.categories import draw_categories, order_categories
 from aucforest.tree.random import bounded, derive_key
 from aucforest.tree.samples import row_of

@@ -120,7 +120,7 @@ def _starts(sizes: list[int]) -> NDArray[np.int64]:
 
 
 @bare_device
-def _bit_length(number):  # type: ignore[no-untyped-def]
+def _bit_length(number):
     """Return the number of bits of a positive integer."""
     n_bits = 0
     while number > 0:
@@ -130,9 +130,7 @@ def _bit_length(number):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def _pack_tree(  # type: ignore[no-untyped-def]
-    feature, threshold, missing_left, left_child, n_samples, heat, place, nodes, leaf_names
-):
+def _pack_tree(feature, threshold, missing_left, left_child, n_samples, heat, place, nodes, leaf_names):
     """Lay out one tree: the root, then pairs of children by falling powers of two of their parents' rows."""
     heat[:] = 0
     for i in range(len(nodes)):
@@ -168,7 +166,7 @@ def _pack_tree(  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _any_missing(X):  # type: ignore[no-untyped-def]
+def _any_missing(X):
     """Say whether a value is missing."""
     n_missing = 0
     for i in range(X.shape[0]):
@@ -178,7 +176,7 @@ def _any_missing(X):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _is_right_of_set(sets, number, value):  # type: ignore[no-untyped-def]
+def _is_right_of_set(sets, number, value):
     """Return 1 if the code of a category, or a missing value, is not in a set, else 0."""
     # By way of signed integers: processors have no instruction from floats to unsigned ones.
     code = np.uint64(np.int64(value if value == value else _MISSING_CODE)) & _CODE_BITS
@@ -186,7 +184,7 @@ def _is_right_of_set(sets, number, value):  # type: ignore[no-untyped-def]
 
 
 @bare_device
-def _descend(nodes, sets, X, any_missing, active, leaves):  # type: ignore[no-untyped-def]
+def _descend(nodes, sets, X, any_missing, active, leaves):
     """Take the active rows, at the root and not in a leaf, to their leaves."""
     n_active = np.uint64(len(active))
     while n_active > np.uint64(0):
@@ -214,7 +212,7 @@ def _descend(nodes, sets, X, any_missing, active, leaves):  # type: ignore[no-un
 
 
 @bare_device
-def _walk(nodes, sets, X, any_missing, active, leaves):  # type: ignore[no-untyped-def]
+def _walk(nodes, sets, X, any_missing, active, leaves):
     """Take the rows listed in `active` to their leaves; the list is used up, leaves[row] is the leaf's number."""
     for i in range(np.uint64(len(active))):
         leaves[active[i]] = 0
@@ -229,7 +227,7 @@ def _walk(nodes, sets, X, any_missing, active, leaves):  # type: ignore[no-untyp
 
 
 @bare_device
-def _add_leaf(values, leaf, total):  # type: ignore[no-untyped-def]
+def _add_leaf(values, leaf, total):
     """Add the class frequencies of a leaf to those of a row."""
     if len(total) == 2:
         total[0] += values[leaf, 0]
@@ -240,7 +238,7 @@ def _add_leaf(values, leaf, total):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves, total):  # type: ignore[no-untyped-def]
+def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves, total):
     """Add the leaf frequencies of all trees, in order.
 
     Parameters
@@ -269,7 +267,7 @@ def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves,
 
 
 @bare_device
-def _list_undrawn(drawn, active):  # type: ignore[no-untyped-def]
+def _list_undrawn(drawn, active):
     """List the rows that were not drawn, and return how many they are."""
     n_active = np.uint64(0)
     for i in range(np.uint64(len(drawn))):
@@ -279,7 +277,7 @@ def _list_undrawn(drawn, active):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, leaves, total, n_trees):  # type: ignore[no-untyped-def]
+def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, leaves, total, n_trees):
     """Add the leaf frequencies of all trees, in order, for the rows that a tree did not draw, and count the trees.
 
     Parameters
@@ -306,7 +304,7 @@ def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, le
 
 
 @bare_kernel
-def find_leaves(nodes, sets, first, names, first_leaf, X, counts, active, leaves, found):  # type: ignore[no-untyped-def]
+def find_leaves(nodes, sets, first, names, first_leaf, X, counts, active, leaves, found):
     """Write the leaf in every tree of the rows that it did not draw, by its number in `Tree`.
 
     Parameters

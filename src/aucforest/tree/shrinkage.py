@@ -30,13 +30,13 @@ def fill_parents(left_child, parent):
 
 
 @bare_device
-def _share(weight, amount):  # type: ignore[no-untyped-def]
+def _share(weight, amount):
     """Return how much of its difference from its parent a node keeps, by the weight of the parent."""
     return weight / (weight + amount)
 
 
 @bare_kernel
-def _shrink(left_child, weight, value, amount, shrunk):  # type: ignore[no-untyped-def]
+def _shrink(left_child, weight, value, amount, shrunk):
     """Fill shrunk, (n_nodes, n_columns), from the root down: children come after their parent."""
     n_columns = value.shape[1]
     for k in range(n_columns):
@@ -76,7 +76,7 @@ def shrink(
 
 
 @bare_kernel
-def _add_paths(  # type: ignore[no-untyped-def]
+def _add_paths(
     left_child, weight, value, first_column, amounts, leaves, counts, parent, slots, path, shrunk, total, n_trees
 ):
     """Add what the leaf of every row that was not drawn says; nodes on the way to no such leaf are left out."""
