@@ -120,6 +120,42 @@ def _compile_cached(function: F, **options: Any) -> F:
     return compiled
 
 
+def _find_device_compiler() -> dict[str, Any]:
+    """Return the option that compiles devices to what kernels are linked from, and no further; none if numba changed.
+
+    numba optimises every function and makes machine code of it, then again as part of each function that calls it,
+    though only the outermost one, the kernel, ever runs. Without that compiling takes half of the time.
+    """
+    compiler, library = _private("core.compiler.Compiler"), _private("core.codegen.JITCodeLibrary")
+    needed = "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals", "get_pointer_to_function"
+    if compiler is None or not all(hasattr(library, method) for method in (*needed, "codegen")):
+        return {}
+
+    class NoMachineCode:
+        def set_env(self, *_: object) -> None:
+            """Leave the environment of a function out that is never called from Python."""
+
+    class DeviceLibrary(library):  # type: ignore[misc]
+        def _optimize_final_module(self) -> None:
+            pass
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            self._ensure_finalized()
+            return 0
+
+        codegen = NoMachineCode()
+
+    class DeviceCompiler(compiler):  # type: ignore[misc]
+        def __init__(self, typingctx: Any, targetctx: Any, _: None, *others: Any) -> None:
+            super().__init__(typingctx, targetctx, DeviceLibrary(targetctx.codegen(), "device"), *others)
+
+    return {"pipeline_class": DeviceCompiler}
+
+
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
@@ -127,6 +163,11 @@ def _known(**options: bool) -> dict[str, bool]:
     """Leave out the options of numba's own use that it knows no more."""
     known = _private("core.cpu.CPUTargetOptions")
     return {name: value for name, value in options.items() if hasattr(known, name)}
+
+
+_DEVICE_OPTIONS: dict[str, Any] = _known(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+if "no_cpython_wrapper" in _DEVICE_OPTIONS:
+    _DEVICE_OPTIONS |= _find_device_compiler()
 
 
 def kernel(function: F) -> F:
@@ -151,44 +192,22 @@ def bare_kernel(function: F) -> F:
 
 def bare_device(function: F) -> F:
     """Compile a function for bare kernels."""
-    compiled: F = numba.njit(
-        **_OPTIONS, **_known(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    )(function)
+    compiled: F = numba.njit(**_OPTIONS, **_DEVICE_OPTIONS)(function)
     return compiled
 
 
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
     """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for any other code.
 
-    The functions take the same arguments and return the same types.
+    The functions take the same arguments and return the same types. The source is written here, since numba knows no
+    table of functions, and each function of a chain of calls would be compiled with all that come after it.
     """
-    *others, last = functions.items()
-    found = _without_code(last[1])
-    for code, function in reversed(others):
-        found = _if_code(code, function, found)
-    return found
-
-
-def _without_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a compiled function that calls another one without its first argument."""
-
-    @bare_device
-    def call(code, *arguments):
-        return function(*arguments)
-
-    return call
-
-
-def _if_code(own: int, function: Callable[..., Any], others: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a compiled function that calls the first function for one code, and the second for all others."""
-
-    @bare_device
-    def call(code, *arguments):
-        if code == own:
-            return function(*arguments)
-        return others(code, *arguments)
-
-    return call
+    *others, last = functions
+    lines = [f"    if code == {code}:\n        return f_{place}(*arguments)" for place, code in enumerate(others)]
+    source = "\n".join(["def call(code, *arguments):", *lines, f"    return f_{len(others)}(*arguments)"])
+    names: dict[str, Any] = {"__name__": __name__} | {f"f_{place}": functions[code] for place, code in enumerate((*others, last))}
+    exec(source, names)
+    return bare_device(names["call"])
 
 
 def is_compiled(function: object) -> bool:

@@ -50,7 +50,7 @@ class ScoreBuffers(NamedTuple):
     """
 
     fraction: NDArray[np.int64]
-    scale: NDArray[np.float64]
+    inverse: NDArray[np.float64]  # of the class totals of the node; filled once a node
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
     left: NDArray[np.int64]
@@ -136,19 +136,24 @@ def _pair_sum(n, fraction):
 
 
 @bare_device
+def _auc_unit(n):
+    """Return what a fraction of 1 is as an integer; the sum over all pairs stays below the limit."""
+    return _PAIR_SUM_LIMIT / (n * n)
+
+
+@bare_device
 def _auc_start(left, totals, buffers):
-    """Return the sum over pairs of |f_i - f_j|, with f the fractions on the left, in units of 2**-60 / K**2."""
-    n = len(totals)
-    for k in range(n):
-        buffers.scale[k] = _PAIR_SUM_LIMIT / (n * n) / totals[k]
-        buffers.fraction[k] = np.int64(left[k] * buffers.scale[k])
-    return _pair_sum(n, buffers.fraction)
+    """Return the sum over pairs of |f_i - f_j|, with f the fractions on the left as integers."""
+    unit = _auc_unit(len(totals))
+    for k in range(len(totals)):
+        buffers.fraction[k] = np.int64(left[k] * buffers.inverse[k] * unit)
+    return _pair_sum(len(totals), buffers.fraction)
 
 
 @bare_device
 def _auc_move(bound, k, left, moved, totals, buffers):
     """Return a bound of the sum: a class that moves by delta changes it by at most (K - 1) delta."""
-    fraction = np.int64(left[k] * buffers.scale[k])
+    fraction = np.int64(left[k] * buffers.inverse[k] * _auc_unit(len(totals)))
     bound += (len(totals) - 1) * (fraction - buffers.fraction[k])
     buffers.fraction[k] = fraction
     return bound
@@ -206,6 +211,7 @@ def _hellinger_start(left, totals, buffers):
 def _hellinger_move(state, k, left, moved, totals, buffers):
     """Return a bound of the sum: a class that moves by delta changes it by at most (K - 1) delta."""
     bound, on_left, on_right = state
+    # Not by way of the inverse: a whole class on the left must leave nothing on the right.
     fraction = left[k] / totals[k]
     left_root, right_root = math.sqrt(fraction), math.sqrt(1.0 - fraction)
     left_step, right_step = left_root - buffers.left_root[k], right_root - buffers.right_root[k]
@@ -224,11 +230,11 @@ def _hellinger_score(state, bar, left, totals, buffers):
     bound, on_left, on_right = state
     n = np.float64(len(totals))
     n_pairs = 0.5 * n * (n - 1.0)
-    squares = max(n * n - on_left * on_left - on_right * on_right, 0.0)
-    root_mean = math.sqrt(squares / n_pairs)
+    squares = n * n - on_left * on_left - on_right * on_right
     # The sums over classes were added to step by step.
-    if min(bound / n_pairs, root_mean) * (1.0 + _DRIFT) + _DRIFT <= bar:
-        return state, min(bound / n_pairs, bar)
+    limit = (bar - _DRIFT) * n_pairs
+    if bound <= limit or (limit > 0.0 and squares * n_pairs <= limit * limit):
+        return state, 0.0
     bound = _hellinger_sum(len(totals), buffers.left_root, buffers.right_root)
     return (bound, on_left, on_right), bound / n_pairs
 

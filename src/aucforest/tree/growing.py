@@ -374,7 +374,7 @@ def _grow(columns, rules, stops, n_samples, key, work):
     nodes, copies, stack = work.nodes, work.copies, work.stack
     _set_root(columns, work.samples[:n_samples], work)
     best_first = stops.max_leaf_nodes > 0
-    n_nodes, n_stacked, n_heap, n_leaves, level = 1, 0, 0, 1, 0
+    n_nodes, n_stacked, n_heap, n_leaves, level = np.int64(1), np.int64(0), np.int64(0), 1, 0
     if may_split(nodes.totals[0], n_samples, 0, stops):
         n_stacked = _push(stack, 0, 0, n_samples, 0, 0, key)
     while n_stacked > 0 or (n_heap > 0 and n_leaves < stops.max_leaf_nodes):

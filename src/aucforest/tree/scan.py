@@ -28,8 +28,12 @@ from aucforest.tree.criteria import (
     make_own_criterion,
     make_score_buffers,
     score_waiting,
+    start_own,
 )
 from aucforest.tree.histogram import has_missing, weight_of_bin
+
+# How many splits of two classes are scored at once: what a scan writes stays in the nearest cache.
+_BLOCK = 256
 
 
 class Limits(NamedTuple):
@@ -53,24 +57,34 @@ class ScanBuffers(NamedTuple):
     """What a scan writes to."""
 
     left: NDArray[np.int64]  # (n_classes,)
-    left_0: NDArray[np.int64]  # (n_codes,), and so are
+    left_0: NDArray[np.int64]  # (_BLOCK,), and so are
     left_1: NDArray[np.int64]
     scores: NDArray[np.float64]
     score: ScoreBuffers
     own: OwnCriterion
 
 
-def make_scan_buffers(n_codes: int, n_classes: int, table: NDArray[np.float64], address: int) -> ScanBuffers:
+def make_scan_buffers(n_classes: int, table: NDArray[np.float64], address: int) -> ScanBuffers:
     """Allocate the buffers; a table of n log n may be empty, address 0 is no own criterion."""
-    left_0, left_1 = np.empty((2, n_codes), dtype=np.int64)
+    left_0, left_1 = np.empty((2, _BLOCK), dtype=np.int64)
     return ScanBuffers(
         left=np.empty(n_classes, dtype=np.int64),
         left_0=left_0,
         left_1=left_1,
-        scores=np.empty(n_codes),
+        scores=np.empty(_BLOCK),
         score=make_score_buffers(n_classes, table),
         own=make_own_criterion(address, n_classes),
     )
+
+
+@bare_device
+def start_scores(criterion, totals, classes, buffers):
+    """Ready the scans of a node."""
+    if criterion == OWN:
+        start_own(buffers.own, totals)
+    elif classes.n > 2:
+        for k in range(classes.n):
+            buffers.score.inverse[k] = 1.0 / classes.totals[k]
 
 
 @bare_device
@@ -151,24 +165,30 @@ _score_pair = by_code(each_criterion(_pair_scores))
 
 @bare_device
 def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, buffers):
-    """Scan the splits of two classes, in three passes, since compilers vectorise the one in the middle."""
+    """Scan the splits of two classes, a block in three passes, since compilers vectorise the one in the middle."""
     first, stop = span
     left = buffers.left[: classes.n]
     _start_left(histogram, missing_left, left)
     sum_0, sum_1 = left[0], left[1]
-    for t in range(np.uint64(stop)):
-        sum_0 += histogram.weights[np.uint64(2) * t]
-        sum_1 += histogram.weights[np.uint64(2) * t + np.uint64(1)]
-        buffers.left_0[t], buffers.left_1[t] = sum_0, sum_1
-    left_0, left_1, scores = buffers.left_0[first:stop], buffers.left_1[first:stop], buffers.scores[first:stop]
-    totals = np.float64(classes.totals[0]), np.float64(classes.totals[1])
-    _score_pair(criterion, left_0, left_1, totals[0], totals[1], buffers.score, scores)
+    total_0, total_1 = np.float64(classes.totals[0]), np.float64(classes.totals[1])
     bar, place = gain + ROUNDING, np.int64(-1)
-    for t in range(np.uint64(len(scores))):
-        if scores[t] > bar:
-            missing_alone = np.int64(t) + first + 1 == len(histogram.codes)
-            if _is_allowed(limits, left_0[t], left_1[t], classes, missing_alone):
-                gain, place, bar = scores[t], np.int64(t) + first, scores[t] + ROUNDING
+    for begin in range(0, stop, _BLOCK):
+        end = min(begin + _BLOCK, stop)
+        for t in range(np.uint64(begin), np.uint64(end)):
+            sum_0 += histogram.weights[np.uint64(2) * t]
+            sum_1 += histogram.weights[np.uint64(2) * t + np.uint64(1)]
+            buffers.left_0[t - np.uint64(begin)], buffers.left_1[t - np.uint64(begin)] = sum_0, sum_1
+        begin = max(begin, first)
+        skipped, n_splits = begin % _BLOCK if begin < end else 0, max(end - begin, 0)
+        left_0, left_1 = buffers.left_0[skipped : skipped + n_splits], buffers.left_1[skipped : skipped + n_splits]
+        scores = buffers.scores[:n_splits]
+        _score_pair(criterion, left_0, left_1, total_0, total_1, buffers.score, scores)
+        for t in range(np.uint64(n_splits)):
+            if scores[t] > bar:
+                split = begin + np.int64(t)
+                missing_alone = split + 1 == len(histogram.codes)
+                if _is_allowed(limits, left_0[t], left_1[t], classes, missing_alone):
+                    gain, place, bar = scores[t], split, scores[t] + ROUNDING
     return gain, place
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, lowest_bit
 from aucforest.tree.binning import BinValues, bin_of, midway
 from aucforest.tree.categories import OrderBuffers, make_order_buffers
-from aucforest.tree.criteria import OWN, ROUNDING, gain_by_definition, start_own
+from aucforest.tree.criteria import OWN, ROUNDING, gain_by_definition
 from aucforest.tree.features import NUMERIC, FeatureBuffers, draw_bins, make_feature_buffers, order_bins
 from aucforest.tree.histogram import (
     PAIR_SAMPLES,
@@ -25,7 +25,7 @@ from aucforest.tree.histogram import (
 )
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import has_code
-from aucforest.tree.scan import Limits, ScanBuffers, find_admissible, is_bounded, make_scan_buffers, scan
+from aucforest.tree.scan import Limits, ScanBuffers, find_admissible, is_bounded, make_scan_buffers, scan, start_scores
 from aucforest.tree.tree import SET_WORDS
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -121,7 +121,7 @@ def make_split_buffers(
     return SplitBuffers(
         make_histogram_buffers(n_codes, n_classes),
         make_order_buffers(n_classes),
-        make_scan_buffers(n_codes, n_classes, np.empty(0) if table is None else table, address),
+        make_scan_buffers(n_classes, np.empty(0) if table is None else table, address),
         make_feature_buffers(n_features),
         left,
         right,
@@ -280,8 +280,7 @@ def find_split(count, source, features, node, rules, buffers):
         Its gain is that of the definition of the criterion; its arrays are overwritten by the next search.
     """
     classes = number_classes(node.totals, buffers.histogram)
-    if rules.criterion == OWN:
-        start_own(buffers.scan.own, node.totals)
+    start_scores(rules.criterion, node.totals, classes, buffers.scan)
     left, nowhere = buffers.left[: classes.n], np.int64(-1)
     best = Split(nowhere, nowhere, nowhere, False, 0.0, 0.0, left, buffers.codes_left, buffers.codes_right)
     # Nothing gains more than two pure children. Larger nodes may have counted the next feature already.
