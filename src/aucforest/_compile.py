@@ -166,7 +166,7 @@ def _known(**options: bool) -> dict[str, bool]:
 
 
 _DEVICE_OPTIONS: dict[str, Any] = _known(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-if "no_cpython_wrapper" in _DEVICE_OPTIONS:
+if "no_cpython_wrapper" in _DEVICE_OPTIONS and not os.environ.get("AUC_NODEV"):
     _DEVICE_OPTIONS |= _find_device_compiler()
 
 

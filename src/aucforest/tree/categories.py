@@ -104,6 +104,7 @@ def _reorder(histogram, buffers):
         buffers.samples[:n_bins],
         histogram.missing,
         histogram.missing_samples,
+        histogram.has_missing,
     )
 
 

@@ -136,38 +136,34 @@ def _pair_sum(n, fraction):
 
 
 @bare_device
-def _auc_unit(n):
-    """Return what a fraction of 1 is as an integer; the sum over all pairs stays below the limit."""
-    return _PAIR_SUM_LIMIT / (n * n)
-
-
-@bare_device
 def _auc_start(left, totals, buffers):
     """Return the sum over pairs of |f_i - f_j|, with f the fractions on the left as integers."""
-    unit = _auc_unit(len(totals))
-    for k in range(len(totals)):
-        buffers.fraction[k] = np.int64(left[k] * buffers.inverse[k] * unit)
-    return _pair_sum(len(totals), buffers.fraction)
+    n = len(totals)
+    # What a fraction of 1 is as an integer, and what the gain is of a sum of 1: a mean over n (n - 1) / 2 pairs of half
+    # the difference of two fractions.
+    one, unit = _PAIR_SUM_LIMIT / (n * n), n / ((n - 1) * _PAIR_SUM_LIMIT)
+    for k in range(n):
+        buffers.fraction[k] = np.int64(left[k] * buffers.inverse[k] * one)
+    return _pair_sum(n, buffers.fraction), one, unit
 
 
 @bare_device
-def _auc_move(bound, k, left, moved, totals, buffers):
+def _auc_move(state, k, left, moved, totals, buffers):
     """Return a bound of the sum: a class that moves by delta changes it by at most (K - 1) delta."""
-    fraction = np.int64(left[k] * buffers.inverse[k] * _auc_unit(len(totals)))
+    bound, one, unit = state
+    fraction = np.int64(left[k] * buffers.inverse[k] * one)
     bound += (len(totals) - 1) * (fraction - buffers.fraction[k])
     buffers.fraction[k] = fraction
-    return bound
+    return bound, one, unit
 
 
 @bare_device
-def _auc_score(bound, bar, left, totals, buffers):
+def _auc_score(state, bar, left, totals, buffers):
     """Return the sum and the gain, both no more than bounds where the gain cannot exceed `bar`."""
-    n = len(totals)
-    # The mean over n (n - 1) / 2 pairs of half the difference of two fractions.
-    unit = n / ((n - 1) * _PAIR_SUM_LIMIT)
+    bound, one, unit = state
     if bound * unit > bar:
-        bound = _pair_sum(n, buffers.fraction)
-    return bound, bound * unit
+        bound = _pair_sum(len(totals), buffers.fraction)
+    return (bound, one, unit), bound * unit
 
 
 @bare_device

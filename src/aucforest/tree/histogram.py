@@ -48,6 +48,7 @@ class Histogram(NamedTuple):
     samples : (n_bins,), int64, the number of samples; filled only where it is asked for
     missing : (n,), int64, the class totals of the missing values
     missing_samples : int, how many they are, filled as `samples`
+    has_missing : bool
     """
 
     codes: NDArray[np.uint32]
@@ -57,6 +58,7 @@ class Histogram(NamedTuple):
     samples: NDArray[np.int64]
     missing: NDArray[np.int64]
     missing_samples: int
+    has_missing: bool
 
 
 class HistogramBuffers(NamedTuple):
@@ -70,6 +72,7 @@ class HistogramBuffers(NamedTuple):
     n_samples: NDArray[np.int64]  # (n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
     listed: NDArray[np.uint32]  # (n_cells,)
+    sums: NDArray[np.int64]  # (SORT_SAMPLES,)
     codes: NDArray[np.uint32]  # (n_codes,)
     starts: NDArray[np.int64]
     classes: NDArray[np.uint32]  # (n_cells,)
@@ -92,6 +95,7 @@ def make_histogram_buffers(n_codes: int, n_classes: int) -> HistogramBuffers:
         n_samples=np.zeros(n_codes, dtype=np.int64),
         mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
         listed=np.empty(n_entries, dtype=np.uint32),
+        sums=np.empty(SORT_SAMPLES, dtype=np.int64),
         codes=np.empty(n_codes, dtype=np.uint32),
         starts=np.empty(n_codes + 1, dtype=np.int64),
         classes=np.empty(n_entries, dtype=np.uint32),
@@ -204,82 +208,95 @@ def _collect_pair(n_listed, n_codes, cells, buffers):
 
 
 @bare_device
-def _add_entry(code, place, weight, n_bins, n_entries, buffers):
-    """Add an entry, in rising order of codes, and return the numbers of bins and entries."""
-    if n_bins == 0 or buffers.codes[n_bins - 1] != code:
-        buffers.codes[n_bins] = code
-        buffers.starts[n_bins] = n_entries
-        n_bins += 1
-    buffers.classes[n_entries] = place
+def _add_entry(cell, weight, shift, n_bins, n_entries, buffers):
+    """Add an entry, in rising order of cells, and return the number of bins; where a bin ends is written each time."""
+    code = cell >> shift
+    n_bins += np.uint64(n_entries == np.uint64(0) or np.uint64(buffers.codes[n_bins - np.uint64(1)]) != code)
+    buffers.codes[n_bins - np.uint64(1)] = code
+    buffers.starts[n_bins] = n_entries + np.uint64(1)
+    buffers.classes[n_entries] = cell - (code << shift)
     buffers.weights[n_entries] = weight
-    return n_bins, n_entries + 1
+    return n_bins
 
 
 @bare_device
 def _collect_all(n_codes, classes, cells, buffers):
     """Move the cells of more classes to a histogram, and return the number of bins."""
-    n_bins, n_entries = np.uint64(0), np.uint64(0)
+    n_bins, n_entries, first = np.uint64(0), np.uint64(0), np.uint64(0)
+    buffers.starts[0] = 0
     for code in range(np.uint64(n_codes)):
-        start = n_entries
         for k in range(np.uint64(classes.n)):
-            cell = (code << classes.shift) + k
-            weight = cells[cell]
-            cells[cell] = 0
+            weight = cells[first + k]
+            cells[first + k] = 0
             buffers.classes[n_entries] = k
             buffers.weights[n_entries] = weight
             n_entries += np.uint64(weight > 0)
+        first += np.uint64(1) << classes.shift
         buffers.codes[n_bins] = code
-        buffers.starts[n_bins] = start
-        n_bins += np.uint64(n_entries > start)
-    buffers.starts[n_bins] = n_entries
+        n_bins += np.uint64(n_entries > np.uint64(buffers.starts[n_bins]))
+        buffers.starts[n_bins] = n_entries
     return np.int64(n_bins)
 
 
 @bare_device
 def _collect_listed(n_listed, shift, cells, buffers):
     """Do the same for the cells that are listed in rising order."""
-    n_bins, n_entries = 0, 0
-    for t in range(n_listed):
+    n_bins = np.uint64(0)
+    buffers.starts[0] = 0
+    for t in range(np.uint64(n_listed)):
         cell = np.uint64(buffers.listed[t])
-        code = cell >> shift
-        n_bins, n_entries = _add_entry(code, cell - (code << shift), cells[cell], n_bins, n_entries, buffers)
+        n_bins = _add_entry(cell, cells[cell], shift, n_bins, t, buffers)
         cells[cell] = 0
-    buffers.starts[n_bins] = n_entries
-    return n_bins
+    return np.int64(n_bins)
 
 
 @bare_device
-def _sort_samples(column, samples, weights, classes, buffers):
-    """Make a histogram of a few samples by insertion, and return the number of bins."""
-    listed, sums, shift = buffers.listed, buffers.weights, classes.shift
-    n_cells = 0
+def _insert_samples(column, samples, weights, classes, buffers):
+    """List the cells of a few samples in rising order, and their weights: by insertion, one of each sample."""
+    cells, sums = buffers.listed, buffers.sums
     for i in range(len(samples)):
         sample = samples[i]
-        cell = (np.uint64(column[row_of(sample)]) << shift) | np.uint64(classes.places[label_of(sample)])
-        place = n_cells
-        while place > 0 and listed[place - 1] > cell:
+        cell = (np.uint64(column[row_of(sample)]) << classes.shift) | np.uint64(classes.places[label_of(sample)])
+        place = i
+        while place > 0 and cells[place - 1] > cell:
+            cells[place], sums[place] = cells[place - 1], sums[place - 1]
             place -= 1
-        if place > 0 and listed[place - 1] == cell:
-            sums[place - 1] += weight_of(sample, weights)
+        cells[place], sums[place] = cell, weight_of(sample, weights)
+
+
+@bare_device
+def _collect_inserted_pair(n_samples, buffers):
+    """Make a histogram of two classes of those, and return the number of bins."""
+    n_bins = np.uint64(0)
+    for i in range(np.uint64(n_samples)):
+        cell = np.uint64(buffers.listed[i])
+        code = cell >> np.uint64(1)
+        if n_bins == np.uint64(0) or np.uint64(buffers.codes[n_bins - np.uint64(1)]) != code:
+            buffers.codes[n_bins] = code
+            buffers.weights[np.uint64(2) * n_bins] = 0
+            buffers.weights[np.uint64(2) * n_bins + np.uint64(1)] = 0
+            n_bins += np.uint64(1)
+        buffers.weights[np.uint64(2) * (n_bins - np.uint64(1)) + (cell & np.uint64(1))] += buffers.sums[i]
+    return np.int64(n_bins)
+
+
+@bare_device
+def _collect_inserted(n_samples, shift, buffers):
+    """Make a histogram of more classes of those, and return the number of bins."""
+    n_bins, n_entries = np.uint64(0), np.uint64(0)
+    buffers.starts[0] = 0
+    for i in range(np.uint64(n_samples)):
+        if i > np.uint64(0) and buffers.listed[i - np.uint64(1)] == buffers.listed[i]:
+            buffers.weights[n_entries - np.uint64(1)] += buffers.sums[i]
             continue
-        for t in range(n_cells, place, -1):
-            listed[t], sums[t] = listed[t - 1], sums[t - 1]
-        listed[place], sums[place] = cell, weight_of(sample, weights)
-        n_cells += 1
-    n_bins, n_entries = 0, 0
-    for t in range(n_cells):
-        cell = np.uint64(listed[t])
-        code = cell >> shift
-        n_bins, n_entries = _add_entry(code, cell - (code << shift), sums[t], n_bins, n_entries, buffers)
-    buffers.starts[n_bins] = n_entries
-    return n_bins
+        n_bins = _add_entry(np.uint64(buffers.listed[i]), buffers.sums[i], shift, n_bins, n_entries, buffers)
+        n_entries += np.uint64(1)
+    return np.int64(n_bins)
 
 
 @bare_device
 def _count_many(column, samples, weights, n_codes, classes, buffers):
     """Count the samples of a node with more than two classes, and return the number of bins."""
-    if len(samples) <= SORT_SAMPLES:
-        return _sort_samples(column, samples, weights, classes, buffers)
     cells = buffers.cells[0]
     _fill(column, samples, weights, classes, cells)
     n_cells = n_codes << np.int64(classes.shift)
@@ -289,15 +306,6 @@ def _count_many(column, samples, weights, n_codes, classes, buffers):
         code = np.uint64(column[row_of(samples[i])])
         mark_bit(buffers.mask, (code << classes.shift) | np.uint64(classes.places[label_of(samples[i])]))
     return _collect_listed(list_bits(buffers.mask, n_cells, buffers.listed), classes.shift, cells, buffers)
-
-
-@bare_device
-def has_missing(histogram):
-    """Say whether the node has missing values of the feature."""
-    for k in range(len(histogram.missing)):
-        if histogram.missing[k] > 0:
-            return True
-    return False
 
 
 @bare_device
@@ -321,11 +329,12 @@ def entries_of(histogram, i):
 @bare_device
 def take_apart(n_bins, missing_code, n_classes, buffers):
     """Return the histogram that lies in the buffers, its last bin apart if it is that of the missing values."""
-    missing, missing_samples = buffers.missing[:n_classes], np.int64(0)
+    missing, missing_samples, has_missing = buffers.missing[:n_classes], np.int64(0), False
     for k in range(n_classes):
         missing[k] = 0
     if n_bins > 0 and buffers.codes[n_bins - 1] == missing_code:
         n_bins -= 1
+        has_missing = True
         missing_samples = buffers.samples[n_bins]
         if n_classes == 2:
             missing[0], missing[1] = buffers.weights[2 * n_bins], buffers.weights[2 * n_bins + 1]
@@ -340,6 +349,7 @@ def take_apart(n_bins, missing_code, n_classes, buffers):
         buffers.samples[:n_bins],
         missing,
         missing_samples,
+        has_missing,
     )
 
 
@@ -377,7 +387,13 @@ def count_samples(node, features, t, classes, with_samples, buffers):
     columns, samples = node.columns, node.samples
     feature = features[t]
     column, n_codes = columns.codes[feature], columns.n_bins[feature] + 1
-    if classes.n > 2:
+    if len(samples) <= SORT_SAMPLES:
+        _insert_samples(column, samples, columns.weights, classes, buffers)
+        if classes.n == 2:
+            n_bins = _collect_inserted_pair(len(samples), buffers)
+        else:
+            n_bins = _collect_inserted(len(samples), classes.shift, buffers)
+    elif classes.n > 2:
         n_bins = _count_many(column, samples, columns.weights, n_codes, classes, buffers)
     else:
         paired = is_paired(node, classes)

@@ -30,7 +30,7 @@ from aucforest.tree.criteria import (
     score_waiting,
     start_own,
 )
-from aucforest.tree.histogram import has_missing, weight_of_bin
+from aucforest.tree.histogram import weight_of_bin
 
 # How many splits of two classes are scored at once: what a scan writes stays in the nearest cache.
 _BLOCK = 256
@@ -98,7 +98,7 @@ def find_admissible(histogram, classes, missing_left, n_samples, rules):
     """Return the range of the bins after which a split leaves both children large enough: both bounds are monotone."""
     n_bins = len(histogram.codes)
     # Missing values alone may be a right child, but not a left one: that is the last split with them on the right.
-    stop = n_bins if has_missing(histogram) and not missing_left else n_bins - 1
+    stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not is_bounded(rules):
         return 0, stop
     samples, weight, node_weight = np.int64(0), np.int64(0), np.int64(0)

@@ -19,7 +19,6 @@ from aucforest.tree.histogram import (
     PAIR_SAMPLES,
     Histogram,
     HistogramBuffers,
-    has_missing,
     make_histogram_buffers,
     number_classes,
 )
@@ -205,7 +204,7 @@ def _keep(found, place, missing_left, gain, classes, buffers):
     """Return a split that is better than all before it."""
     histogram = found.histogram
     _sum_left(histogram, place, missing_left, buffers.left)
-    if not has_missing(histogram):
+    if not histogram.has_missing:
         missing_left = _is_heavier_left(buffers.left, classes.totals)
     if found.kind != NUMERIC:
         _keep_sets(histogram.codes, place, buffers.codes_left, buffers.codes_right)
@@ -223,7 +222,7 @@ def _search(found, best, classes, node, rules, buffers):
     """Return the better of the best split so far and the best one of a feature."""
     is_constrained = len(rules.signs) > 0
     limits = Limits(is_constrained, rules.signs[found.feature] if is_constrained else 0, node.low, node.high)
-    for side in range(2 if has_missing(found.histogram) else 1):
+    for side in range(2 if found.histogram.has_missing else 1):
         missing_left = side == 1
         first, stop = find_admissible(found.histogram, classes, missing_left, node.n_samples, rules)
         if found.only >= 0:
