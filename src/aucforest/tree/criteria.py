@@ -51,6 +51,7 @@ class ScoreBuffers(NamedTuple):
 
     fraction: NDArray[np.int64]
     inverse: NDArray[np.float64]  # of the class totals of the node; filled once a node
+    scale: NDArray[np.float64]
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
     left: NDArray[np.int64]
@@ -60,7 +61,7 @@ class ScoreBuffers(NamedTuple):
 
 def make_score_buffers(n_classes: int, table: NDArray[np.float64]) -> ScoreBuffers:
     """Allocate the buffers."""
-    integers, floats = np.empty((3, n_classes), dtype=np.int64), np.empty((3, n_classes))
+    integers, floats = np.empty((3, n_classes), dtype=np.int64), np.empty((4, n_classes))
     return ScoreBuffers(integers[0], *floats, integers[1], integers[2], table)
 
 
@@ -136,34 +137,37 @@ def _pair_sum(n, fraction):
 
 
 @bare_device
-def _auc_start(left, totals, buffers):
-    """Return the sum over pairs of |f_i - f_j|, with f the fractions on the left as integers."""
+def _auc_start(left, totals, bar, buffers):
+    """Return the sum over pairs of |f_i - f_j|, with f the fractions on the left as integers, and the bar as a sum."""
     n = len(totals)
     # What a fraction of 1 is as an integer, and what the gain is of a sum of 1: a mean over n (n - 1) / 2 pairs of half
     # the difference of two fractions.
     one, unit = _PAIR_SUM_LIMIT / (n * n), n / ((n - 1) * _PAIR_SUM_LIMIT)
     for k in range(n):
-        buffers.fraction[k] = np.int64(left[k] * buffers.inverse[k] * one)
-    return _pair_sum(n, buffers.fraction), one, unit
+        buffers.scale[k] = buffers.inverse[k] * one
+        buffers.fraction[k] = np.int64(left[k] * buffers.scale[k])
+    return _pair_sum(n, buffers.fraction), np.int64(bar / unit), unit
 
 
 @bare_device
 def _auc_move(state, k, left, moved, totals, buffers):
     """Return a bound of the sum: a class that moves by delta changes it by at most (K - 1) delta."""
-    bound, one, unit = state
-    fraction = np.int64(left[k] * buffers.inverse[k] * one)
+    bound, limit, unit = state
+    fraction = np.int64(left[k] * buffers.scale[k])
     bound += (len(totals) - 1) * (fraction - buffers.fraction[k])
     buffers.fraction[k] = fraction
-    return bound, one, unit
+    return bound, limit, unit
 
 
 @bare_device
 def _auc_score(state, bar, left, totals, buffers):
     """Return the sum and the gain, both no more than bounds where the gain cannot exceed `bar`."""
-    bound, one, unit = state
-    if bound * unit > bar:
-        bound = _pair_sum(len(totals), buffers.fraction)
-    return (bound, one, unit), bound * unit
+    bound, limit, unit = state
+    if bound <= limit:
+        return state, 0.0
+    bound = _pair_sum(len(totals), buffers.fraction)
+    gain = bound * unit
+    return (bound, np.int64((gain + ROUNDING) / unit) if gain > bar else limit, unit), gain
 
 
 @bare_device
@@ -192,7 +196,7 @@ def _hellinger_sum(n, left_root, right_root):
 
 
 @bare_device
-def _hellinger_start(left, totals, buffers):
+def _hellinger_start(left, totals, bar, buffers):
     """Return the sum of distances over pairs, and the sums of both roots over classes."""
     on_left, on_right = 0.0, 0.0
     for k in range(len(totals)):
@@ -298,8 +302,8 @@ def _gini_pair(left_0, left_1, total_0, total_1, buffers, scores):
 
 
 @bare_device
-def _gini_start(left, totals, buffers):
-    """Return the sums of squared totals on the left and on the right, both weights, and the score of no split."""
+def _gini_start(left, totals, bar, buffers):
+    """Return the sums of squared totals on the left and on the right, both weights, what no split has, and a unit."""
     left_weight, weight, on_left, on_right, squares = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(len(totals)):
         total, moved = np.float64(totals[k]), np.float64(left[k])
@@ -308,23 +312,23 @@ def _gini_start(left, totals, buffers):
         squares += total * total
         on_left += moved * moved
         on_right += (total - moved) * (total - moved)
-    return on_left, on_right, left_weight, weight, squares / weight
+    return on_left, on_right, left_weight, weight, squares / weight, 1.0 / weight
 
 
 @bare_device
 def _gini_move(state, k, left, moved, totals, buffers):
     """Return the sums after a class has moved."""
-    on_left, on_right, left_weight, weight, base = state
+    on_left, on_right, left_weight, weight, base, unit = state
     on_left += np.float64(moved) * np.float64(2 * left[k] - moved)
     on_right -= np.float64(moved) * np.float64(2 * (totals[k] - left[k]) + moved)
-    return on_left, on_right, left_weight + moved, weight, base
+    return on_left, on_right, left_weight + moved, weight, base, unit
 
 
 @bare_device
 def _gini_score(state, bar, left, totals, buffers):
     """Return the sums and the gain."""
-    on_left, on_right, left_weight, weight, base = state
-    return state, (on_left / left_weight + on_right / (weight - left_weight) - base) / weight
+    on_left, on_right, left_weight, weight, base, unit = state
+    return state, (on_left / left_weight + on_right / (weight - left_weight) - base) * unit
 
 
 @bare_device
@@ -368,7 +372,7 @@ def _entropy_parts(left, totals, weight, table):
 
 
 @bare_device
-def _entropy_start(left, totals, buffers):
+def _entropy_start(left, totals, bar, buffers):
     """Return the sum of n log n over the class totals of both children, both weights, and what no split has of it."""
     left_weight, weight = 0.0, 0.0
     for k in range(len(totals)):
@@ -411,7 +415,7 @@ class Criterion(NamedTuple):
         Fills the scores of many splits of two classes, given int64 arrays of the totals on the left. They need not be
         the gains but must rise with them, and 0 must stand for no gain.
     start, move, score : or None
-        The gains of splits of more classes, one after the other: start(left, totals, buffers) -> state, then
+        The gains of splits of more classes, one after the other: start(left, totals, bar, buffers) -> state, then
         move(state, k, left, moved, totals, buffers) -> state after the weight `moved` of class k has gone left, and
         score(state, bar, left, totals, buffers) -> (state, gain), where a gain up to `bar` may be any number up to it.
     """

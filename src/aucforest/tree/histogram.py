@@ -72,7 +72,7 @@ class HistogramBuffers(NamedTuple):
     n_samples: NDArray[np.int64]  # (n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
     listed: NDArray[np.uint32]  # (n_cells,)
-    sums: NDArray[np.int64]  # (SORT_SAMPLES,)
+    sums: NDArray[np.int64]  # of the listed cells
     codes: NDArray[np.uint32]  # (n_codes,)
     starts: NDArray[np.int64]
     classes: NDArray[np.uint32]  # (n_cells,)
@@ -95,7 +95,7 @@ def make_histogram_buffers(n_codes: int, n_classes: int) -> HistogramBuffers:
         n_samples=np.zeros(n_codes, dtype=np.int64),
         mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
         listed=np.empty(n_entries, dtype=np.uint32),
-        sums=np.empty(SORT_SAMPLES, dtype=np.int64),
+        sums=np.empty(n_entries, dtype=np.int64),
         codes=np.empty(n_codes, dtype=np.uint32),
         starts=np.empty(n_codes + 1, dtype=np.int64),
         classes=np.empty(n_entries, dtype=np.uint32),
@@ -208,18 +208,6 @@ def _collect_pair(n_listed, n_codes, cells, buffers):
 
 
 @bare_device
-def _add_entry(cell, weight, shift, n_bins, n_entries, buffers):
-    """Add an entry, in rising order of cells, and return the number of bins; where a bin ends is written each time."""
-    code = cell >> shift
-    n_bins += np.uint64(n_entries == np.uint64(0) or np.uint64(buffers.codes[n_bins - np.uint64(1)]) != code)
-    buffers.codes[n_bins - np.uint64(1)] = code
-    buffers.starts[n_bins] = n_entries + np.uint64(1)
-    buffers.classes[n_entries] = cell - (code << shift)
-    buffers.weights[n_entries] = weight
-    return n_bins
-
-
-@bare_device
 def _collect_all(n_codes, classes, cells, buffers):
     """Move the cells of more classes to a histogram, and return the number of bins."""
     n_bins, n_entries, first = np.uint64(0), np.uint64(0), np.uint64(0)
@@ -241,12 +229,40 @@ def _collect_all(n_codes, classes, cells, buffers):
 @bare_device
 def _collect_listed(n_listed, shift, cells, buffers):
     """Do the same for the cells that are listed in rising order."""
-    n_bins = np.uint64(0)
+    n_bins, last = np.uint64(0), np.uint64(0)
     buffers.starts[0] = 0
     for t in range(np.uint64(n_listed)):
         cell = np.uint64(buffers.listed[t])
-        n_bins = _add_entry(cell, cells[cell], shift, n_bins, t, buffers)
+        # Where a bin ends is written with each of its entries: cheaper than a branch that cannot be predicted.
+        code = cell >> shift
+        n_bins += np.uint64((t == np.uint64(0)) | (code != last))
+        buffers.codes[n_bins - np.uint64(1)] = code
+        buffers.starts[n_bins] = t + np.uint64(1)
+        buffers.classes[t] = cell - (code << shift)
+        buffers.weights[t] = cells[cell]
         cells[cell] = 0
+        last = code
+    return np.int64(n_bins)
+
+
+@bare_device
+def _collect_sorted(n_cells, shift, buffers):
+    """Make a histogram of more classes of the cells that are listed in rising order, equal ones added up."""
+    n_bins, n_entries, last = np.uint64(0), np.uint64(0), np.uint64(0)
+    buffers.starts[0] = 0
+    for t in range(np.uint64(n_cells)):
+        cell = np.uint64(buffers.listed[t])
+        if t > np.uint64(0) and cell == last:
+            buffers.weights[n_entries - np.uint64(1)] += buffers.sums[t]
+            continue
+        code = cell >> shift
+        n_bins += np.uint64((t == np.uint64(0)) | (code != last >> shift))
+        buffers.codes[n_bins - np.uint64(1)] = code
+        buffers.classes[n_entries] = cell - (code << shift)
+        buffers.weights[n_entries] = buffers.sums[t]
+        n_entries += np.uint64(1)
+        buffers.starts[n_bins] = n_entries
+        last = cell
     return np.int64(n_bins)
 
 
@@ -277,20 +293,6 @@ def _collect_inserted_pair(n_samples, buffers):
             buffers.weights[np.uint64(2) * n_bins + np.uint64(1)] = 0
             n_bins += np.uint64(1)
         buffers.weights[np.uint64(2) * (n_bins - np.uint64(1)) + (cell & np.uint64(1))] += buffers.sums[i]
-    return np.int64(n_bins)
-
-
-@bare_device
-def _collect_inserted(n_samples, shift, buffers):
-    """Make a histogram of more classes of those, and return the number of bins."""
-    n_bins, n_entries = np.uint64(0), np.uint64(0)
-    buffers.starts[0] = 0
-    for i in range(np.uint64(n_samples)):
-        if i > np.uint64(0) and buffers.listed[i - np.uint64(1)] == buffers.listed[i]:
-            buffers.weights[n_entries - np.uint64(1)] += buffers.sums[i]
-            continue
-        n_bins = _add_entry(np.uint64(buffers.listed[i]), buffers.sums[i], shift, n_bins, n_entries, buffers)
-        n_entries += np.uint64(1)
     return np.int64(n_bins)
 
 
@@ -392,7 +394,7 @@ def count_samples(node, features, t, classes, with_samples, buffers):
         if classes.n == 2:
             n_bins = _collect_inserted_pair(len(samples), buffers)
         else:
-            n_bins = _collect_inserted(len(samples), classes.shift, buffers)
+            n_bins = _collect_sorted(len(samples), classes.shift, buffers)
     elif classes.n > 2:
         n_bins = _count_many(column, samples, columns.weights, n_codes, classes, buffers)
     else:

@@ -204,13 +204,16 @@ def _many_scan(row: Criterion) -> Callable[..., Any]:
         left = buffers.left[: classes.n]
         _start_left(histogram, missing_left, left)
         totals = classes.totals
-        state = start(left, totals, buffers.score)
         bar, place = gain + ROUNDING, np.int64(-1)
+        state = start(left, totals, bar, buffers.score)
+        entry = np.uint64(0)
         for t in range(np.uint64(stop)):
-            for entry in range(np.uint64(histogram.starts[t]), np.uint64(histogram.starts[t + np.uint64(1)])):
+            end = np.uint64(histogram.starts[t + np.uint64(1)])
+            while entry < end:
                 k, moved = np.uint64(histogram.classes[entry]), histogram.weights[entry]
                 left[k] += moved
                 state = move(state, k, left, moved, totals, buffers.score)
+                entry += np.uint64(1)
             if np.int64(t) >= first:
                 state, found = score(state, bar, left, totals, buffers.score)
                 if found > bar:
@@ -224,7 +227,7 @@ def _define_steps(gain: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
     """Return start, move and score of a criterion that has its definition alone."""
 
     @bare_device
-    def start(left, totals, buffers):
+    def start(left, totals, bar, buffers):
         return 0.0
 
     @bare_device
