@@ -404,13 +404,30 @@ def _entropy_score(state, bar, left, totals, buffers):
     return (parts, left_weight, weight, base), (parts - wholes - base) / weight
 
 
+@bare_device
+def _half_of_classes(n_left, n):
+    """Say whether half of n classes are on the left of a split, or as near to it as can be.
+
+    The mean over pairs of |a_i - a_j| is convex in the fractions, so it is greatest with half of them 0 and half 1.
+    """
+    return abs(n - 2 * n_left) < 2
+
+
+@bare_device
+def _one_of_two(n_left, n):
+    """Say whether two classes are parted. Of more it depends on the class totals which ones should be on the left."""
+    return n == 2 and n_left == 1
+
+
 class Criterion(NamedTuple):
     """A criterion: its definition and, where it has them, its fast forms, compiled functions all.
 
     code : int
     gain : f(left, right) -> float
         The definition: what a split gains over no split, from the class totals of both children, int64 arrays. It is 0
-        for a split that separates nothing, and of two classes greatest for two pure children.
+        for a split that separates nothing.
+    best : f(n_left, n) -> bool
+        Whether no split gains more than one that sends n_left of n classes to the left and parts none.
     pair : f(left_0, left_1, total_0, total_1, buffers, scores), or None
         Fills the scores of many splits of two classes, given int64 arrays of the totals on the left. They need not be
         the gains but must rise with them, and 0 must stand for no gain.
@@ -422,6 +439,7 @@ class Criterion(NamedTuple):
 
     code: int
     gain: Callable[..., Any]
+    best: Callable[..., Any] = _one_of_two
     pair: Callable[..., Any] | None = None
     start: Callable[..., Any] | None = None
     move: Callable[..., Any] | None = None
@@ -429,9 +447,9 @@ class Criterion(NamedTuple):
 
 
 _TABLE = {
-    "auc": Criterion(AUC, _auc_gain, _auc_pair, _auc_start, _auc_move, _auc_score),
-    "gini": Criterion(GINI, _gini_gain, _gini_pair, _gini_start, _gini_move, _gini_score),
-    "entropy": Criterion(ENTROPY, _entropy_gain, _entropy_pair, _entropy_start, _entropy_move, _entropy_score),
+    "auc": Criterion(AUC, _auc_gain, _half_of_classes, _auc_pair, _auc_start, _auc_move, _auc_score),
+    "gini": Criterion(GINI, _gini_gain, _one_of_two, _gini_pair, _gini_start, _gini_move, _gini_score),
+    "entropy": Criterion(ENTROPY, _entropy_gain, _one_of_two, _entropy_pair, _entropy_start, _entropy_move, _entropy_score),
     "hellinger": Criterion(
         HELLINGER, _hellinger_gain, _hellinger_pair, _hellinger_start, _hellinger_move, _hellinger_score
     ),
@@ -447,6 +465,7 @@ def each_criterion(choose: Callable[[Criterion], Callable[..., Any]]) -> dict[in
 
 
 gain_by_definition = by_code(each_criterion(lambda row: row.gain))
+gains_most = by_code(each_criterion(lambda row: row.best))
 
 
 @bare_kernel

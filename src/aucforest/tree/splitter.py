@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, lowest_bit
 from aucforest.tree.binning import BinValues, bin_of, midway
 from aucforest.tree.categories import OrderBuffers, make_order_buffers
-from aucforest.tree.criteria import OWN, ROUNDING, gain_by_definition
+from aucforest.tree.criteria import OWN, ROUNDING, gain_by_definition, gains_most
 from aucforest.tree.features import NUMERIC, FeatureBuffers, draw_bins, make_feature_buffers, order_bins
 from aucforest.tree.histogram import (
     PAIR_SAMPLES,
@@ -165,10 +165,17 @@ def _is_heavier_left(left, totals):
 
 
 @bare_device
-def _parts_two_classes(left, classes):
-    """Say whether both children of a split of two classes are pure."""
-    total_0, total_1 = classes.totals[0], classes.totals[1]
-    return classes.n == 2 and ((left[0] == total_0 and left[1] == 0) or (left[0] == 0 and left[1] == total_1))
+def _cannot_be_beaten(criterion, left, classes):
+    """Say whether a split has the greatest gain of all splits, whatever the class totals are; False for some that have.
+
+    It parts no class.
+    """
+    n_left = 0
+    for k in range(classes.n):
+        if left[k] != 0 and left[k] != classes.totals[k]:
+            return False
+        n_left += left[k] != 0
+    return gains_most(criterion, n_left, classes.n)
 
 
 class _Feature(NamedTuple):
@@ -282,13 +289,13 @@ def find_split(count, source, features, node, rules, buffers):
     start_scores(rules.criterion, node.totals, classes, buffers.scan)
     left, nowhere = buffers.left[: classes.n], np.int64(-1)
     best = Split(nowhere, nowhere, nowhere, False, 0.0, 0.0, left, buffers.codes_left, buffers.codes_right)
-    # Nothing gains more than two pure children. Larger nodes may have counted the next feature already.
+    # Larger nodes may have counted the next feature already.
     may_stop = node.n_samples < PAIR_SAMPLES and rules.criterion != OWN
     for t in range(len(features)):
         histogram = count(source, features, t, classes, is_bounded(rules), buffers.histogram)
         found = _order(histogram, np.int64(features[t]), classes, node, rules, buffers.order)
         best = _search(found, best, classes, node, rules, buffers)
-        if may_stop and best.feature == found.feature and _parts_two_classes(best.left, classes):
+        if may_stop and best.feature == found.feature and _cannot_be_beaten(rules.criterion, best.left, classes):
             break
     return _with_gain(best, rules.criterion, classes, buffers)
 
