@@ -5,15 +5,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aucforest._compile import kernel
 from aucforest.distributed._executor import LocalExecutor
 from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._parts import cut_into_parts, describe_growth
-from aucforest.estimators._growing import grow_trees, make_training_set, tree_keys
-from aucforest.estimators._growth_params import GrowthParams
-from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators._growing import grow_trees, tree_keys
 from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
+from tests.distributed.rows import make_tied_rows, prepare
 
 KEYS = tree_keys(7, range(3))
 NEVER, LATE, ROOT = 1, 700, 100_000
@@ -32,18 +33,6 @@ def make_rows(n_rows=3 * BLOCK_ROWS + 100, n_classes=2, seed=0):
     lean = X[:, 0] + X[:, 1] * (X[:, 7] % 3 == 0) + np.nan_to_num(X[:, 3], nan=-1) + rng.normal(size=n_rows)
     edges = np.quantile(lean, np.linspace(0.6, 1, n_classes, endpoint=False)[: n_classes - 1])
     return X, np.searchsorted(edges, lean).astype(np.uint16)
-
-
-def prepare(X, labels, weights=None, by_set=None, draws="all", max_bins=255, **params):
-    """Return a training set and what a forest with these parameters makes of it."""
-    n_classes = int(labels.max()) + 1
-    training = make_training_set(X, labels, weights, None, n_classes, max_bins, 1, by_set)
-    if draws == "all":
-        draws = RowDraws.of_all(len(labels), len(labels))
-    estimator = AUCForestClassifier(**params)
-    estimator.classes_, estimator.categories_ = np.arange(n_classes), {}
-    estimator.n_features_in_ = X.shape[1]
-    return training, GrowthParams.resolve(estimator, len(labels), X.shape[1], draws)
 
 
 def bounds_of(n_parts, n_rows):
@@ -102,12 +91,28 @@ def test_criteria(criterion, n_classes):
     )
 
 
-def test_nodes_of_few_rows_are_never_cut_by_histograms():
-    """Their gains are sums over rows, not over codes: with weights they are rounded otherwise."""
-    rng = np.random.default_rng(0)
-    X, labels = rng.integers(0, 5, size=(3000, 6)).astype(np.float64), rng.integers(0, 3, 3000).astype(np.uint16)
-    options = {"criterion": "gini", "max_features": None}
-    check(*prepare(X, labels, rng.random(3000), **options), n_parts=(2,), local_rows=(NEVER,))
+@given(
+    seed=st.integers(0, 10**6),
+    n_classes=st.sampled_from([2, 3, 5]),
+    weighted=st.booleans(),
+    by_set=st.sampled_from([(), (0, 2)]),
+    params=st.fixed_dictionaries(
+        {
+            "criterion": st.sampled_from(["auc", "gini", "entropy", "hellinger"]),
+            "min_samples_leaf": st.sampled_from([1, 8]),
+            "min_weight_fraction_leaf": st.sampled_from([0.0, 0.02]),
+            "min_gain": st.sampled_from([0.0, 0.1]),
+            "max_features": st.integers(1, 4),
+        }
+    ),
+)
+def test_ties_down_to_the_smallest_node(seed, n_classes, weighted, by_set, params):
+    X, labels = make_tied_rows(seed, n_classes)
+    weights = np.random.default_rng(seed).random(len(labels)) if weighted else None
+    training, resolved = prepare(X, labels, weights, np.isin(np.arange(4), by_set), **params)
+    grown = grow_parts(training, resolved, [0, len(labels)], NEVER)
+    for tree, other in zip(grown, grow_trees(training, resolved, KEYS)):
+        assert_same_tree(tree, other)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -157,15 +162,15 @@ def test_small_messages():
 
 
 @kernel
-def second_share(left, totals):
-    """Score a cut by the distance of the shares sent left."""
+def second_frequency(left, totals):
+    """Score a split by the distance of the class frequencies sent left."""
     return abs(left[0] / totals[0] - left[1] / totals[1])
 
 
 # What works only where all rows of a tree are in one place.
 AT_THE_ROOT = {
     "max_leaf_nodes": {"max_leaf_nodes": 20},
-    "criterion": {"criterion": second_share},
+    "criterion": {"criterion": second_frequency},
     "monotonic_cst": {"monotonic_cst": [1, 0, 0, -1, 0, 0, 0, 0, 0]},
     "splitter": {"splitter": "random"},
     "class_weight": {"class_weight": "balanced_subsample"},

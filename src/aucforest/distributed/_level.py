@@ -29,7 +29,6 @@ from aucforest.distributed._top import Searcher, TopTree
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import OWN
-from aucforest.tree.histogram import SORT_SAMPLES
 from aucforest.tree.tree import Tree
 
 # Trees that ask together: fewer cost a round trip each, more wait for each other.
@@ -102,8 +101,7 @@ class _Level:
         self._local_rows, self._max_hist_bytes = local_rows, max_hist_bytes
         self._shared = executor.share(growth)
         self._bundle_rows = min(local_rows, growth.n_draws * len(keys) // (_BUNDLES_A_WORKER * executor.n_workers))
-        # Rows that few are sorted one by one, and sums of floats over them would be rounded otherwise.
-        searcher = Searcher(growth, max(local_rows, SORT_SAMPLES))
+        searcher = Searcher(growth, local_rows)
         self._new = deque(TopTree(place, key, searcher) for place, key in enumerate(keys))
         self._trees_a_round = min(_TREES_A_ROUND, -(-len(keys) // _ROUNDS))
         self._waiting: deque[TopTree] = deque()
@@ -175,7 +173,7 @@ class _Level:
         return asked
 
     def _take_histograms(self, sent: _Round, histograms: Any) -> Iterator[tuple[int, Tree]]:
-        """Cut the nodes that asked."""
+        """Split the nodes that asked."""
         end = 0
         for tree, question in sent.asked:
             start, end = end, end + int(histogram_sizes(self._growth, question.features).sum())

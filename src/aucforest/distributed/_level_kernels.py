@@ -1,6 +1,6 @@
-"""What growing a tree over parts of its rows asks of one part: histograms of nodes, and the rows of nodes.
+"""Level by level growth in compiled code: a part counts the samples of nodes, and summed counts tell a node's split.
 
-No row remembers its node: whenever rows are needed, they go from the root down the part of the tree that there is.
+No row remembers its node: whenever samples are needed, they go from the root down the part of the tree that there is.
 """
 
 from typing import NamedTuple
@@ -9,20 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.growing import partition
-from aucforest.tree.histogram import label_of, row_of, weight_of
+from aucforest.tree.features import NUMERIC, draw_features
+from aucforest.tree.growing import may_split, record_split, start_node
+from aucforest.tree.histogram import take_apart
+from aucforest.tree.random import derive_key
+from aucforest.tree.samples import has_code, is_at_most, label_of, packed_weight, partition, row_of
+from aucforest.tree.splitter import Node, find_split
+from aucforest.tree.tree import LEAF, SET_WORDS, Nodes, make_nodes
 
-# Weights of a cell in the low bits, its rows in the high ones: one addition for both.
-_ONE_ROW = np.uint64(1) << np.uint64(32)
-_WEIGHT = _ONE_ROW - np.uint64(1)
-# Up to here an addition more for every row costs less than emptying the cells.
-_DIRECT_ROWS = 512
+# Weights of a cell in the low bits, its samples in the high ones: one addition for both.
+_ONE_SAMPLE = np.uint64(1) << np.uint64(32)
+_WEIGHT = _ONE_SAMPLE - np.uint64(1)
+# Up to here an addition more for every sample costs less than emptying the cells.
+_DIRECT_SAMPLES = 512
+# Nodes that the top of a tree has room for at first.
+_ROOM = 4
 
 
 class PartColumns(NamedTuple):
     """The codes of a part: those of feature f are flat[f * stride : f * stride + n_rows].
 
-    So a part that is cut from a matrix looks to compiled code like one that stands alone.
+    So a part that is a slice of a matrix looks to compiled code like one that stands alone.
     """
 
     flat: NDArray[np.unsignedinteger]
@@ -41,10 +48,18 @@ class PartColumns(NamedTuple):
         return cls(np.lib.stride_tricks.as_strided(codes, shape, (codes.itemsize,)), stride, n_rows)
 
 
-class Route(NamedTuple):
-    """The top of a tree, by codes; -1 for the feature of a node without children, which stand side by side.
+@bare_device
+def _span(columns, feature):
+    """Return where the codes of a feature start and end."""
+    start = columns.stride * np.int64(feature)
+    return start, start + columns.n_rows
 
-    Where features are cut by sets, `codes_left`, (n_nodes, 4), has the codes that go left; elsewhere it is empty.
+
+class Route(NamedTuple):
+    """The top of a tree, by codes; -1 for the feature of a leaf.
+
+    `codes_left`, (n_nodes, 4), has the codes that go left where a categorical feature is split; it is empty where there
+    is no such feature.
     """
 
     feature: NDArray[np.int32]
@@ -54,85 +69,76 @@ class Route(NamedTuple):
     codes_left: NDArray[np.uint64]
 
 
-@bare_device
-def _span(columns, feature):
-    """Return where the codes of a feature start and end."""
-    start = columns.stride * np.int64(feature)
-    return start, start + columns.n_rows
-
-
 @bare_kernel
-def route_rows(columns, n_bins, by_set, route, is_wanted, elements, spill, starts, ends):
-    """Arrange the rows of a tree by node.
+def route_samples(columns, n_bins, kinds, route, is_wanted, samples, spill, starts, ends):
+    """Arrange the samples of a tree by node.
 
     Parameters
     ----------
     columns : PartColumns
     n_bins : ndarray of shape (n_features,), int64
-    by_set : ndarray of shape (n_features,), bool
+    kinds : ndarray of shape (n_features,), int8
     route : Route
     is_wanted : ndarray of shape (n_nodes,), bool
-        The nodes whose rows are asked for; on return those above them, too.
-    elements, spill : ndarray of shape (n_rows,), uint64
-        The rows of the tree in rising order, and a buffer; in every node the order stays.
+        The nodes whose samples are asked for; on return those above them, too.
+    samples, spill : ndarray of shape (n_samples,), uint64
+        The samples of the tree in the order of their rows, and a buffer; in every node the order stays.
     starts, ends : ndarray of shape (n_nodes,), int64
-        On return elements[starts[node] : ends[node]] are the rows of every node that is wanted.
+        On return samples[starts[node] : ends[node]] are those of every node that is wanted.
     """
     for node in range(len(route.feature) - 1, -1, -1):
         if route.feature[node] >= 0:
             left_child = route.left_child[node]
             is_wanted[node] |= is_wanted[left_child] | is_wanted[left_child + 1]
-    starts[0], ends[0] = 0, len(elements)
+    starts[0], ends[0] = 0, len(samples)
     for node in range(len(route.feature)):
-        feature, left_child = route.feature[node], route.left_child[node]
+        feature, left_child, code = route.feature[node], route.left_child[node], route.code[node]
         if feature < 0 or not (is_wanted[left_child] | is_wanted[left_child + 1]):
             continue
         start, end = _span(columns, feature)
-        rows, column = elements[starts[node] : ends[node]], columns.flat[start:end]
-        code = route.code[node]
-        if len(route.codes_left) > 0 and by_set[feature]:
-            also_left = n_bins[feature] if route.missing_left[node] else -1
-            n_left = partition(column, rows, spill, code, also_left, route.codes_left[node])
-        else:
+        column, of_node = columns.flat[start:end], samples[starts[node] : ends[node]]
+        if kinds[feature] == NUMERIC:
             also_left = n_bins[feature] if route.missing_left[node] else code
-            n_left = partition(column, rows, spill, code, also_left, None)
+            n_left = partition(is_at_most, code, column, of_node, spill, also_left)
+        else:
+            also_left = n_bins[feature] if route.missing_left[node] else np.int64(-1)
+            n_left = partition(has_code, route.codes_left[node], column, of_node, spill, also_left)
         middle = starts[node] + n_left
         starts[left_child], ends[left_child] = starts[node], middle
         starts[left_child + 1], ends[left_child + 1] = middle, ends[node]
 
 
 @bare_device
-def _fill_directly(column, elements, weights, n_classes, histogram):
-    """Add weights and rows to a histogram."""
+def _fill_directly(column, samples, weights, n_classes, histogram):
+    """Add weights and samples to a histogram."""
     width = np.uint64(n_classes + 1)
-    for i in range(len(elements)):
-        row = row_of(elements[i])
+    for i in range(len(samples)):
+        row, weight = row_of(samples[i]), packed_weight(samples[i])
         cell = np.uint64(column[row]) * width
-        histogram[cell + label_of(elements[i])] += weights[row] if len(weights) > 0 else weight_of(elements[i])
+        histogram[cell + label_of(samples[i])] += weight * weights[row] if len(weights) > 0 else weight
         histogram[cell + width - np.uint64(1)] += 1
 
 
 @bare_device
-def _fill_in_cells(column, elements, n_codes, n_classes, shift, cells, histogram):
-    """Do the same by way of cells that hold both, for weights that lie in the elements."""
-    for i in range(len(elements)):
-        element = elements[i]
-        cell = (np.uint64(column[row_of(element)]) << shift) + label_of(element)
-        cells[cell] += np.uint64(weight_of(element)) + _ONE_ROW
+def _fill_in_cells(column, samples, n_codes, n_classes, shift, cells, histogram):
+    """Do the same by way of cells that hold both, where the samples hold the weights."""
+    for i in range(len(samples)):
+        cell = (np.uint64(column[row_of(samples[i])]) << shift) + label_of(samples[i])
+        cells[cell] += np.uint64(packed_weight(samples[i])) + _ONE_SAMPLE
     at = 0
     for code in range(n_codes):
-        n_rows = np.uint64(0)
+        n_samples = np.uint64(0)
         for k in range(n_classes):
             cell = (np.uint64(code) << shift) + np.uint64(k)
             histogram[at + k] = np.int64(cells[cell] & _WEIGHT)
-            n_rows += cells[cell] >> np.uint64(32)
+            n_samples += cells[cell] >> np.uint64(32)
             cells[cell] = np.uint64(0)
-        histogram[at + n_classes] = np.int64(n_rows)
+        histogram[at + n_classes] = np.int64(n_samples)
         at += n_classes + 1
 
 
 @bare_kernel
-def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, features, n_classes, cells, histograms):
+def fill_histograms(columns, n_bins, weights, samples, starts, ends, nodes, features, n_classes, cells, histograms):
     """Fill the histograms of some features of some nodes.
 
     Parameters
@@ -140,10 +146,11 @@ def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, fea
     columns : PartColumns
     n_bins : ndarray of shape (n_features,), int64
     weights : ndarray of shape (n_rows,), int64
-        Empty when the elements hold the weights.
-    elements : ndarray of uint64
+        What a sample counts for each time that its row is in the bootstrap sample; empty for 1.
+    samples : ndarray of uint64
+        They hold how often that is.
     starts, ends : ndarray of int64
-        Where the rows of a node lie among the elements.
+        Where those of a node lie.
     nodes, features : ndarray of shape (n_histograms,), int64
     n_classes : int
     cells : ndarray of uint64
@@ -151,7 +158,7 @@ def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, fea
         a cell may be 2**32 or more.
     histograms : ndarray of int64
         Zero before, one histogram after the other: (n_bins[feature] + 1, n_classes + 1), the weight of every class at
-        every code and, last, the number of rows.
+        every code and, last, the number of samples.
     """
     shift, at = np.uint64(0), 0
     while (1 << shift) < n_classes:
@@ -159,20 +166,163 @@ def fill_histograms(columns, n_bins, weights, elements, starts, ends, nodes, fea
     for i in range(len(nodes)):
         start, end = _span(columns, features[i])
         column, n_codes = columns.flat[start:end], n_bins[features[i]] + 1
-        rows = elements[starts[nodes[i]] : ends[nodes[i]]]
+        of_node = samples[starts[nodes[i]] : ends[nodes[i]]]
         next_at = at + n_codes * (n_classes + 1)
-        if len(weights) > 0 or len(cells) == 0 or len(rows) <= _DIRECT_ROWS:
-            _fill_directly(column, rows, weights, n_classes, histograms[at:next_at])
+        if len(weights) > 0 or len(cells) == 0 or len(of_node) <= _DIRECT_SAMPLES:
+            _fill_directly(column, of_node, weights, n_classes, histograms[at:next_at])
         else:
-            _fill_in_cells(column, rows, n_codes, n_classes, shift, cells, histograms[at:next_at])
+            _fill_in_cells(column, of_node, n_codes, n_classes, shift, cells, histograms[at:next_at])
         at = next_at
 
 
 @bare_kernel
-def copy_rows(columns, elements, codes):
-    """Copy the codes of some rows, all features, to (n_features, n_rows)."""
+def copy_samples(columns, samples, rows, counts, codes):
+    """Write the rows of some samples, how often each is in the bootstrap sample, and all codes, (n_features, n)."""
+    for i in range(len(samples)):
+        rows[i], counts[i] = row_of(samples[i]), packed_weight(samples[i])
     for feature in range(len(codes)):
         start, end = _span(columns, feature)
         column, copied = columns.flat[start:end], codes[feature]
-        for i in range(len(elements)):
-            copied[i] = column[row_of(elements[i])]
+        for i in range(len(samples)):
+            copied[i] = column[row_of(samples[i])]
+
+
+class Top(NamedTuple):
+    """The top of a tree that grows, with room for its nodes; `codes_left` as in `Route`."""
+
+    nodes: Nodes
+    code: NDArray[np.int64]
+    codes_left: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+    depth: NDArray[np.int64]
+
+
+def make_top(key: int, n_classes: int, *, by_set: bool) -> Top:
+    """Allocate the top of a tree, whose root is a leaf of nothing; by_set says whether features are split by sets."""
+    nodes = make_nodes(_ROOM, n_classes, by_set=by_set)
+    for column in nodes:
+        column[:1] = 0
+    nodes.feature[0] = nodes.left_child[0] = LEAF
+    code, depth = np.zeros((2, _ROOM), dtype=np.int64)
+    return Top(nodes, code, np.zeros_like(nodes.sets), np.full(_ROOM, key, dtype=np.uint64), depth)
+
+
+def enlarge_top(top: Top) -> Top:
+    """Return the top with twice the room."""
+    nodes, *others = top
+    return Top(Nodes._make(map(_double, nodes)), *map(_double, others))
+
+
+def _double(column):
+    return np.concatenate((column, np.empty_like(column)))
+
+
+class SummedCounts(NamedTuple):
+    """Where the histograms of a node come from: counts that are summed over all parts.
+
+    counts : int64, of the features to search, one after the other, as `fill_histograms` makes them
+    starts : (n_tried,), int64, where those of a feature begin
+    n_bins : (n_features,), int64
+    totals : (n_classes,), int64, of the node
+    """
+
+    counts: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    n_bins: NDArray[np.int64]
+    totals: NDArray[np.int64]
+
+
+@bare_device
+def _take_counts(source, features, t, classes, with_samples, buffers):
+    """Return the histogram of features[t] from counts: in the place of `histogram.count_samples`."""
+    counts, totals, missing_code = source.counts, source.totals, source.n_bins[features[t]]
+    n_bins, n_entries, at = 0, 0, source.starts[t]
+    for code in range(missing_code + 1):
+        n_samples = counts[at + len(totals)]
+        if n_samples > 0:
+            buffers.codes[n_bins], buffers.samples[n_bins], buffers.starts[n_bins] = code, n_samples, n_entries
+            n_bins += 1
+            for k in range(len(totals)):
+                # of two classes both are listed
+                if counts[at + k] > 0 or (classes.n == 2 and totals[k] > 0):
+                    buffers.classes[n_entries], buffers.weights[n_entries] = classes.places[k], counts[at + k]
+                    n_entries += 1
+        at += len(totals) + 1
+    buffers.starts[n_bins] = n_entries
+    return take_apart(n_bins, missing_code, classes.n, buffers)
+
+
+@bare_device
+def _count_left(source, features, split, is_numeric):
+    """Return how many samples go left."""
+    t, n_left = 0, np.int64(0)
+    while features[t] != split.feature:
+        t += 1
+    at, missing_code = source.starts[t] + len(source.totals), source.n_bins[split.feature]
+    for code in range(missing_code + 1):
+        goes_left = is_at_most(split.code, code) if is_numeric else has_code(split.codes_left, code)
+        if split.missing_left if code == missing_code else goes_left:
+            n_left += source.counts[at]
+        at += len(source.totals) + 1
+    return n_left
+
+
+@bare_device
+def _is_known_constant(is_constant, feature):
+    """Say whether a feature is known to be constant in a node."""
+    return is_constant[feature]
+
+
+@bare_kernel
+def draw_known(key, is_constant, max_features, buffers):
+    """List in `buffers.tried` the features to search, as far as it is known which are constant; return how many."""
+    return draw_features(_is_known_constant, is_constant, key, max_features, buffers)
+
+
+@bare_kernel
+def split_node(source, features, names, rules, stops, top, node, left_child, buffers):
+    """Split a node by summed counts.
+
+    Parameters
+    ----------
+    source : SummedCounts
+    features : ndarray of shape (n_tried,), int32
+        Those to search in the order in which they were drawn, none of them constant.
+    names : ndarray of shape (0, 0), uint32
+    rules : Rules
+    stops : Stops
+    top : Top
+        Knows samples, class totals, key and depth of the node; on return its split, if it has one, and its children.
+    node : int
+    left_child : int
+        The number that the left child will have; the right one has the next.
+    buffers : SplitBuffers
+
+    Returns
+    -------
+    tuple of (bool, bool)
+        Whether the left and the right child are worth a search.
+    """
+    nodes, key, depth = top.nodes, top.keys[node], top.depth[node]
+    n_samples = nodes.n_samples[node]
+    if not may_split(source.totals, n_samples, depth, stops):
+        return False, False
+    about = Node(source.totals, n_samples, key, 0.0, 1.0, names)
+    split = find_split(_take_counts, source, features, about, rules, buffers)
+    if split.gain <= 0.0 or split.gain < stops.min_gain:
+        return False, False
+    record_split(split, nodes, node, left_child, names, rules)
+    top.code[node] = split.code
+    is_numeric = rules.kinds[split.feature] == NUMERIC
+    if not is_numeric:
+        for word in range(SET_WORDS):
+            top.codes_left[node, word] = split.codes_left[word]
+    n_left = _count_left(source, features, split, is_numeric)
+    start_node(nodes, left_child, n_left)
+    start_node(nodes, left_child + 1, n_samples - n_left)
+    for side in range(2):
+        top.keys[left_child + side], top.depth[left_child + side] = derive_key(key, side), depth + 1
+    return (
+        may_split(nodes.totals[left_child], n_left, depth + 1, stops),
+        may_split(nodes.totals[left_child + 1], n_samples - n_left, depth + 1, stops),
+    )

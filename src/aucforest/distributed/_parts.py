@@ -16,7 +16,7 @@ from aucforest.tree.samples import FixedPoint
 
 
 class CodedPart(NamedTuple):
-    """Rows that follow each other; all parts but the last are of whole blocks (`sampling.BLOCK_ROWS`).
+    """Rows that follow each other; all parts but the last are of whole blocks (`bootstrap.BLOCK_ROWS`).
 
     first_row : int
         The number of the first one among all rows that trees draw from.
@@ -45,7 +45,9 @@ class Growth(NamedTuple):
     n_rows : int
         Rows of the fit.
     n_draws : int
-        Draws of a tree, all rows where none are drawn: a tree has at most so many distinct rows.
+        Size of the bootstrap sample of a tree, all rows where none is drawn: a tree has at most so many samples.
+    most_weight : int
+        The most that all samples of a tree can weigh, in units.
     params : GrowthParams
         Without draws: parts have them.
     n_bins : ndarray of shape (n_features,), int64
@@ -53,11 +55,12 @@ class Growth(NamedTuple):
     n_classes : int
     kinds : ndarray of shape (n_features,), int8
     fixed : FixedPoint or None
-        The units of weights in trees; None where draws are the weights, or where they differ from tree to tree.
+        The units of weights in trees; None where every row counts 1, or where they differ from tree to tree.
     """
 
     n_rows: int
     n_draws: int
+    most_weight: int
     params: GrowthParams
     n_bins: NDArray[np.int64]
     values: BinValues
@@ -71,13 +74,16 @@ def describe_growth(training: TrainingSet, params: GrowthParams) -> Growth:
     n_rows = len(training.labels)
     n_draws = params.n_draws(n_rows)
     fixed = fit_fixed_point(training, params, n_draws)
+    most_weight = n_draws
+    if fixed is not None and training.weights is not None:
+        most_weight *= int(fixed.apply(training.weights.max(keepdims=True))[0])
     _, n_bins, values = training.binned
     params = replace(params, draws=None)
-    return Growth(n_rows, n_draws, params, n_bins, values, training.n_classes, training.kinds, fixed)
+    return Growth(n_rows, n_draws, most_weight, params, n_bins, values, training.n_classes, training.kinds, fixed)
 
 
 def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[int]) -> list[CodedPart]:
-    """Return views of the rows between bounds, which are multiples of `sampling.BLOCK_ROWS` but for the last."""
+    """Return views of the rows between bounds, which are multiples of `bootstrap.BLOCK_ROWS` but for the last."""
     parts = []
     for start, stop in pairwise(bounds):
         rows = slice(start, stop)
@@ -94,7 +100,10 @@ def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[i
 
 
 class Rows(NamedTuple):
-    """Rows of a node in one part: codes, (n_features, n_rows), labels, draws, and weights where there are any."""
+    """Samples of a node in one part: their rows, and how often each is in the bootstrap sample.
+
+    codes : (n_features, n_rows), and of each row label, count and, where there are any, weight
+    """
 
     codes: NDArray[np.unsignedinteger]
     labels: NDArray[np.uint16]

@@ -5,39 +5,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.distributed._level_kernels import Route
+from aucforest.distributed._level_kernels import Route, SummedCounts, draw_known, enlarge_top, make_top, split_node
 from aucforest.distributed._level_tasks import Branch, Question, Result, histogram_sizes
 from aucforest.distributed._parts import Growth
-from aucforest.estimators._growing import tree_bounds
-from aucforest.tree.assembly import Grown, splice
-from aucforest.tree.growing import Nodes, Stops, branch_rows
-from aucforest.tree.histogram_search import Top, draw_candidates, make_top, split_by_histograms
-from aucforest.tree.splitter import Rules, make_scratch
-from aucforest.tree.subsets import make_subsets
-from aucforest.tree.tree import Tree
+from aucforest.estimators._growing import TrainingSet, make_buffers, tree_bounds
+from aucforest.tree.binning import BinnedMatrix
+from aucforest.tree.features import NUMERIC
+from aucforest.tree.growing import Stops
+from aucforest.tree.splitter import Rules
+from aucforest.tree.tree import Nodes, Tree, depth_first, first_nodes
 
 _NO_NAMES = np.empty((0, 0), dtype=np.uint32)
+# They are numbered in 32 bits.
+_MOST_NODES = 2**31 - 1
 
 
 class Searcher:
     """What searching nodes takes beside them; for one thread.
 
-    Nodes of at most local_rows rows are handed out as branches.
+    Nodes of at most local_rows samples are handed out as branches.
     """
 
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
-        self.n_features = len(growth.n_bins)
-        self.scratch = make_scratch(self.n_features, int(growth.n_bins.max()) + 1, growth.n_classes)
-        self.subsets = None if growth.by_set is None else make_subsets(growth.by_set, 1, growth.n_classes)
+        self.n_features, self.by_set = len(growth.n_bins), growth.kinds != NUMERIC
         self.unit = 1.0 if growth.fixed is None else growth.fixed.unit
-        self.aside_rows = branch_rows(self.n_features, growth.params.max_features)
+        no_codes = BinnedMatrix(np.empty((self.n_features, 0), dtype=np.uint8), growth.n_bins, growth.values)
+        no_weights = None if growth.fixed is None else np.empty(0)
+        no_rows = TrainingSet(no_codes, np.empty(0, dtype=np.uint16), no_weights, growth.n_classes, growth.kinds)
+        self.rules, work = make_buffers(no_rows, growth.params, 1, growth.n_rows, growth.n_draws)
+        self.buffers = work.buffers
 
-    def candidates(self, key: int, is_constant: NDArray[np.bool_]) -> list[int]:
+    def features(self, key: np.uint64, is_constant: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Return the features that a node looks at, as far as it is known which of them are constant."""
-        n_tried = draw_candidates(key, is_constant, self.growth.params.max_features, self.scratch)
-        tried: list[int] = self.scratch.tried[:n_tried].tolist()
-        return tried
+        buffers = self.buffers.features
+        return buffers.tried[: draw_known(key, is_constant, self.growth.params.max_features, buffers)].copy()
 
 
 class _OpenNode:
@@ -54,8 +56,7 @@ class TopTree:
     def __init__(self, place: int, key: int, searcher: Searcher) -> None:
         self.place, self.key, self._searcher = place, key, searcher
         self._n_nodes = 1
-        self._top = make_top(1, searcher.growth.n_classes, by_set=searcher.growth.by_set is not None)
-        self._top.keys[0] = key
+        self._top = make_top(key, searcher.growth.n_classes, by_set=bool(np.any(searcher.by_set)))
         self._open = {0: _OpenNode(np.zeros(searcher.n_features, dtype=np.bool_))}
         self._handed_out: list[int] = []
         self._results: dict[int, Result] = {}
@@ -71,7 +72,7 @@ class TopTree:
         self._handed_out.append(0)
 
     def _route(self) -> Route:
-        """Copy what takes rows down."""
+        """Copy what takes samples down."""
         top = self._top
         columns = (top.nodes.feature, top.code, top.nodes.missing_left, top.nodes.left_child, top.codes_left)
         return Route._make(column[: self._n_nodes].copy() for column in columns)
@@ -81,8 +82,8 @@ class TopTree:
         nodes: list[int] = []
         features: list[int] = []
         for node, open_node in self._open.items():
-            candidates = self._searcher.candidates(self._top.keys[node], open_node.is_constant)
-            lacking = [feature for feature in candidates if feature not in open_node.histograms]
+            tried = self._searcher.features(self._top.keys[node], open_node.is_constant).tolist()
+            lacking = [feature for feature in tried if feature not in open_node.histograms]
             room -= int(histogram_sizes(self._searcher.growth, np.array(lacking)).sum())
             if room < 0:
                 break
@@ -93,7 +94,7 @@ class TopTree:
         return Question(self.key, self._route(), np.array(nodes), np.array(features))
 
     def answer(self, question: Question, histograms: NDArray[Any]) -> None:
-        """Take the histograms of a question, and cut the nodes that lack nothing more."""
+        """Take the histograms of a question, and split the nodes that lack nothing more."""
         growth, asked = self._searcher.growth, question.nodes.tolist()
         ends = np.cumsum(histogram_sizes(growth, question.features)).tolist()
         for node, feature, start, end in zip(asked, question.features.tolist(), [0, *ends], ends):
@@ -108,49 +109,38 @@ class TopTree:
         if self._n_nodes == 1 and self._top.nodes.n_samples[0] <= self._searcher.local_rows:
             self.hand_out_root()
             return
-        bounds = tree_bounds(growth.params, self._weight)
+        least_weight, stops = tree_bounds(growth.params, self._weight)
+        rules = self._searcher.rules._replace(min_weight_leaf=least_weight)
         for node in dict.fromkeys(asked):
-            self._cut(node, bounds)
+            self._split(node, rules, stops)
 
     @property
     def _weight(self) -> int:
-        """The weight of all rows, in units."""
+        """The weight of all samples, in units."""
         return int(self._top.nodes.totals[0].sum())
 
-    def _cut(self, node: int, bounds: tuple[Rules, Stops]) -> None:
-        """Cut a node if nothing lacks; what its children wait for is histograms, or to be handed out."""
-        searcher, open_node = self._searcher, self._open[node]
-        growth = searcher.growth
-        candidates = searcher.candidates(self._top.keys[node], open_node.is_constant)
-        if any(feature not in open_node.histograms for feature in candidates):
+    def _split(self, node: int, rules: Rules, stops: Stops) -> None:
+        """Split a node if nothing lacks; what its children wait for is histograms, or to be handed out."""
+        searcher, open_node, histograms = self._searcher, self._open[node], self._open[node].histograms
+        n_bins = searcher.growth.n_bins
+        features = searcher.features(self._top.keys[node], open_node.is_constant)
+        if any(feature not in histograms for feature in features.tolist()):
             return
         del self._open[node]
-        if not candidates:
+        if len(features) == 0:
             return
         if self._n_nodes + 2 > len(self._top.code):
-            self._top = _enlarge(self._top, 2 * self._n_nodes + 2)
-        worth = split_by_histograms(
-            np.concatenate([open_node.histograms[feature] for feature in candidates]),
-            np.array(candidates, dtype=np.int32),
-            growth.n_bins,
-            _NO_NAMES,
-            growth.values,
-            *bounds,
-            self._top,
-            node,
-            self._n_nodes,
-            searcher.scratch,
-            searcher.subsets,
-        )
-        if worth < 0:
+            self._top = enlarge_top(self._top)
+        sizes = histogram_sizes(searcher.growth, features)
+        counts = np.concatenate([histograms[feature] for feature in features.tolist()])
+        source = SummedCounts(counts, np.cumsum(sizes) - sizes, n_bins, self._top.nodes.totals[node])
+        worth = split_node(source, features, _NO_NAMES, rules, stops, self._top, node, self._n_nodes, searcher.buffers)
+        if self._top.nodes.feature[node] < 0:
             return
-        for side in range(2):
-            child = self._n_nodes + side
-            if not worth >> side & 1:
-                continue
-            if self._top.nodes.n_samples[child] <= searcher.local_rows:
+        for child, is_worth_it in enumerate(worth, self._n_nodes):
+            if is_worth_it and self._top.nodes.n_samples[child] <= searcher.local_rows:
                 self._handed_out.append(child)
-            else:
+            elif is_worth_it:
                 self._open[child] = _OpenNode(open_node.is_constant.copy())
         self._n_nodes += 2
 
@@ -184,27 +174,36 @@ class TopTree:
     def tree(self) -> Tree:
         """Return the tree, once it is complete."""
         if self._handed_out == [0]:
-            grown, unit = self._results[0]
+            nodes, unit = self._results[0]
         else:
-            branches = {node: result.grown for node, result in sorted(self._results.items())}
-            grown, unit = splice(self._grown(), branches, self._searcher.aside_rows), self._searcher.unit
-        n_nodes, n_features = len(grown.nodes.feature), self._searcher.n_features
-        return Tree.from_nodes(grown.nodes, n_nodes, unit, n_features, set_nodes=grown.set_nodes, sets=grown.sets)
-
-    def _grown(self) -> Grown:
-        """Return the nodes of the top."""
-        nodes = Nodes._make(column[: self._n_nodes] for column in self._top.nodes)
-        by_set = self._searcher.growth.by_set
-        set_nodes = np.empty(0, dtype=np.int64)
-        if by_set is not None:
-            set_nodes = np.flatnonzero((nodes.feature >= 0) & by_set[nodes.feature])
-        return Grown(nodes, set_nodes, self._top.sets[set_nodes])
+            branches = {node: result.nodes for node, result in sorted(self._results.items())}
+            nodes, unit = splice(first_nodes(self._top.nodes, self._n_nodes), branches), self._searcher.unit
+        return Tree.from_nodes(nodes, unit, self._searcher.by_set)
 
 
-def _enlarge(top: Top, capacity: int) -> Top:
-    """Return the same top with more room."""
-    larger = make_top(capacity, top.nodes.totals.shape[1], by_set=len(top.sets) > 0)
-    columns: list[Any] = [*larger.nodes, *larger[1:]]
-    for column, old in zip(columns, (*top.nodes, *top[1:])):
-        column[: len(top.code)] = old
-    return larger
+def splice(top: Nodes, branches: dict[int, Nodes]) -> Nodes:
+    """Put branches in the place of leaves, and number all nodes depth first.
+
+    Parameters
+    ----------
+    top : Nodes
+    branches : dict
+        Leaf of the top -> the branch whose root it is.
+
+    Raises
+    ------
+    ValueError
+        If there are too many nodes.
+    """
+    sizes = np.array([len(nodes.feature) for nodes in (top, *branches.values())])
+    if sizes.sum() > _MOST_NODES:
+        raise ValueError(f"a tree has more than {_MOST_NODES} nodes: lower max_samples or max_depth")
+    nodes = Nodes._make(map(np.concatenate, zip(top, *branches.values())))
+    offsets = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    is_split = nodes.left_child >= 0
+    nodes.left_child[is_split] += offsets[is_split]
+    roots = np.cumsum(sizes)[:-1]
+    for column in nodes:
+        if len(column) > 0:
+            column[list(branches)] = column[roots]
+    return depth_first(nodes)

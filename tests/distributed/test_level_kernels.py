@@ -5,12 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tree.growing import take_rows
-from aucforest.distributed._level_kernels import PartColumns, Route, copy_rows, fill_histograms, route_rows
+from aucforest.distributed._level_kernels import (
+    PartColumns,
+    Route,
+    copy_samples,
+    draw_known,
+    fill_histograms,
+    route_samples,
+)
+from aucforest.tree.features import CATEGORICAL, NUMERIC, make_feature_buffers
+from aucforest.tree.samples import take_samples
 from aucforest.tree.tree import SET_WORDS
+from tests.reference import tree as reference
 
 N_BINS = np.array([5, 7, 3])
-# Cuts feature 0 by a set, {0, 3} and missing values, then feature 1 after code 2 with missing values on the right.
+KINDS = np.array([CATEGORICAL, NUMERIC, NUMERIC], dtype=np.int8)
+# Splits feature 0 by a set, {0, 3} and missing values, then feature 1 after code 2 with missing values on the right.
 ROUTE = Route(
     feature=np.array([0, 1, -1, -1, -1], dtype=np.int32),
     code=np.array([1, 2, 0, 0, 0]),
@@ -33,33 +43,38 @@ def nodes_of(codes):
     n_rows=st.sampled_from([1, 30, 3000]),
     n_classes=st.sampled_from([2, 3]),
     weighted=st.booleans(),
-    is_cut_out=st.booleans(),
+    is_slice=st.booleans(),
 )
-def test_histograms_and_rows(seed, n_rows, n_classes, weighted, is_cut_out):
+def test_histograms_and_samples(seed, n_rows, n_classes, weighted, is_slice):
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, N_BINS[:, None] + 1, (3, n_rows + 10)).astype(np.uint8)
-    codes = codes[:, 4 : 4 + n_rows] if is_cut_out else codes[:, :n_rows].copy()
+    codes = codes[:, 4 : 4 + n_rows] if is_slice else codes[:, :n_rows].copy()
     labels, counts = rng.integers(0, n_classes, n_rows).astype(np.uint16), rng.poisson(1, n_rows).astype(np.uint16)
-    weights = counts * rng.integers(1, 2**50, n_rows) if weighted else NO_WEIGHTS
-    elements, spill = np.empty((2, n_rows), dtype=np.uint64)
-    elements = elements[: take_rows(labels, counts, True, elements)]
+    weights = rng.integers(1, 2**50, n_rows) if weighted else NO_WEIGHTS
+    samples, spill = np.empty((2, n_rows), dtype=np.uint64)
+    samples = samples[: take_samples(labels, counts, True, samples)]
     starts, ends = np.zeros((2, 5), dtype=np.int64)
-    columns, by_set = PartColumns.of(codes), np.array([True, False, False])
+    columns = PartColumns.of(codes)
     wanted = [2, 3, 4] if seed % 2 else [3]
-    route_rows(columns, N_BINS, by_set, ROUTE, np.isin(np.arange(5), wanted), elements, spill, starts, ends)
+    route_samples(columns, N_BINS, KINDS, ROUTE, np.isin(np.arange(5), wanted), samples, spill, starts, ends)
     nodes, features = np.repeat(wanted, 3), np.tile([0, 1, 2], len(wanted))
     histograms = np.zeros(int((N_BINS + 1).sum()) * (n_classes + 1) * len(wanted), dtype=np.int64)
     cells = np.zeros(8 * 4, dtype=np.uint64)
-    fill_histograms(columns, N_BINS, weights, elements, starts, ends, nodes, features, n_classes, cells, histograms)
+    fill_histograms(columns, N_BINS, weights, samples, starts, ends, nodes, features, n_classes, cells, histograms)
     assert not np.any(cells)
     at = 0
     for node, feature in zip(nodes, features):
         rows = np.flatnonzero(nodes_of(codes)[node] & (counts > 0))
-        copied = np.empty((3, len(rows)), dtype=np.uint8)
-        copy_rows(columns, elements[starts[node] : ends[node]], copied)
-        np.testing.assert_array_equal(copied, codes[:, rows])
+        copied, of_codes = (
+            (np.empty(len(rows), np.int64), np.empty(len(rows), np.uint16)),
+            np.empty((3, len(rows)), "B"),
+        )
+        copy_samples(columns, samples[starts[node] : ends[node]], *copied, of_codes)
+        for part, expected in zip((*copied, of_codes), (rows, counts[rows], codes[:, rows])):
+            np.testing.assert_array_equal(part, expected)
         expected = np.zeros((N_BINS[feature] + 1, n_classes + 1), dtype=np.int64)
-        np.add.at(expected, (codes[feature, rows], labels[rows]), (weights if weighted else counts)[rows])
+        of_rows = counts[rows] * weights[rows] if weighted else counts[rows]
+        np.add.at(expected, (codes[feature, rows], labels[rows]), of_rows)
         np.add.at(expected[:, -1], codes[feature, rows], 1)
         np.testing.assert_array_equal(histograms[at : at + expected.size].reshape(expected.shape), expected)
         at += expected.size
@@ -84,10 +99,20 @@ def test_cells_that_hold_more_than_32_bits(n_cells):
     """Where there are no cells, weights of a code may be any; else less than 2**32."""
     n_rows, weight = 70_000, 65_535 if n_cells == 0 else 60_000
     columns = PartColumns.of(np.zeros((1, n_rows), dtype=np.uint8))
-    elements = np.empty(n_rows, dtype=np.uint64)
-    take_rows(np.ones(n_rows, dtype=np.uint16), np.full(n_rows, weight, dtype=np.uint16), True, elements)
+    samples = np.empty(n_rows, dtype=np.uint64)
+    take_samples(np.ones(n_rows, dtype=np.uint16), np.full(n_rows, weight, dtype=np.uint16), True, samples)
     histograms, zero = np.zeros(2 * 3, dtype=np.int64), np.zeros(1, dtype=np.int64)
     cells = np.zeros(n_cells, dtype=np.uint64)
-    rows = elements, zero, np.array([n_rows]), zero, zero
-    fill_histograms(columns, np.array([1]), NO_WEIGHTS, *rows, 2, cells, histograms)
+    of_node = samples, zero, np.array([n_rows]), zero, zero
+    fill_histograms(columns, np.array([1]), NO_WEIGHTS, *of_node, 2, cells, histograms)
     assert histograms.tolist() == [0, n_rows * weight, n_rows, 0, 0, 0]
+
+
+@pytest.mark.parametrize("key", [0, 5, 2**63 + 1])
+def test_features_are_the_first_drawn_that_are_not_constant(key):
+    buffers, drawn = make_feature_buffers(6), reference.draw_features(key, 6)
+    is_constant = np.isin(np.arange(6), drawn[1:3])
+    for max_features in range(1, 7):
+        n_tried = draw_known(np.uint64(key), is_constant, max_features, buffers)
+        assert buffers.tried[:n_tried].tolist() == [drawn[0], *drawn[3:]][:max_features]
+        assert buffers.features.tolist() == list(range(6))
