@@ -19,6 +19,7 @@ from aucforest._files import half_written
 from aucforest.distributed._checkpoint import Checkpoint
 from aucforest.interop.folded_trees import fold
 from aucforest.interop.model_file import read_model, write_model
+from aucforest.tree.features import CATEGORICAL, NUMERIC
 from tests.interop.trees import assert_same_trees, make_tree
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +60,8 @@ def tree_files(folder):
 )
 def test_trees_come_back_to_the_last_bit(tmp_path_factory, groups, n_classes, whole, with_sets):
     folder = tmp_path_factory.mktemp("fit") / "made" / "by open"
-    by_set = np.array([False, True, False]) if with_sets else None
-    shape, saved, first = (3, n_classes, by_set), {}, 0
+    kinds = np.array([NUMERIC, CATEGORICAL, NUMERIC], dtype=np.int8) if with_sets else None
+    shape, saved, first = (3, n_classes, kinds), {}, 0
     for n_cuts in groups:
         options = {"whole": whole, "by_set": [1] if with_sets else []}
         group = {first + 2 * i: make_tree(i, n, 3, n_classes, **options) for i, n in enumerate(n_cuts)}

@@ -60,7 +60,7 @@ def fit_parts(forest, table, y, weight, bounds):
 
     def grow(params, keys, weights):
         binned = BinnedMatrix(codes, coding.n_bins, coding.values)
-        training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), coding.by_set)
+        training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), coding.kinds)
         return grow_trees(training, params, keys, forest.n_jobs)
 
     def sum_rows(bags, packed, ranges):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from aucforest._compile import kernel
 from aucforest.distributed._executor import LocalExecutor
 from aucforest.distributed._level import grow_by_level
+from aucforest.distributed._level_tasks import histogram_dtype
 from aucforest.distributed._parts import cut_into_parts, describe_growth
 from aucforest.estimators._growing import grow_trees, tree_keys
 from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
@@ -129,6 +130,13 @@ def test_weights(whole, criterion, n_classes):
     weights = np.random.default_rng(1).integers(1, 9, len(labels)) * (1.0 if whole else 1 / 7)
     options = {"criterion": criterion, "min_weight_fraction_leaf": 1e-3}
     check(*prepare(X, labels, weights, **options), n_parts=(3,), local_rows=(NEVER, LATE))
+
+
+@pytest.mark.parametrize(("weight", "dtype"), [(None, np.uint32), (3.0, np.uint32), (np.sqrt(2), np.int64)])
+def test_histograms_are_small_where_sums_are(weight, dtype):
+    X, labels = make_tied_rows(0, 2)
+    weights = None if weight is None else np.where(labels == 0, 1.0, weight)
+    assert histogram_dtype(describe_growth(*prepare(X, labels, weights))) is dtype
 
 
 def test_draws():

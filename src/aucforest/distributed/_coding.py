@@ -139,17 +139,20 @@ class Coding:
     categories : dict of int to ndarray
         As in the fitted forest.
     values : BinValues
-    kinds : ndarray of shape (n_features,), int8
     """
 
     categories: Categories
     values: BinValues
-    kinds: NDArray[np.int8]
 
     @property
     def n_bins(self) -> NDArray[np.int64]:
         """Number of codes of every feature."""
         return np.diff(self.values.first)
+
+    @property
+    def kinds(self) -> NDArray[np.int8]:
+        """Kind of every feature."""
+        return feature_kinds(self.categories, len(self.n_bins))
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """Return some rows as trees read them, None for all, shape (n_rows, n_features)."""
@@ -187,8 +190,7 @@ def choose_coding(
         distinct = summary.distinct[feature]
         return choose_bins(column, weights, max_bins or len(column), lambda _: distinct)
 
-    values = join_bins(run(bins_of, range(len(summary.names))))
-    return Coding(categories, values, feature_kinds(categories, len(summary.names)))
+    return Coding(categories, join_bins(run(bins_of, range(len(summary.names)))))
 
 
 class KnownRows:

@@ -1,8 +1,8 @@
 """Trees over rows in parts, level by level: histograms at the top, whole branches in one place further down.
 
 The parts answer questions of many trees at once; their histograms are added up by a tree of tasks. Nodes small
-enough for one task are grown there from their rows. The trees are those that one process would grow from all rows,
-bit for bit: histograms are integers, the search is the same code, and what a node draws depends on its key alone.
+enough for one task are grown there from their samples. The trees are those that one process would grow from all rows,
+bit for bit: histograms are integers, the search is the same code, and what is drawn at a node depends on its key alone.
 """
 
 from collections import deque
@@ -190,7 +190,7 @@ class _Level:
         return sum(branch.n_rows for _, branch in self._branches)
 
     def _send_bundles(self) -> None:
-        """Send branches on their way, several bundles at once: a part draws and arranges the rows of a tree for all."""
+        """Send branches on their way, several bundles at once, for which a part arranges the samples of a tree once."""
         room = 2 * self._executor.n_workers - self._count(_Bundle)
         bundles: list[list[tuple[TopTree, Branch]]] = []
         while room >= self._executor.n_workers and len(bundles) < room and (bundle := self._next_bundle()):
@@ -244,8 +244,8 @@ def grow_by_level(
         As `estimators._growing.tree_keys` makes them.
     executor : Executor
     local_rows : int
-        Nodes of at most so many rows are grown in one task. Where that is all rows of a tree, this is no more than
-        gathering these rows, tree by tree.
+        Nodes of at most so many samples are grown in one task. Where that is all samples of a tree, this is no more
+        than gathering their rows, tree by tree.
     max_hist_bytes : int
         The largest message of histograms.
 

@@ -127,7 +127,7 @@ def add_up(parts: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedinteg
 
 
 def hand_out(part: CodedPart, growth: Growth, branches: list[Branch]) -> list[Rows]:
-    """Return the rows of one part in every branch; branches of a tree follow each other and share its route."""
+    """Return the samples of one part in every branch; branches of a tree follow each other and share its route."""
     if part.n_rows == 0:
         return [_no_rows(part) for _ in branches]
     routed = _RoutedPart(part, growth)
@@ -147,13 +147,13 @@ def hand_out(part: CodedPart, growth: Growth, branches: list[Branch]) -> list[Ro
 
 
 def hand_out_bundles(part: CodedPart, growth: Growth, bundles: list[list[Branch]]) -> list[list[Rows]]:
-    """Return the rows of one part in every branch of several bundles."""
+    """Return the samples of one part in every branch of several bundles."""
     rows = iter(hand_out(part, growth, [branch for bundle in bundles for branch in bundle]))
     return [[next(rows) for _ in bundle] for bundle in bundles]
 
 
 def take_bundle(handed_out: list[list[Rows]], place: int) -> list[Rows]:
-    """Return the rows of one bundle."""
+    """Return the samples of one bundle."""
     return handed_out[place]
 
 
@@ -164,12 +164,12 @@ def _no_rows(part: CodedPart) -> Rows:
 
 
 def _join(rows: list[Rows], growth: Growth) -> tuple[TrainingSet, NDArray[np.uint16]]:
-    """Return the rows of a branch in all parts, in their order, and how often each is drawn."""
+    """Return the rows of a branch in all parts, in order, and how often each is in the bootstrap sample."""
     return join_parts(growth, rows), np.concatenate([part.counts for part in rows])
 
 
 def grow_branches(growth: Growth, branches: list[Branch], handed_out: list[list[Rows]]) -> list[Result]:
-    """Grow branches from the rows that each part handed out."""
+    """Grow branches from the samples that each part handed out."""
     joined = [_join([rows[i] for rows in handed_out], growth) for i in range(len(branches))]
     most_rows = max(len(counts) for _, counts in joined)
     buffers = make_buffers(joined[0][0], growth.params, most_rows, growth.n_rows, growth.n_draws)

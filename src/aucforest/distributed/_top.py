@@ -10,7 +10,6 @@ from aucforest.distributed._level_tasks import Branch, Question, Result, histogr
 from aucforest.distributed._parts import Growth
 from aucforest.estimators._growing import TrainingSet, make_buffers, tree_bounds
 from aucforest.tree.binning import BinnedMatrix
-from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import Stops
 from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Nodes, Tree, depth_first, first_nodes
@@ -28,13 +27,13 @@ class Searcher:
 
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
-        self.n_features, self.by_set = len(growth.n_bins), growth.kinds != NUMERIC
+        self.n_features = len(growth.n_bins)
         self.unit = 1.0 if growth.fixed is None else growth.fixed.unit
         no_codes = BinnedMatrix(np.empty((self.n_features, 0), dtype=np.uint8), growth.n_bins, growth.values)
         no_weights = None if growth.fixed is None else np.empty(0)
         no_rows = TrainingSet(no_codes, np.empty(0, dtype=np.uint16), no_weights, growth.n_classes, growth.kinds)
         self.rules, work = make_buffers(no_rows, growth.params, 1, growth.n_rows, growth.n_draws)
-        self.buffers = work.buffers
+        self.by_set, self.buffers = no_rows.by_set, work.buffers
 
     def features(self, key: np.uint64, is_constant: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Return the features that a node looks at, as far as it is known which of them are constant."""
