@@ -7,44 +7,39 @@ import numpy as np
 from tests.reference.tree import GAINS
 
 
-def best_gain(codes, labels, weights, n_classes, criterion, min_samples_leaf=1, min_weight_leaf=0):
-    """Return the greatest gain over all ways to part the categories, None for missing ones among them."""
-    categories = sorted(set(codes), key=lambda c: (c is None, c or 0))
+def _greatest(sides, codes, labels, weights, n_classes, criterion):
+    """Return the greatest gain over sets of codes that go left."""
     best = 0
-    for sides in product((False, True), repeat=len(categories)):
-        left_codes = {category for category, side in zip(categories, sides) if side}
+    for left_codes in sides:
         sums = {True: [0] * n_classes, False: [0] * n_classes}
-        rows = {True: 0, False: 0}
         for code, label, weight in zip(codes, labels, weights):
             sums[code in left_codes][label] += weight
-            rows[code in left_codes] += 1
-        if min(rows.values()) < max(min_samples_leaf, 1) or min(map(sum, sums.values())) < min_weight_leaf:
-            continue
-        best = max(best, GAINS[criterion](sums[True], sums[False]))
+        if min(map(sum, sums.values())) > 0:
+            best = max(best, GAINS[criterion](sums[True], sums[False]))
     return best
 
 
-def ordered_gain(codes, labels, weights, n_classes, criterion, scores, min_samples_leaf=1, min_weight_leaf=0):
-    """Return the greatest gain over the cuts of the categories in the order of their scores, missing on both sides."""
+def best_gain(codes, *data):
+    """Return the greatest gain over all ways to part the categories, None for missing ones among them.
+
+    The data are the labels, their weights, the number of classes and the criterion.
+    """
+    categories = list(set(codes))
+    parts = product((False, True), repeat=len(categories))
+    return _greatest(({c for c, side in zip(categories, sides) if side} for sides in parts), codes, *data)
+
+
+def ordered_gain(codes, labels, weights, n_classes, criterion, scores):
+    """Return the greatest gain over splits of categories in the order of their scores, missing ones on either side."""
     order = sorted(scores, key=lambda c: (scores[c], c))
-    best = 0
-    for n_left, missing_left in product(range(1, len(order) + 1), (False, True)):
-        on_left = {*order[:n_left], None} if missing_left else set(order[:n_left])
-        sums = {True: [0] * n_classes, False: [0] * n_classes}
-        rows = {True: 0, False: 0}
-        for code, label, weight in zip(codes, labels, weights):
-            sums[code in on_left][label] += weight
-            rows[code in on_left] += 1
-        if min(rows.values()) < max(min_samples_leaf, 1) or min(map(sum, sums.values())) < min_weight_leaf:
-            continue
-        best = max(best, GAINS[criterion](sums[True], sums[False]))
-    return best
+    sides = ({*order[:n], *alone} for n in range(1, len(order) + 1) for alone in ((), (None,)))
+    return _greatest(sides, codes, labels, weights, n_classes, criterion)
 
 
 def component_scores(codes, labels, weights, n_classes, alike):
     """Return the score of each category and how far the second eigenvalue is below the first, as a ratio.
 
-    `alike` scales the classes to equal weight before shares are taken.
+    `alike` scales the classes to equal weight before frequencies are taken.
     """
     scale = np.ones(n_classes)
     if alike:
@@ -55,7 +50,7 @@ def component_scores(codes, labels, weights, n_classes, alike):
         if code is not None:
             table[categories.index(code), label] += weight * scale[label]
     totals = table.sum(axis=1)
-    shares = table / totals[:, None]
-    centred = shares - totals @ shares / totals.sum()
+    frequencies = table / totals[:, None]
+    centred = frequencies - totals @ frequencies / totals.sum()
     values, vectors = np.linalg.eigh(centred.T * totals @ centred)
     return dict(zip(categories, (centred @ vectors[:, -1]).tolist())), values[-2] / values[-1]

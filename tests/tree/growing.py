@@ -7,18 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import compile_scorer
-from aucforest.tree.best_first import grow_best_first
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
-from aucforest.tree.criteria import CRITERIA, OWN
-from aucforest.tree.growing import Stops, branch_rows, grow_tree, make_workspace, take_rows
-from aucforest.tree.random_splits import make_random_splits
-from aucforest.tree.splitter import Columns, Rules
+from aucforest.tree.criteria import CRITERIA, OWN, entropy_table
+from aucforest.tree.features import CATEGORICAL, NUMERIC
+from aucforest.tree.growing import Stops, branch_rows, grow_tree, make_workspace
+from aucforest.tree.samples import Columns, take_samples
+from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Tree
-from aucforest.tree.subsets import grown_sets, make_subsets
-from aucforest.tree.walks import make_extras
 
 NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 NO_LIMIT = 2**31 - 1
+NAMES = ["auc", "gini", "entropy", "hellinger"]
 
 
 class Grown(NamedTuple):
@@ -30,10 +29,7 @@ class Grown(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How to grow a tree; `aside_rows` None is what the engine would choose.
-
-    The last four need kernels of their own; `extras` asks for them where nothing else does.
-    """
+    """How to grow a tree; `last_rows` None is what the engine would choose, `by_set` are the categorical features."""
 
     criterion: str | Callable[..., Any] = "auc"
     max_features: int = NO_LIMIT
@@ -43,13 +39,12 @@ class Growth(NamedTuple):
     min_samples_split: int = 2
     min_weight_split: int = 0
     min_gain: float = 0.0
-    key: int = 0
-    aside_rows: int | None = None
-    by_set: tuple[int, ...] = ()
     signs: tuple[int, ...] = ()
     random: bool = False
-    max_leaves: int | None = None
-    extras: bool = False
+    max_leaf_nodes: int | None = None
+    key: int = 0
+    last_rows: int | None = None
+    by_set: tuple[int, ...] = ()
 
 
 def bin_for(X, max_bins: int | None = 255, wide: bool = False, weights=None) -> BinnedMatrix:
@@ -59,37 +54,33 @@ def bin_for(X, max_bins: int | None = 255, wide: bool = False, weights=None) -> 
 
 
 def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, counts=None, weights=None) -> Grown:
-    """Grow a tree; `counts` are draws, `weights` fixed-point weights in place of them."""
-    labels = np.asarray(labels, dtype=np.uint16)
+    """Grow a tree; `counts` is a bootstrap sample, `weights` are fixed-point weights in place of it."""
+    labels, n_features = np.asarray(labels, dtype=np.uint16), len(binned.codes)
     n_classes = int(labels.max()) + 1 if n_classes is None else n_classes
     counts = np.ones(len(labels), np.uint16) if counts is None else np.asarray(counts, np.uint16)
-    weights = np.empty(0, np.int64) if weights is None else np.asarray(weights, np.int64)
-    columns = Columns(binned.codes, binned.n_bins, weights)
-    max_features = min(how.max_features, len(binned.codes))
+    weighted, weights = weights is not None, np.asarray([] if weights is None else weights, np.int64)
+    columns = Columns(binned.codes, binned.n_bins, weights, NO_NAMES)
     criterion = CRITERIA[how.criterion] if isinstance(how.criterion, str) else OWN
-    rules = Rules(criterion, max_features, how.min_samples_leaf, how.min_weight_leaf)
-    stops = Stops(how.max_depth, how.min_samples_split, how.min_weight_split, how.min_gain)
-    work = make_workspace(columns, max_features, len(labels), n_classes)
-    n_taken = take_rows(labels, counts, len(weights) == 0, work.elements)
-    subsets, extras, cuts = None, None, None
-    if how.by_set:
-        by_set = np.isin(np.arange(len(binned.codes)), how.by_set)
-        subsets = make_subsets(by_set, len(labels), n_classes)
-    if criterion == OWN or how.signs or how.random or how.max_leaves or how.extras:
-        address = compile_scorer(how.criterion).address if criterion == OWN else 0
-        extras = make_extras(how.signs, address, n_classes, len(work.nodes.feature))
-    if how.random:
-        cuts = make_random_splits(False, n_classes)
-    shared = (columns, NO_NAMES, binned.values, rules, stops, n_taken, np.uint64(how.key), work)
-    if how.max_leaves is None:
-        aside = branch_rows(len(binned.codes), max_features) if how.aside_rows is None else how.aside_rows
-        n_nodes = grow_tree(*shared, aside, subsets, extras, cuts)
-    else:
-        n_nodes = grow_best_first(*shared, how.max_leaves, subsets, extras, cuts)
-    check_scratch_is_clean(work.scratch, len(binned.codes))
-    tree = Tree.from_nodes(work.nodes, n_nodes, 1.0, len(binned.codes), **grown_sets(subsets))
+    kinds = np.where(np.isin(np.arange(n_features), how.by_set), CATEGORICAL, NUMERIC).astype(np.int8)
+    max_features, signs = min(how.max_features, n_features), np.array(how.signs, dtype=np.int8)
+    bounds = max_features, how.min_samples_leaf, how.min_weight_leaf
+    rules = Rules(criterion, how.random, *bounds, signs, kinds, binned.values, is_sampled=False)
+    leaves = how.max_leaf_nodes or 0
+    stops = Stops(how.max_depth, how.min_samples_split, how.min_weight_split, how.min_gain, leaves)
+    last_rows = branch_rows(n_features, max_features) if how.last_rows is None else how.last_rows
+    address = compile_scorer(how.criterion).address if criterion == OWN else 0
+    table = entropy_table(criterion, np.inf if weighted else counts.sum())
+    work = make_workspace(
+        columns, rules, len(labels), n_classes, 0 if leaves else last_rows, table=table, address=address
+    )
+    n_samples = take_samples(labels, counts, not weighted, work.samples)
+    nodes = grow_tree(columns, rules, stops, n_samples, how.key, work)
+    check_buffers_are_clean(work.buffers)
+    tree = Tree.from_nodes(nodes, 1.0, kinds == CATEGORICAL)
     tree.validate()
-    return Grown(tree, work.nodes.totals[:n_nodes].copy(), binned)
+    splits = [node for node in preorder(tree) if tree.feature[node] >= 0]
+    assert tree.left_child[splits].tolist() == list(range(1, tree.n_nodes, 2)), "not numbered depth first"
+    return Grown(tree, nodes.totals.copy(), binned)
 
 
 def grow(X, labels, max_bins=255, wide=False, n_classes=None, counts=None, weights=None, **how) -> Grown:
@@ -97,15 +88,15 @@ def grow(X, labels, max_bins=255, wide=False, n_classes=None, counts=None, weigh
     return grow_binned(bin_for(X, max_bins, wide), labels, Growth(**how), n_classes, counts, weights)
 
 
-def check_scratch_is_clean(scratch, n_features: int) -> None:
+def check_buffers_are_clean(buffers) -> None:
     """Check what the next search relies on."""
-    for name in ("histogram", "row_counts", "row_weights", "mask"):
-        assert not np.any(getattr(scratch, name)), name
-    assert np.array_equal(scratch.features, np.arange(n_features))
+    for name in ("cells", "n_samples", "mask"):
+        assert not np.any(getattr(buffers.histogram, name)), name
+    assert np.array_equal(buffers.features.features, np.arange(len(buffers.features.features)))
 
 
 def preorder(tree: Tree) -> list[int]:
-    """Return the nodes, parents first and left before right: a numbering that growing order cannot change."""
+    """Return the nodes, parents first and left before right."""
     order, stack = [], [0]
     while stack:
         node = stack.pop()
@@ -115,16 +106,18 @@ def preorder(tree: Tree) -> list[int]:
     return order
 
 
-def canonical(grown: Grown, weighted: bool = True) -> list[tuple]:
-    """Return what a tree says, whatever the numbers of its nodes; `weighted` False leaves totals and rows out."""
+def canonical(grown: Grown) -> list[tuple]:
+    """Return what a tree says of its nodes: split, categories on the left, gain, samples and class totals."""
     tree = grown.tree
     return [
         (
             int(tree.feature[i]),
             float(tree.threshold[i]),
             bool(tree.missing_left[i]),
+            tuple(np.flatnonzero(tree.goes_left(i)).tolist()) if tree.has_set(i) else (),
             float(tree.gain[i]),
-            *((int(tree.n_samples[i]), *grown.totals[i].tolist()) if weighted else ()),
+            int(tree.n_samples[i]),
+            *grown.totals[i].tolist(),
         )
         for i in preorder(tree)
     ]

@@ -1,4 +1,7 @@
-"""What a cut is worth, against textbook formulas written with numpy, scikit-learn and exact fractions."""
+"""What a split is worth, against textbook formulas written with numpy, scikit-learn and exact fractions.
+
+All of this runs as plain Python, too.
+"""
 
 import math
 from itertools import combinations, product
@@ -9,10 +12,31 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from aucforest.tree.criteria import CRITERIA, OWN, cannot_be_beaten, split_gain, hellinger_distance, x_log_x
-from tests.reference import tree as reference
+from aucforest._compile import bare_kernel, by_code
+from aucforest.tree.criteria import _TABLE, CRITERIA, ROUNDING, Criterion, entropy_table, make_score_buffers, split_gain
+from aucforest.tree.histogram import Classes, Histogram
+from aucforest.tree.scan import _many_scan, _pair_scores, make_scan_buffers
+from tests.reference.growing import rank_of
+from tests.reference.tree import GAINS
+from tests.tree.growing import NAMES
 
-NAMES = ["auc", "gini", "entropy", "hellinger"]
+# Beside every criterion one that has its definition alone.
+_ALONE = 10
+_ROWS = [*_TABLE.values(), *(Criterion(_ALONE + row.code, row.gain) for row in _TABLE.values())]
+_score_pair = by_code({row.code: _pair_scores(row) for row in _ROWS})
+_scan_many = by_code({row.code: _many_scan(row) for row in _ROWS})
+
+
+@bare_kernel
+def score_pair(code, left_0, left_1, totals, buffers, scores):
+    """Score splits of two classes."""
+    _score_pair(code, left_0, left_1, np.float64(totals[0]), np.float64(totals[1]), buffers, scores)
+
+
+@bare_kernel
+def scan_many(code, histogram, classes, first, stop, missing_left, gain, buffers):
+    """Scan splits of more classes."""
+    return _scan_many(code, histogram, classes, (first, stop), missing_left, gain, buffers)
 
 
 def gain(criterion: str, left, right) -> float:
@@ -37,7 +61,7 @@ def test_log_loss_is_entropy():
 @pytest.mark.parametrize("criterion", NAMES)
 @given(children())
 def test_gain_is_what_the_definition_says(criterion, sides):
-    assert gain(criterion, *sides) == pytest.approx(float(reference.GAINS[criterion](*sides)), rel=1e-12, abs=1e-12)
+    assert gain(criterion, *sides) == pytest.approx(float(GAINS[criterion](*sides)), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -83,23 +107,26 @@ def test_impurities_are_the_textbook_ones(sides):
     assert gain("entropy", *sides) == pytest.approx(numpy_decrease(bits, *sides), abs=1e-12)
 
 
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_hellinger_distance_is_that_of_two_distributions(a, b):
-    expected = np.linalg.norm(np.sqrt([a, 1 - a]) - np.sqrt([b, 1 - b]))
-    assert hellinger_distance(a, b) == pytest.approx(expected, rel=1e-12, abs=1e-15)
-    assert hellinger_distance(a, b) == hellinger_distance(b, a)
-    assert hellinger_distance(a, a) == 0.0
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_hellinger_gain_is_the_distance_of_two_distributions(a, b):
+    expected = np.linalg.norm(np.sqrt([a / 1e6, 1 - a / 1e6]) - np.sqrt([b / 1e6, 1 - b / 1e6]))
+    distance = gain("hellinger", [a, b], [10**6 - a, 10**6 - b])
+    assert distance == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert distance == gain("hellinger", [b, a], [10**6 - b, 10**6 - a])
+    assert gain("hellinger", [a, a], [10**6 - a, 10**6 - a]) == 0.0
 
 
-@pytest.mark.parametrize("step", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("step", [10**9, 10**6, 10**3])
 def test_hellinger_distance_of_nearly_equal_classes_does_not_cancel(step):
-    # To first order the distance is |a - b| / (2 sqrt(a (1 - a))).
-    assert hellinger_distance(0.2, 0.2 + step) == pytest.approx(step / 0.8, rel=2 * step + 1e-6)
+    # To first order the distance of the fractions a and b is |a - b| / (2 sqrt(a (1 - a))).
+    whole, a = 10**12, 2 * 10**11
+    distance = gain("hellinger", [a, a + step], [whole - a, whole - a - step])
+    assert distance == pytest.approx(step / whole / 0.8, rel=2 * step / whole + 1e-6)
 
 
 @pytest.mark.parametrize("criterion", NAMES)
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=6), st.integers(1, 1000), st.integers(1, 1000))
-def test_a_cut_that_keeps_all_shares_gains_nothing(criterion, totals, a, b):
+def test_a_split_that_keeps_all_frequencies_gains_nothing(criterion, totals, a, b):
     assume(sum(t > 0 for t in totals) > 1)
     assert abs(gain(criterion, [t * a for t in totals], [t * b for t in totals])) <= 1e-15
 
@@ -112,20 +139,13 @@ def test_an_empty_side_gains_nothing(criterion):
 
 
 @pytest.mark.parametrize("criterion", NAMES)
-@given(st.lists(st.integers(1, 4), min_size=2, max_size=4))
-def test_no_split_beats_one_that_cannot_be_beaten(criterion, totals):
+@given(st.integers(1, 9), st.integers(1, 9))
+def test_of_two_classes_no_split_beats_pure_children(criterion, total_0, total_1):
     most = max(
-        gain(criterion, left, np.subtract(totals, left)) for left in product(*(range(total + 1) for total in totals))
+        gain(criterion, left, np.subtract((total_0, total_1), left))
+        for left in product(range(total_0 + 1), range(total_1 + 1))
     )
-    for is_left in product((0, 1), repeat=len(totals)):
-        left = np.multiply(is_left, totals)
-        if cannot_be_beaten(CRITERIA[criterion], sum(is_left), len(totals)):
-            assert gain(criterion, left, np.subtract(totals, left)) == pytest.approx(most, rel=1e-12)
-
-
-@pytest.mark.parametrize("criterion", [OWN, max(CRITERIA.values()) + 1])
-def test_of_other_criteria_nothing_is_assumed(criterion):
-    assert not cannot_be_beaten(criterion, 1, 2)
+    assert gain(criterion, [total_0, 0], [0, total_1]) == pytest.approx(most, rel=1e-12)
 
 
 @pytest.mark.parametrize("criterion", NAMES)
@@ -153,7 +173,7 @@ def test_auc_and_hellinger_do_not_see_the_weight_of_a_class(sides, factor):
 
 
 @given(st.integers(1, 500), st.integers(1, 500), st.data())
-def test_gini_is_auc_that_rewards_cuts_near_the_ends(n0, n1, data):
+def test_gini_is_auc_that_rewards_splits_near_the_ends(n0, n1, data):
     left = [data.draw(st.integers(0, n)) for n in (n0, n1)]
     right = [n0 - left[0], n1 - left[1]]
     assume(sum(left) > 0 and sum(right) > 0)
@@ -163,5 +183,72 @@ def test_gini_is_auc_that_rewards_cuts_near_the_ends(n0, n1, data):
     assert gain("gini", left, right) == pytest.approx(expected, abs=1e-12)
 
 
-def test_x_log_x_at_its_ends():
-    assert [x_log_x(x) for x in (0.0, 0.5, 1.0, 2.0)] == [0.0, -0.5, 0.0, 2.0]
+UNITS = st.sampled_from([1, 1, 7, 2**40 - 87, 2**48])
+
+
+@pytest.mark.parametrize("alone", [0, _ALONE])
+@pytest.mark.parametrize("criterion", NAMES)
+@given(
+    totals=st.tuples(st.integers(1, 99), st.integers(1, 99)),
+    fractions=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=9),
+    unit=UNITS,
+    with_table=st.booleans(),
+)
+def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_table):
+    lefts = np.rint(np.array(fractions) * totals).astype(np.int64)
+    lefts = unit * lefts[(lefts.sum(axis=1) > 0) & (lefts.sum(axis=1) < sum(totals))]
+    totals = unit * np.array(totals)
+    table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
+    scores, code = np.empty(len(lefts)), CRITERIA[criterion] + alone
+    score_pair(code, *np.ascontiguousarray(lefts.T), totals, make_score_buffers(2, table), scores)
+    # The gain of a definition, or what the fast form ranks by.
+    ranks = [rank_of(criterion, *sides) for sides in zip(lefts.tolist(), (totals - lefts).tolist())]
+    expected = [float(rank[alone == 0]) for rank in ranks]
+    assert scores.tolist() == pytest.approx(expected, rel=0, abs=0.1 * ROUNDING)
+
+
+@st.composite
+def histograms(draw):
+    """The bins of a feature, (n_bins, n_classes), the class totals of missing values, and those of the node."""
+    n_classes, n_bins = draw(st.integers(3, 7)), draw(st.integers(2, 12))
+    row = st.lists(st.sampled_from([0, 0, 1, 2, 30]), min_size=n_classes, max_size=n_classes)
+    bins = np.array(draw(st.lists(row.filter(any), min_size=n_bins, max_size=n_bins)))
+    missing = np.array(draw(row)) * draw(st.booleans())
+    present = (bins.sum(axis=0) + missing) > 0
+    assume(present.sum() > 2)
+    unit = draw(UNITS)
+    bins, missing = unit * bins[:, present], unit * missing[present]
+    return bins, missing, bins.sum(axis=0) + missing
+
+
+@pytest.mark.parametrize("alone", [0, _ALONE])
+@pytest.mark.parametrize("criterion", NAMES)
+@given(parts=histograms(), missing_left=st.booleans(), with_table=st.booleans())
+def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table):
+    bins, missing, totals = parts
+    code, n_classes = CRITERIA[criterion] + alone, len(totals)
+    at, classes = np.nonzero(bins)
+    n_bins, none = len(bins), np.empty(0, dtype=np.int64)
+    starts = np.searchsorted(at, np.arange(n_bins + 1))
+    listed = classes.astype(np.uint32), bins[at, classes], none
+    histogram = Histogram(np.arange(n_bins, dtype=np.uint32), starts, *listed, missing, 0)
+    present = Classes(n_classes, np.uint64(3), np.arange(n_classes, dtype=np.int32), totals)
+    table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
+    buffers = make_scan_buffers(n_bins + 1, n_classes, table, 0)
+
+    lefts = np.cumsum(bins, axis=0) + missing * missing_left
+    stop = n_bins if missing.any() and not missing_left else n_bins - 1
+    sides = zip(lefts[:stop].tolist(), (totals - lefts).tolist())
+    gains = [float(GAINS[criterion](left, right)) for left, right in sides]
+    best, bar = -1, ROUNDING
+    for t, exact in enumerate(gains):
+        if exact > bar:
+            best, bar = t, exact + ROUNDING
+    found, place = scan_many(code, histogram, present, 0, stop, missing_left, 0.0, buffers)
+    assert place == best
+    assert found == pytest.approx(gains[best] if best >= 0 else 0.0, rel=0, abs=0.1 * ROUNDING)
+    # Bounds on the way to a split hide nothing, and what they promise is there.
+    for t, exact in enumerate(gains):
+        found, place = scan_many(code, histogram, present, t, t + 1, missing_left, exact - 1.5 * ROUNDING, buffers)
+        assert (place, found) == (t, pytest.approx(exact, rel=0, abs=0.1 * ROUNDING))
+        assert scan_many(code, histogram, present, t, t + 1, missing_left, exact - 0.5 * ROUNDING, buffers)[1] == -1

@@ -1,31 +1,109 @@
-"""Elements and lists of codes: what packing keeps, and what a list of bits leaves behind."""
+"""Histograms: however they are counted, what numpy says; and the lists of bits behind them."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.tree.histogram import label_of, list_bits, mark_code, pack, row_of, weight_of, with_row
+from aucforest._compile import bare_kernel
+from aucforest.tree.histogram import (
+    PAIR_SAMPLES,
+    SORT_SAMPLES,
+    NodeSamples,
+    count_samples,
+    list_bits,
+    make_histogram_buffers,
+    mark_bit,
+    number_classes,
+)
+from aucforest.tree.samples import Columns, take_samples
+from tests.tree.growing import NO_NAMES, Growth
+from tests.tree.oracle import check_tree, random_data, weighings
 
-ROWS, HALVES = st.integers(0, 2**32 - 1), st.integers(0, 2**16 - 1)
+
+@bare_kernel
+def list_marked(bits, n_bits, mask, listed):
+    """Mark bits and list them."""
+    for bit in bits:
+        mark_bit(mask, np.uint64(bit))
+    return list_bits(mask, n_bits, listed)
 
 
-@given(ROWS, HALVES, HALVES, ROWS)
-def test_elements_hold_what_was_packed(row, label, weight, other_row):
-    element = np.uint64(pack(row, label, weight))
-    assert (row_of(element), label_of(element), weight_of(element)) == (row, label, weight)
-    moved = np.uint64(with_row(element, other_row))
-    assert (row_of(moved), label_of(moved), weight_of(moved)) == (other_row, label, weight)
+@bare_kernel
+def count(columns, samples, features, t, totals, with_samples, buffers):
+    """Count a histogram; return the numbers of present classes, of bins, and of samples that miss the value."""
+    classes = number_classes(totals, buffers)
+    histogram = count_samples(NodeSamples(columns, samples), features, t, classes, with_samples, buffers)
+    return classes.n, len(histogram.codes), histogram.missing_samples
 
 
 @pytest.mark.parametrize("n_bits", [1, 63, 64, 65, 256, 257])
 def test_marked_bits_are_listed_once_in_order_and_cleared(n_bits):
     rng = np.random.default_rng(n_bits)
-    for share in (0.0, 0.05, 0.5, 1.0):
-        positions = np.flatnonzero(rng.random(n_bits) < share)
+    for frequency in (0.0, 0.05, 0.5, 1.0):
+        positions = np.flatnonzero(rng.random(n_bits) < frequency)
         mask, listed = np.zeros((n_bits + 63) // 64, np.uint64), np.empty(n_bits, np.uint32)
-        for position in rng.permutation(np.repeat(positions, 2)):
-            mark_code(mask, np.uint64(position))
-        n_listed = list_bits(mask, n_bits, listed)
+        n_listed = list_marked(rng.permutation(np.repeat(positions, 2)), n_bits, mask, listed)
         assert listed[:n_listed].tolist() == positions.tolist()
         assert not mask.any()
+
+
+@settings(max_examples=300)
+@given(
+    seed=st.integers(0, 10**6),
+    n_rows=st.sampled_from([2, SORT_SAMPLES, SORT_SAMPLES + 1, PAIR_SAMPLES - 1, PAIR_SAMPLES, PAIR_SAMPLES + 1, 300]),
+    n_bins=st.sampled_from([1, 2, 9, 70, 255]),
+    classes=st.sampled_from([(0, 1), (3, 7), (0, 1, 2), (1, 2, 5, 6, 8)]),
+    weighted=st.booleans(),
+    with_samples=st.booleans(),
+)
+def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, weighted, with_samples):
+    rng = np.random.default_rng(seed)
+    codes, place = rng.integers(0, n_bins + 1, (3, n_rows)), rng.integers(0, len(classes), n_rows)
+    place[: len(classes)] = np.arange(len(classes))[:n_rows]
+    weights, labels = rng.integers(1, 4, n_rows), np.array(classes)[place].astype(np.uint16)
+    totals = np.bincount(labels, weights, 9).astype(np.int64)
+    columns = Columns(codes.astype(np.uint8), np.full(3, n_bins), weights[: n_rows * weighted], NO_NAMES)
+    samples, buffers = np.empty(n_rows, np.uint64), make_histogram_buffers(n_bins + 1, 9)
+    take_samples(labels, weights.astype(np.uint16), not weighted, samples)
+    for t in range(3):
+        n, n_listed, missing_samples = count(
+            columns, samples, np.array([2, 0, 1], dtype=np.int32), t, totals, with_samples, buffers
+        )
+        expected = np.zeros((n_bins + 1, 9), dtype=np.int64)
+        np.add.at(expected, (codes[(2, 0, 1)[t]], labels), weights)
+        expected = expected[:, totals > 0]
+        listed = buffers.codes[:n_listed]
+        assert listed.tolist() == np.flatnonzero(expected[:-1].any(axis=1)).tolist()
+        assert buffers.missing[:n].tolist() == expected[-1].tolist()
+        if n == 2:
+            assert buffers.weights[: 2 * n_listed].reshape(-1, 2).tolist() == expected[listed].tolist()
+        else:
+            entries = slice(0, buffers.starts[n_listed])
+            bins, present = np.nonzero(expected[listed])
+            assert np.diff(buffers.starts[: n_listed + 1]).tolist() == np.bincount(bins, minlength=n_listed).tolist()
+            assert buffers.classes[entries].tolist() == present.tolist()
+            assert buffers.weights[entries].tolist() == expected[listed][bins, present].tolist()
+        if with_samples:
+            n_samples = np.bincount(codes[(2, 0, 1)[t]], minlength=n_bins + 1)
+            assert buffers.samples[:n_listed].tolist() == n_samples[listed].tolist()
+            assert missing_samples == n_samples[-1]
+        assert not any(map(np.any, (buffers.n_samples, buffers.mask, buffers.cells[0])))
+    assert not np.any(buffers.cells)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_rows", [3, SORT_SAMPLES, SORT_SAMPLES + 1, PAIR_SAMPLES - 1, PAIR_SAMPLES, 150])
+def test_nodes_of_every_size(n_classes, n_rows):
+    """Small ones are sorted, large ones counted, and both with few codes and with many."""
+    for seed in range(6):
+        X, labels = random_data(seed, n_classes, n_rows=n_rows, n_values=100 if seed % 2 else 3)
+        labels[:n_classes] = np.arange(n_classes)
+        how = Growth(min_samples_leaf=1 + seed % 3, key=seed)
+        check_tree(X, labels, how, n_classes=n_classes, **weighings(seed, n_rows)[seed % 2])
+
+
+@pytest.mark.parametrize(("n_codes", "n_classes"), [(2**31 + 1, 2), (2**25, 129)])
+def test_cells_that_32_bits_cannot_number(n_codes, n_classes):
+    with pytest.raises(ValueError, match=f"^{n_codes} codes with {n_classes} classes are too many"):
+        make_histogram_buffers(n_codes, n_classes)

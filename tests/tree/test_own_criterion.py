@@ -8,7 +8,7 @@ import pytest
 
 from aucforest._compile import compile_scorer, is_compiled
 from tests.tree.growing import Growth, grow
-from tests.tree.oracle import check_tree, random_data
+from tests.tree.oracle import check_tree, random_data, weighings
 
 
 @numba.njit
@@ -25,7 +25,7 @@ def own_gini(left, node):
 
 @numba.njit
 def own_auc(left, node):
-    """The AUC of a cut, less 1/2, as a mean over pairs of classes."""
+    """The AUC of a split, less 1/2, as a mean over pairs of classes."""
     total, n_pairs = 0.0, 0
     for i in range(len(node)):
         for j in range(i):
@@ -41,25 +41,36 @@ OWN = {"gini": own_gini, "auc": own_auc}
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 @pytest.mark.parametrize("how", [{}, {"random": True}, {"min_samples_leaf": 3, "min_weight_leaf": 5}])
-def test_every_node_holds_a_best_cut(name, n_classes, how):
+def test_every_node_holds_the_best_split(name, n_classes, how):
     for seed in range(3):
         X, labels = random_data(seed, n_classes, n_rows=100, n_values=90)
-        counts = np.random.default_rng(seed).poisson(1.0, len(labels))
         growth = Growth(OWN[name], max_features=3, key=seed, **how)
-        check_tree(X, labels, growth, counts=counts, n_classes=n_classes, name=name)
+        check_tree(X, labels, growth, n_classes=n_classes, **weighings(seed, 100)[1])
 
 
-def test_more_cuts_than_are_scored_at_once():
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_tree_is_that_of_the_built_in_criterion(name, n_classes):
+    """Values are all different, so nothing ties but what parts the same samples."""
+    rng = np.random.default_rng(n_classes)
+    X, labels = rng.normal(size=(80, 4)), rng.integers(0, n_classes, 80)
+    weights = np.rint(rng.uniform(1, 2, 80) * 2**30)
+    own, built_in = (grow(X, labels, weights=weights, criterion=c, max_depth=2).tree for c in (OWN[name], name))
+    assert np.array_equal(own.threshold, built_in.threshold)
+    assert own.gain == pytest.approx(built_in.gain, abs=1e-14)
+
+
+def test_more_splits_than_are_scored_at_once():
     X, labels = random_data(0, 2, n_rows=600, n_values=250, missing=0.05)
-    check_tree(X, labels, Growth(own_auc, max_depth=3), name="auc")
+    check_tree(X, labels, Growth(own_auc, max_depth=3))
     labels[:50] = 2
-    check_tree(X, labels, Growth(own_auc, max_depth=3), name="auc")
+    check_tree(X, labels, Growth(own_auc, max_depth=3))
 
 
-def test_bounds_hold():
+def test_monotonic_constraints_hold():
     for seed in range(3):
         X, labels = random_data(seed, 2, n_rows=100, n_values=30)
-        check_tree(X, labels, Growth(own_gini, key=seed, signs=(1, -1, 0, 1)), name="gini")
+        check_tree(X, labels, Growth(own_gini, key=seed, signs=(1, -1, 0, 1)))
 
 
 def test_totals_stand_in_the_order_of_classes():
@@ -74,19 +85,19 @@ def test_totals_stand_in_the_order_of_classes():
 
 @pytest.mark.parametrize("score", [0.0, -1.0, math.nan, math.inf])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_what_is_not_finite_and_positive_is_no_cut(score, n_classes):
+def test_what_is_not_finite_and_positive_is_no_split(score, n_classes):
     X, labels = random_data(0, n_classes)
     for random in (False, True):
         assert grow(X, labels, criterion=numba.njit(lambda left, node: score), random=random).tree.n_nodes == 1
 
 
-def test_the_first_of_equal_cuts_wins():
+def test_the_first_of_equal_splits_wins():
     tree = grow(np.arange(9.0)[:, None], np.arange(9) % 2, criterion=numba.njit(lambda left, node: 1)).tree
     assert tree.threshold[0] == 0.5
     assert tree.gain[0] == 1.0
 
 
-def test_both_sides_of_a_cut_hold_something():
+def test_both_sides_of_a_split_hold_something():
     @numba.njit
     def one_if_not_empty(left, node):
         return 1.0 if 0 < left.sum() < node.sum() else 2.0

@@ -1,59 +1,33 @@
-"""The best cut of a node against the reference that tries every cut: features, bounds, missing values, ties."""
+"""The best split of a node against the reference that tries every split: features, weights, missing values, ties."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
-from aucforest.tree.splitter import make_scratch
-from tests.reference import tree as reference
-from tests.tree.growing import Growth, grow
-from tests.tree.oracle import check_tree, random_data
-
-CRITERIA = ["auc", "gini", "entropy", "hellinger"]
+from tests.reference import growing as reference
+from tests.reference.tree import draw_features, leaf_of
+from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow
+from tests.tree.oracle import check_tree, make_table, random_data, weighings
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 6])
 @pytest.mark.parametrize("wide", [False, True])
-def test_every_node_holds_a_best_cut(criterion, n_classes, wide):
-    for seed in range(4):
+@pytest.mark.parametrize("random", [False, True])
+def test_every_node_holds_the_best_split(criterion, n_classes, wide, random):
+    for seed, bound in enumerate([1, 1, 2, 3]):
         X, labels = random_data(seed, n_classes)
-        check_tree(X, labels, Growth(criterion, max_features=3, key=seed), wide=wide)
+        how = Growth(
+            criterion, max_features=3, key=seed, random=random, min_samples_leaf=bound, min_weight_leaf=3 * bound - 3
+        )
+        for weighing in weighings(seed, 60):
+            check_tree(X, labels, how, [255, 5][seed % 2], wide, n_classes, **weighing)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_draws_weigh_rows(criterion, n_classes):
-    for seed in range(4):
-        X, labels = random_data(seed, n_classes)
-        counts = np.random.default_rng(seed).poisson(1.0, len(labels))
-        check_tree(X, labels, Growth(criterion, key=seed), counts=counts, n_classes=n_classes)
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("bits", [3, 53])
-def test_fixed_point_weights(criterion, n_classes, bits):
-    for seed in range(3):
-        X, labels = random_data(seed, n_classes)
-        weights = np.rint(np.random.default_rng(seed).uniform(1, 2, len(labels)) * 2**bits)
-        check_tree(X, labels, Growth(criterion, key=seed), weights=weights)
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("min_samples_leaf", "min_weight_leaf"), [(4, 0), (1, 9), (3, 8), (20, 0), (1, 200)])
-def test_children_keep_to_both_bounds(criterion, n_classes, min_samples_leaf, min_weight_leaf):
-    for seed in range(3):
-        X, labels = random_data(seed, n_classes, missing=0.3)
-        counts = np.random.default_rng(seed).poisson(1.5, len(labels))
-        how = Growth(criterion, min_samples_leaf=min_samples_leaf, min_weight_leaf=min_weight_leaf, key=seed)
-        grown = check_tree(X, labels, how, counts=counts, n_classes=n_classes)
-        if grown.tree.n_nodes > 1:
-            assert grown.tree.n_samples.min() >= min_samples_leaf
-            assert grown.tree.weight.min() >= min_weight_leaf
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_many_codes_in_small_and_large_nodes(criterion, n_classes):
     """Codes by the hundred: lists of the codes that occur, and steps over those that do not."""
@@ -64,7 +38,51 @@ def test_many_codes_in_small_and_large_nodes(criterion, n_classes):
     check_tree(X, labels.astype(int), Growth(criterion, max_depth=5))
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("n_classes", [20, 120])
+def test_many_classes(n_classes):
+    rng = np.random.default_rng(n_classes)
+    labels = np.repeat(np.arange(n_classes), 2)
+    X = np.column_stack((labels // 20 + rng.integers(0, 3, len(labels)), rng.integers(0, 9, len(labels)))).astype(float)
+    for criterion in ("auc", "gini"):
+        check_tree(X, labels, Growth(criterion, max_depth=1))
+
+
+@pytest.mark.parametrize("criterion", NAMES)
+def test_absent_classes_change_nothing(criterion):
+    for seed in range(4):
+        X, labels = random_data(seed, 3, n_rows=90)
+        plain = canonical(grow(X, labels, criterion=criterion, key=seed))
+        spread = canonical(grow(X, labels * 3 + 1, n_classes=9, criterion=criterion, key=seed))
+        assert [(*n[:6], *n[7:15:3]) for n in spread] == plain
+    X, labels = random_data(2, 2, n_rows=90)
+    plain = canonical(grow(X, labels, criterion=criterion))
+    spread = canonical(grow(X, labels * 2 + 2, n_classes=6, criterion=criterion))
+    assert [(*n[:6], n[8], n[10]) for n in spread] == plain
+
+
+@pytest.mark.parametrize("criterion", ["auc", "gini", "hellinger"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_of_a_class_cancel_but_in_an_impurity(criterion, n_classes):
+    changed = False
+    for seed in range(20):
+        X, labels = random_data(seed, n_classes, n_rows=40)
+        how = {"criterion": criterion, "key": seed, "max_depth": 1}
+        plain, weighted = (grow(X, labels, weights=w, **how).tree for w in (None, np.array([1, 8, 64])[labels]))
+        same = np.array_equal(plain.threshold, weighted.threshold) and np.array_equal(plain.feature, weighted.feature)
+        changed |= not (same and weighted.gain == pytest.approx(plain.gain, abs=1e-14))
+    assert changed is (criterion == "gini")
+
+
+def test_a_class_that_is_told_apart_by_few_samples_counts_as_much_as_a_large_one():
+    # Feature 0 isolates a class of 2 rows in 1002, feature 1 shifts the two large ones: AUC sees the pairs, Gini rows.
+    labels = np.repeat([0, 1, 2], [500, 500, 2])
+    shifted = np.concatenate((np.arange(500) < 280, np.arange(500) < 220, [True, False]))
+    X = np.column_stack((labels == 2, shifted)).astype(float)
+    assert grow(X, labels, max_depth=1).tree.feature[0] == 0
+    assert grow(X, labels, max_depth=1, criterion="gini").tree.feature[0] == 1
+
+
+@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_feature_drawn_first_wins_a_tie(criterion, n_classes):
     X, labels = random_data(3, n_classes)
@@ -72,16 +90,16 @@ def test_the_feature_drawn_first_wins_a_tie(criterion, n_classes):
     roots = set()
     for key in range(30):
         tree = grow(X, labels, criterion=criterion, key=key, max_depth=1).tree
-        assert tree.feature[0] == reference.draw_features(key, 5)[0]
+        assert tree.feature[0] == draw_features(key, 5)[0]
         roots.add(int(tree.feature[0]))
     assert roots == set(range(5))
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("repeats", [1, 20])
 @pytest.mark.parametrize("third_class", [False, True])
-def test_the_lowest_cut_wins_a_tie(criterion, repeats, third_class):
-    # Cuts after 1 and after 3 mirror one another.
+def test_the_lowest_split_wins_a_tie(criterion, repeats, third_class):
+    # Splits after 1 and after 3 mirror one another.
     X = np.repeat([[1.0], [2.0], [3.0], [4.0]], repeats, axis=0)
     labels = np.repeat([1, 0, 0, 1], repeats)
     if third_class:
@@ -89,19 +107,57 @@ def test_the_lowest_cut_wins_a_tie(criterion, repeats, third_class):
     assert grow(X, labels, criterion=criterion, max_depth=1).tree.threshold[0] == 1.5
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize("unit", [1, 999_983, 2**28, 2**40, 2**50 + 1])
+def test_equal_weights_of_any_size_give_one_tree(criterion, unit):
+    """The products of class totals reach past 2**53, where floats lose units."""
+    for seed in range(5):
+        X, labels = random_data(seed, 2)
+        # A feature that only just loses, and its double, which ties with it.
+        X = np.column_stack((X, X[:, 0], np.where(np.arange(len(X)) == 7, 9.0, X[:, 0])))
+        expected = grow(X, labels, criterion=criterion, key=seed)
+        grown = check_tree(X, labels, Growth(criterion, key=seed), weights=np.full(len(labels), unit))
+        assert np.array_equal(grown.tree.feature, expected.tree.feature)
+        assert np.array_equal(grown.tree.threshold, expected.tree.threshold)
+        assert np.array_equal(grown.totals, expected.totals * unit)
+
+
+@pytest.mark.parametrize(("excess", "feature"), [(3, "first"), (2**20, "better")])
+def test_scores_that_rounding_may_have_parted_tie(excess, feature):
+    """One of two features moves a little more weight: by less than 1e-12 of all it is not better."""
+    labels = np.repeat([0, 1], 3)
+    weights = np.array([2**40, 2**40, 2**40, 2**40, 2**40 - excess, 2**40 + excess])
+    X = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0]], dtype=float).T
+    for key in range(8):
+        tree = check_tree(X[:, ::-1], labels, Growth(max_depth=1, key=key), weights=weights).tree
+        assert tree.feature[0] == (draw_features(key, 2)[0] if feature == "first" else 1)
+
+
+@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("repeats", [1, 20])
-def test_missing_rows_go_right_in_a_tie(criterion, repeats):
-    # The missing rows hold both classes alike, so both sides score alike: |1/4 - 3/4| either way.
+def test_missing_values_go_right_in_a_tie(criterion, repeats):
+    # They hold both classes alike, so both sides score alike: |1/4 - 3/4| either way.
     X = np.repeat([1.0, 1.0, 2.0, 2.0, np.nan, np.nan, np.nan, np.nan], repeats)[:, None]
     labels = np.repeat([0, 0, 1, 1, 0, 0, 1, 1], repeats)
     tree = grow(X, labels, criterion=criterion, max_depth=1).tree
     assert (tree.threshold[0], tree.missing_left[0]) == (1.5, False)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("random", [False, True])
+def test_missing_values_are_tried_on_both_sides(random):
+    X = np.array([1.0, 1.0, 2.0, 2.0, np.nan, np.nan])[:, None]
+    for side in (0, 1):
+        tree = grow(X, np.array([0, 0, 1, 1, side, side]), random=random).tree
+        assert tree.n_nodes == 3
+        assert 1.0 <= tree.threshold[0] < 2.0
+        assert bool(tree.missing_left[0]) is (side == 0)
+    beside = grow(np.where(np.isnan(X), X, 1.0), np.array([0, 0, 0, 0, 1, 1]), random=random).tree
+    assert (beside.n_nodes, beside.threshold[0], beside.missing_left[0]) == (3, np.inf, False)
+
+
+@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_missing_rows_alone_may_be_cut_off(criterion, n_classes):
+def test_missing_values_alone_may_be_split_off(criterion, n_classes):
     X = np.repeat([1.0, 2.0, np.nan], 12)[:, None]
     labels = np.concatenate((np.tile([0, n_classes - 2], 12), np.full(12, n_classes - 1)))
     tree = grow(X, labels, criterion=criterion, max_depth=1).tree
@@ -116,47 +172,80 @@ def test_missing_values_follow_the_heavier_child_where_none_was_seen(heavy, miss
     assert bool(grow(X, labels, counts=counts).tree.missing_left[0]) is missing_left
 
 
-def test_a_constant_feature_does_not_use_up_the_budget():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([np.ones((40, 9)), np.full((40, 3), np.nan), rng.integers(0, 4, 40)])
-    labels = (X[:, -1] > 1).astype(int)
-    for key in range(10):
-        tree = grow(X, labels, max_features=1, key=key).tree
-        assert tree.feature[0] == 12
-        assert tree.n_nodes == 3
-
-
-def test_features_are_drawn_evenly():
-    rng = np.random.default_rng(1)
-    X, labels = rng.normal(size=(30, 6)), rng.integers(0, 2, 30)
-    binned = [grow(X, labels, max_features=1, max_depth=1, key=key).tree.feature[0] for key in range(1200)]
-    # Each of six is expected 200 times with a standard deviation of 13.
-    assert np.bincount(binned, minlength=6) == pytest.approx(200, abs=60)
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_useless_cuts_are_not_taken(criterion, n_classes):
-    """Every value holds the classes in the same shares: whatever rounding does, there is nothing to gain."""
-    shares = np.array([3, 1, 7, 5, 2])[:n_classes]
-    labels = np.tile(np.repeat(np.arange(n_classes), shares), 40)
-    X = np.repeat(np.arange(40.0), shares.sum())[:, None]
+def test_useless_splits_are_not_taken(criterion, n_classes):
+    """Every value holds the classes in the same frequencies: whatever rounding does, there is nothing to gain."""
+    frequencies = np.array([3, 1, 7, 5, 2])[:n_classes]
+    labels = np.tile(np.repeat(np.arange(n_classes), frequencies), 40)
+    X = np.repeat(np.arange(40.0), frequencies.sum())[:, None]
     for unit in (1, 0.1 * 2**50, np.pi * 2**47):
         weights = np.full(len(labels), np.rint(unit))
         assert grow(X, labels, criterion=criterion, weights=weights).tree.n_nodes == 1
-    by_value = np.rint(np.repeat(np.random.default_rng(2).uniform(1, 2, 40), shares.sum()) * 2**50)
+    by_value = np.rint(np.repeat(np.random.default_rng(2).uniform(1, 2, 40), frequencies.sum()) * 2**50)
     assert grow(X, labels, criterion=criterion, weights=by_value).tree.n_nodes == 1
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_min_gain_is_a_least_gain(criterion):
-    X, labels = random_data(5, 2)
-    gain = float(grow(X, labels, criterion=criterion).tree.gain[0])
-    assert grow(X, labels, criterion=criterion, min_gain=gain, max_depth=1).tree.n_nodes == 3
-    assert grow(X, labels, criterion=criterion, min_gain=np.nextafter(gain, 1.0)).tree.n_nodes == 1
+LARGEST = np.finfo(float).max
+NEIGHBOURS = [
+    (0.0, np.nextafter(0.0, 1.0)),
+    (1.0, np.nextafter(1.0, 2.0)),
+    (-np.nextafter(1.0, 2.0), -1.0),
+    (LARGEST, np.inf),
+    (-np.inf, -LARGEST),
+    (-np.inf, np.inf),
+    (-LARGEST, LARGEST),
+    (np.nextafter(LARGEST, 0.0), LARGEST),
+    (-5e-324, 5e-324),
+]
 
 
-@pytest.mark.parametrize(("n_codes", "n_classes"), [(2**31 + 1, 2), (2**25, 129)])
-def test_cells_that_32_bits_cannot_number(n_codes, n_classes):
-    with pytest.raises(ValueError, match=f"^{n_codes} codes with {n_classes} classes are too many"):
-        make_scratch(1, n_codes, n_classes)
+@pytest.mark.parametrize(("low", "high"), NEIGHBOURS)
+@pytest.mark.parametrize("random", [False, True])
+def test_a_threshold_parts_any_two_values(low, high, random):
+    tree = grow(np.array([[low], [high]]), np.array([0, 1]), random=random).tree
+    assert low <= tree.threshold[0] < high
+    assert [leaf_of(tree, [low]), leaf_of(tree, [high])] == [1, 2]
+
+
+# Another implementation of the AUC of two classes.
+PEER = json.loads((Path(__file__).parents[1] / "data" / "rfsrc_auc_two_class.json").read_text())["cases"]
+# There the peer takes another of several equally good splits, and a greedy search ends elsewhere.
+TIED = [10, 30, 37, 56]
+
+
+@pytest.mark.parametrize("case", range(len(PEER)))
+def test_scores_of_random_forest_src(case):
+    X, labels = np.array(PEER[case]["X"]), np.array(PEER[case]["y"])
+    tree = grow(X, labels, max_depth=3).tree
+    assert 0.5 + tree.gain[0] == pytest.approx(PEER[case]["root_score"], abs=1e-12)
+    auc = roc_auc_score(labels, [tree.value[leaf_of(tree, row), 1] for row in X])
+    assert (auc == pytest.approx(PEER[case]["depth3_auc"], abs=1e-12)) is (case not in TIED)
+
+
+def is_greedy(table, node, leaves) -> bool:
+    """Say whether best splits, however ties are broken, lead from a node to these leaves of depth 3."""
+    rules = reference.Rules(max_depth=3)
+    splits = list(reference.all_splits(table, node, rules)) if reference.may_split(table, node, rules) else []
+    most = max((split.gain for split in splits), default=0)
+    if most == 0:
+        return len({leaves[r] for r in node.rows}) == 1
+    return any(
+        all(is_greedy(table, reference.Node(side, 0, node.depth + 1), leaves) for side in (split.left, split.right))
+        for split in splits
+        if split.gain == most and not {leaves[r] for r in split.left} & {leaves[r] for r in split.right}
+    )
+
+
+@pytest.mark.parametrize("case", TIED)
+def test_trees_of_random_forest_src_are_best_where_splits_tie(case):
+    table, rows = make_table(bin_for(PEER[case]["X"], max_bins=None), PEER[case]["y"], 2)
+    assert is_greedy(table, reference.Node(rows, 0), PEER[case]["depth3_leaf"])
+
+
+def test_a_stump_scores_as_the_roc_auc_of_its_sides():
+    for seed in range(20):
+        X, labels = random_data(seed, 2, missing=0.0)
+        tree = grow(X, labels, max_depth=1).tree
+        auc = roc_auc_score(labels, X[:, tree.feature[0]] > tree.threshold[0])
+        assert 0.5 + tree.gain[0] == pytest.approx(max(auc, 1 - auc), abs=1e-15)

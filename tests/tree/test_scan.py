@@ -1,4 +1,4 @@
-"""Monotonic constraints: cuts against the reference that tries all, and shares that move along a feature one way."""
+"""Admissible splits: bounds on the children, and monotonic constraints, by which frequencies move one way."""
 
 import numpy as np
 import pytest
@@ -7,36 +7,37 @@ from hypothesis import strategies as st
 
 from aucforest.tree.binning import MAX_BINS
 from tests.reference.tree import leaf_of
-from tests.tree.growing import Growth, canonical, grow
-from tests.tree.oracle import check_tree, random_data
-
-CRITERIA = ["auc", "gini", "entropy", "hellinger"]
+from tests.tree.growing import NAMES, Growth, canonical, grow
+from tests.tree.oracle import check_tree, random_data, weighings
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("min_samples_leaf", "min_weight_leaf"), [(4, 0), (1, 9), (3, 8), (20, 0), (1, 200)])
+def test_children_keep_to_both_bounds(criterion, n_classes, min_samples_leaf, min_weight_leaf):
+    for seed in range(3):
+        X, labels = random_data(seed, n_classes, missing=0.3)
+        how = Growth(criterion, min_samples_leaf=min_samples_leaf, min_weight_leaf=min_weight_leaf, key=seed)
+        for weighing in weighings(seed, 60)[:3]:
+            grown = check_tree(X, labels, how, n_classes=n_classes, **weighing)
+            if grown.tree.n_nodes > 1:
+                assert grown.tree.n_samples.min() >= min_samples_leaf
+                assert grown.tree.weight.min() >= min_weight_leaf
+
+
+@pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("signs", [(1, 0, 0, -1), (-1, -1, 1, 1), (1, 1, 1, 1)])
-@pytest.mark.parametrize("random", [False, True])
-def test_every_node_holds_a_best_allowed_cut(criterion, signs, random):
+@pytest.mark.parametrize("how", [{}, {"random": True}, {"max_leaf_nodes": 9}])
+def test_every_node_holds_the_best_allowed_split(criterion, signs, how):
     for seed in range(4):
         X, labels = random_data(seed, 2, n_rows=100, n_values=12)
-        counts = np.random.default_rng(seed).poisson(1.5, len(labels))
-        how = Growth(criterion, max_features=3, key=seed, signs=signs, random=random, min_samples_leaf=1 + seed % 2)
-        check_tree(X, labels, how, counts=counts)
-        weights = np.rint(np.random.default_rng(seed).uniform(1, 2, len(labels)) * 2**50)
-        check_tree(X, labels, how, weights=weights)
+        growth = Growth(criterion, max_features=3, key=seed, signs=signs, min_samples_leaf=1 + seed % 2, **how)
+        check_tree(X, labels, growth, **weighings(seed, 100)[seed])
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_without_constraints_the_tree_is_the_plain_one(criterion, n_classes):
-    X, labels = random_data(1, n_classes, n_rows=300, n_values=100)
-    plain = grow(X, labels, criterion=criterion, max_features=2)
-    assert canonical(plain) == canonical(grow(X, labels, criterion=criterion, max_features=2, extras=True))
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", NAMES)
 def test_constraints_that_hold_anyway_change_nothing(criterion):
-    """The share of the second class rises along the only feature: no cut of the plain tree is forbidden."""
+    """The frequency of the second class rises along the only feature: no split of the plain tree is forbidden."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 30, 600).astype(float)[:, None]
     labels = (rng.random(600) < X[:, 0] / 30).astype(int)
@@ -46,7 +47,12 @@ def test_constraints_that_hold_anyway_change_nothing(criterion):
     assert falling.gain[0] < 0.2 * plain.tree.gain[0]
 
 
-def test_a_cut_between_missing_values_and_others_is_free():
+def test_a_sign_of_0_is_no_constraint():
+    X, labels = random_data(1, 2, n_rows=300, n_values=100)
+    assert canonical(grow(X, labels)) == canonical(grow(X, labels, signs=(0, 0, 0, 0)))
+
+
+def test_a_split_between_missing_values_and_others_is_free():
     X, labels = np.array([1.0, 1.0, 1.0, np.nan, np.nan])[:, None], np.array([1, 1, 1, 0, 0])
     for sign in (1, -1):
         tree = grow(X, labels, signs=(sign,)).tree
@@ -58,7 +64,7 @@ VALUES = [-np.inf, -2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, np.inf, np.nan]
 
 @st.composite
 def datasets(draw):
-    """Small matrices with labels and draws."""
+    """Small matrices with labels and a bootstrap sample."""
     n_features = draw(st.integers(1, 3))
     row = st.tuples(
         st.lists(st.sampled_from(VALUES) | st.floats(-9, 9), min_size=n_features, max_size=n_features),
@@ -76,13 +82,13 @@ def assert_monotone(tree, X, signs):
         for row in X[:20] if sign != 0 else []:
             moved = np.repeat(row[None], len(grid), axis=0)
             moved[:, feature] = grid
-            shares = tree.prediction[[leaf_of(tree, other) for other in moved], 1]
-            assert np.all(sign * np.diff(shares) >= 0)
+            frequencies = tree.prediction[[leaf_of(tree, other) for other in moved], 1]
+            assert np.all(sign * np.diff(frequencies) >= 0)
 
 
-@settings(max_examples=150, deadline=None)
-@given(datasets(), st.sampled_from(CRITERIA), st.sampled_from([3, MAX_BINS]), st.integers(0, 2**64 - 1), st.data())
-def test_shares_are_monotone_to_the_last_bit(data, criterion, max_bins, key, more):
+@settings(max_examples=150)
+@given(datasets(), st.sampled_from(NAMES), st.sampled_from([3, MAX_BINS]), st.integers(0, 2**64 - 1), st.data())
+def test_frequencies_are_monotone_to_the_last_bit(data, criterion, max_bins, key, more):
     X, labels, counts = data
     signs = tuple(more.draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=X.shape[1], max_size=X.shape[1])))
     weighted = more.draw(st.booleans())
@@ -90,9 +96,8 @@ def test_shares_are_monotone_to_the_last_bit(data, criterion, max_bins, key, mor
     how = {
         "max_features": more.draw(st.integers(1, X.shape[1])),
         "random": more.draw(st.booleans()),
-        "max_leaves": more.draw(st.sampled_from([None, 2, 5, 100])),
+        "max_leaf_nodes": more.draw(st.sampled_from([None, 2, 5, 100])),
         "min_samples_leaf": more.draw(st.integers(1, 3)),
-        "extras": True,
     }
     grown = grow(X, labels, max_bins, criterion=criterion, key=key, signs=signs, n_classes=2, **kind, **how)
     assert_monotone(grown.tree, X, signs)

@@ -1,0 +1,173 @@
+"""Splits of categorical features against all subsets, and against the order along the principal component."""
+
+import numpy as np
+import pytest
+
+from aucforest.tree.binning import bin_matrix
+from tests.reference.subsets import best_gain, component_scores, ordered_gain
+from tests.tree.growing import NAMES, Growth, grow
+from tests.tree.oracle import check_rows_land, check_tree, random_data, weighings
+
+ROUNDING = 1e-9
+
+
+def one_column(seed, n_classes=2, n_categories=8, n_rows=120, missing=0.15):
+    """Draw one categorical column with classes that lean on it, and weights."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_categories, n_rows)
+    lean = rng.normal(0, 1.5, (n_categories, n_classes))
+    labels = np.argmax(lean[codes] + rng.gumbel(size=(n_rows, n_classes)), axis=1)
+    labels[:n_classes] = np.arange(n_classes)
+    X = codes.astype(float)[:, None]
+    X[rng.random(X.shape) < missing] = np.nan
+    weights = rng.integers(1, 6, n_rows)
+    return X, labels, weights
+
+
+def as_codes(X):
+    return [None if np.isnan(value) else int(value) for value in X[:, 0]]
+
+
+def root_split(X, labels, weights, **how):
+    """Grow one split by a set."""
+    return grow(X, labels, weights=weights, by_set=(0,), max_depth=1, n_classes=int(labels.max()) + 1, **how).tree
+
+
+@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize("n_categories", [2, 3, 5, 8])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_of_two_classes_the_split_is_the_best_of_all_subsets(criterion, n_categories, missing):
+    for seed in range(4):
+        X, labels, weights = one_column(seed, n_categories=n_categories, missing=missing)
+        expected = best_gain(as_codes(X), labels.tolist(), weights.tolist(), 2, criterion)
+        tree = root_split(X, labels, weights, criterion=criterion)
+        assert tree.gain[0] == pytest.approx(float(expected), abs=ROUNDING)
+
+
+@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"max_features": 2, "max_leaf_nodes": 9},
+        {"min_samples_leaf": 5, "min_weight_leaf": 8},
+        {"signs": (1, 0, -1, -1)},
+    ],
+)
+def test_of_two_classes_the_order_is_that_of_the_second_frequency(criterion, how):
+    """With bounds on the children some other subset may be better: the order alone is promised."""
+    for seed in range(4):
+        X, labels = random_data(seed, 2, n_rows=100, n_values=30)
+        check_tree(2 * X + 2, labels, Growth(criterion, key=seed, by_set=(0, 2), **how), **weighings(seed, 100)[seed])
+
+
+@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize("n_classes", [3, 6])
+@pytest.mark.parametrize("n_rows", [16, 150])
+def test_of_more_classes_the_order_is_that_of_the_principal_component(criterion, n_classes, n_rows):
+    n_checked = 0
+    for seed in range(40):
+        X, labels, weights = one_column(seed, n_classes, 7, n_rows)
+        data = (as_codes(X), labels, weights, n_classes)
+        scores, ratio = component_scores(*data, alike=criterion in ("auc", "hellinger"))
+        if ratio > 0.6 or np.diff(sorted(scores.values())).min() < 1e-3:
+            continue
+        n_checked += 1
+        mirrored = {code: -score for code, score in scores.items()}
+        gains = [ordered_gain(data[0], labels, weights.tolist(), n_classes, criterion, s) for s in (scores, mirrored)]
+        tree = root_split(X, labels, weights, criterion=criterion)
+        assert tree.gain[0] == pytest.approx(float(max(gains)), abs=ROUNDING)
+    assert n_checked >= 2
+
+
+@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("how", [{}, {"random": True}, {"max_leaf_nodes": 9}, {"min_samples_leaf": 4}])
+def test_rows_reach_the_leaves_they_were_counted_in(criterion, n_classes, wide, how):
+    """The sets tell of categories, whatever codes bins and local copies of branches gave them."""
+    X, labels = random_data(2, n_classes, n_rows=300, n_values=60)
+    X = 2 * X + 2
+    X[:, 0] = np.where(X[:, 0] > 4, X[:, 0] + 100, X[:, 0])
+    grown = grow(X, labels, criterion=criterion, by_set=(0, 2), wide=wide, n_classes=n_classes, **how)
+    check_rows_land(grown, X, labels)
+    tree = grown.tree
+    assert np.array_equal(np.flatnonzero(np.isin(tree.feature, (0, 2))), tree.set_nodes)
+    assert len(tree.set_nodes) > 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_sets_are_drawn_as_the_reference_draws_them(n_classes):
+    for seed in range(4):
+        X, labels = random_data(seed, n_classes, n_rows=100, n_values=30)
+        X = 3 * (2 * X + 2)
+        how = Growth(key=seed, random=True, by_set=(0, 2), max_features=3)
+        check_tree(X, labels, how, **weighings(seed, 100)[seed], n_classes=n_classes)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_sets_of_categories_are_drawn_alike(missing):
+    """Of four categories there are 14 sets that are neither empty nor all."""
+    X, labels = np.repeat([0.0, 1.0, 2.0, 3.0, np.nan], 2)[: 10 if missing else 8, None], [0, 1, 1, 1, 0, 0, 0, 1, 1, 1]
+    weights = np.arange(1, len(X) + 1) ** 2
+    drawn = {}
+    for key in range(1400):
+        tree = root_split(X, np.array(labels[: len(X)]), weights, random=True, key=key)
+        goes_left = tuple(tree.goes_left(0)[:4])
+        drawn[goes_left] = drawn.get(goes_left, 0) + 1
+    assert len(drawn) == 14
+    # Each is expected 100 times with a standard deviation of 10.
+    assert list(drawn.values()) == pytest.approx([100] * 14, abs=45)
+
+
+@pytest.mark.parametrize("missing_left", [False, True])
+def test_categories_that_a_node_has_not_seen_follow_its_missing_values(missing_left):
+    X = np.repeat([[3.0], [5.0], [9.0], [np.nan]], 6, axis=0)
+    # With two classes the lower frequency is on the left.
+    labels = np.repeat([0, 1, 1, 0 if missing_left else 1], 6)
+    tree = root_split(X, labels, np.ones(24, dtype=int))
+    left = tree.goes_left(0)
+    assert left[[3, 5, 9]].tolist() == [True, False, False]
+    assert np.all(np.delete(left, [3, 5, 9]) == missing_left)
+    assert tree.missing_left[0] == missing_left
+
+
+def test_without_missing_values_they_follow_the_heavier_child():
+    X, labels = np.repeat([[0.0], [1.0], [2.0]], 4, axis=0), np.repeat([0, 1, 1], 4)
+    for weight, expected in ((1, False), (9, True)):
+        tree = root_split(X, labels, np.where(labels == 0, weight, 1))
+        assert tree.goes_left(0)[[0, 1, 2, 7]].tolist() == [True, False, False, expected]
+
+
+def test_missing_values_alone_may_be_split_off():
+    X, labels = np.repeat([[4.0], [8.0], [6.0], [np.nan]], 5, axis=0), np.repeat([0, 0, 0, 1], 5)
+    tree = root_split(X, labels, np.ones(20, dtype=int))
+    assert tree.n_samples.tolist() == [20, 15, 5]
+    assert np.flatnonzero(tree.goes_left(0)).tolist() == [4, 6, 8]
+
+
+def test_equal_frequencies_are_ordered_by_code():
+    """Three categories with half of each class, one that is pure: the split takes that one alone."""
+    X = np.repeat([7.0, 2.0, 4.0, 9.0], 4)[:, None]
+    labels = np.array([0, 1, 0, 1] * 3 + [1] * 4)
+    tree = root_split(X, labels, np.ones(16, dtype=int), criterion="gini")
+    assert np.flatnonzero(tree.goes_left(0)[[2, 4, 7]]).tolist() == [0, 1, 2]
+    assert not tree.goes_left(0)[9]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_all_255_codes(n_classes):
+    rng = np.random.default_rng(4)
+    codes = np.repeat(np.arange(255), 8)
+    labels = rng.integers(0, n_classes, 255)[codes]
+    grown = grow(codes.astype(float)[:, None], labels, by_set=(0,))
+    assert grown.tree.n_leaves == n_classes
+    check_rows_land(grown, codes[:, None], labels)
+
+
+def test_max_bins_leaves_categories_alone():
+    X = np.repeat(np.arange(40.0), 5)[:, None]
+    labels = (X[:, 0].astype(int) * 7 % 40 < 20).astype(int)
+    assert grow(X, labels, by_set=(0,)).tree.n_nodes == 3
+    binned = bin_matrix(np.column_stack([X, X]), max_bins=4, by_set=np.array([True, False]))
+    assert binned.n_bins.tolist() == [40, 4]
