@@ -105,6 +105,7 @@ def test_sets_are_drawn_as_the_reference_draws_them(n_classes):
         check_tree(X, labels, how, **weighings(seed, 100)[seed], n_classes=n_classes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [False, True])
 def test_sets_of_categories_are_drawn_alike(missing):
     """Of four categories there are 14 sets that are neither empty nor all."""

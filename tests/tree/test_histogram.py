@@ -103,6 +103,13 @@ def test_nodes_of_every_size(n_classes, n_rows):
         check_tree(X, labels, how, n_classes=n_classes, **weighings(seed, n_rows)[seed % 2])
 
 
+@pytest.mark.parametrize("n_rows", [PAIR_SAMPLES - 1, PAIR_SAMPLES])
+def test_pure_children_leave_no_counts_behind(n_rows):
+    """No further feature is searched, but it may have been counted."""
+    X = np.repeat(np.arange(float(n_rows))[:, None], 3, axis=1)
+    assert check_tree(X, (np.arange(n_rows) > 30).astype(int), Growth()).tree.n_nodes == 3
+
+
 @pytest.mark.parametrize(("n_codes", "n_classes"), [(2**31 + 1, 2), (2**25, 129)])
 def test_cells_that_32_bits_cannot_number(n_codes, n_classes):
     with pytest.raises(ValueError, match=f"^{n_codes} codes with {n_classes} classes are too many"):
