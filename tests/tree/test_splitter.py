@@ -18,12 +18,12 @@ from tests.tree.oracle import check_tree, make_table, random_data, weighings
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("random", [False, True])
 def test_every_node_holds_the_best_split(criterion, n_classes, wide, random):
-    for seed, bound in enumerate([1, 1, 2, 3]):
+    for seed, bound in enumerate([1, 1, 3, 2]):
         X, labels = random_data(seed, n_classes)
         how = Growth(
             criterion, max_features=3, key=seed, random=random, min_samples_leaf=bound, min_weight_leaf=3 * bound - 3
         )
-        for weighing in weighings(seed, 60):
+        for weighing in weighings(seed, 60)[seed % 2 :: 2]:
             check_tree(X, labels, how, [255, 5][seed % 2], wide, n_classes, **weighing)
 
 
