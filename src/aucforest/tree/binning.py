@@ -46,7 +46,7 @@ class BinnedMatrix(NamedTuple):
     values: BinValues
 
 
-@bare_device
+@bare_kernel
 def midway(low: float, high: float) -> float:
     """Return the threshold between two neighbouring values: at least `low` and never `high`.
 
