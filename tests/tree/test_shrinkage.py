@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aucforest.tree.shrinkage import add_shrunk, shrink
 from tests.reference import shrinkage as reference
-from tests.tree.test_structure import refusal, small_tree
+from tests.tree.test_tree import refusal, small_tree
 
 SEEDS = st.integers(0, 2**32 - 1)
 

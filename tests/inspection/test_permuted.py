@@ -5,16 +5,16 @@ import pytest
 
 from aucforest.inspection._permuted import add_permuted, find_homes, path_words
 from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees
+from tests.interop.trees import make_tree
 from tests.reference.importance import features_on_the_way, out_of_bag_sums
-from tests.tree.growing import grow
-from tests.tree.oracle import random_data
 
 
-def grow_trees(n_classes, n_features=4):
-    """Return rows and trees of different sizes, a single leaf among them."""
-    X, labels = random_data(0, n_classes, n_rows=BLOCK_ROWS + 90, n_values=30, n_features=n_features)
-    how = [{"max_depth": 2}, {}, {"max_depth": 0}, {"max_features": 1, "key": 3}, {"criterion": "gini", "key": 9}]
-    return X, [grow(X, labels, **one).tree for one in how]
+def make_data(n_classes, n_features=4):
+    """Return rows, some values missing, and trees of different sizes, a single leaf among them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(BLOCK_ROWS + 90, n_features))
+    X[rng.random(X.shape) < 0.15] = np.nan
+    return X, [make_tree(seed, n, n_features, n_classes) for seed, n in enumerate([3, 60, 0, 25, 40])]
 
 
 def draw(n_trees, n_rows):
@@ -26,7 +26,7 @@ def draw(n_trees, n_rows):
 
 @pytest.mark.parametrize("first_feature", [0, 2, 70])
 def test_words_tell_the_features_on_the_way(first_feature):
-    X, trees = grow_trees(2, n_features=90)
+    X, trees = make_data(2, n_features=90)
     packed = PackedTrees(trees).take_predictions(trees)
     words = path_words(trees, packed, first_feature)
     found = find_homes(packed.arguments(words), X, draw(5, len(X)) * 0, np.isnan(X).any())
@@ -41,7 +41,7 @@ def test_words_tell_the_features_on_the_way(first_feature):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("any_missing", [False, True])
 def test_sums_with_other_values_of_a_feature(n_classes, any_missing):
-    X, trees = grow_trees(n_classes)
+    X, trees = make_data(n_classes)
     X = X if any_missing else np.nan_to_num(X)
     counts, packed = draw(5, len(X)), PackedTrees(trees).take_predictions(trees)
     before = X.copy()

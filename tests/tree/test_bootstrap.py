@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tree.random import bounded, derive_key, tree_key
 from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.tree.random import tree_key
+from tests.reference.tree import derive_key
 
 WORDS = st.integers(0, 2**64 - 1)
 SIZES = st.integers(1, 3 * BLOCK_ROWS)
@@ -38,13 +39,13 @@ def by_hand(draws: RowDraws, strata: np.ndarray, key: int) -> np.ndarray:
     counts = np.zeros(draws.n_rows, dtype=np.int64)
     for block, sizes in enumerate(draws.by_block(key)):
         start, n_drawn = block * BLOCK_ROWS, 0
-        block_key = np.uint64(derive_key(np.uint64(key), block))
+        block_key = derive_key(key, block)
         for stratum, size in enumerate(sizes.tolist()):
             rows = start + np.flatnonzero(strata[start : start + BLOCK_ROWS] == stratum)
             taken: set[int] = set()
             for j in range(size):
                 last = len(rows) if draws.replace else len(rows) - size + j + 1
-                row = rows[bounded(np.uint64(derive_key(block_key, n_drawn)), last)]
+                row = rows[derive_key(block_key, n_drawn) % 2**32 * last >> 32]
                 if not draws.replace and row in taken:
                     row = rows[last - 1]
                 taken.add(row)

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 import skops.io
 
-from aucforest.tree.tree import LEAF, Tree
+from aucforest.tree.tree import LEAF, SET_WORDS, Nodes, Tree, depth_first, depths, first_nodes, make_nodes, paths
+from tests.interop.trees import make_tree
+from tests.reference.paths import path
+from tests.tree.chains import make_chain
 
 NODE_ARRAYS = [f.name for f in fields(Tree) if f.name not in ("n_features", "set_nodes", "sets", "shrinkage")]
 
 
 def small_tree() -> Tree:
-    """Return a tree of two cuts: the root, a leaf on its left, a cut on its right."""
+    """Return a tree of two splits: the root, a leaf on its left, a split on its right."""
     return Tree(
         feature=np.array([1, LEAF, 0, LEAF, LEAF], dtype=np.int32),
         threshold=np.array([0.5, 0.0, np.inf, 0.0, 0.0]),
@@ -31,7 +34,7 @@ def small_tree() -> Tree:
 
 
 def set_tree(**changes) -> Tree:
-    """Return the same tree with a set of codes, 1, 64 and 254, in the cut on the right."""
+    """Return the same tree with a set of codes, 1, 64 and 254, in the split on the right."""
     words = np.array([[2, 1, 0, 2**62]], dtype=np.uint64)
     parts = {"threshold": np.array([0.5, 0.0, 0.0, 0.0, 0.0]), "set_nodes": np.array([2]), "sets": words}
     return replace(small_tree(), **(parts | changes))
@@ -223,3 +226,106 @@ def test_a_tree_without_nodes_is_refused():
     tree = small_tree()
     parts = {name: getattr(tree, name)[:0].copy() for name in NODE_ARRAYS}
     assert "at least one node" in refusal(Tree(**parts, n_features=2))
+
+
+@pytest.mark.parametrize("n_splits", [0, 1, 2, 30])
+@pytest.mark.parametrize("seed", range(3))
+def test_depths_and_paths(n_splits, seed):
+    tree = make_tree(seed, n_splits)
+    left, right = tree.left_child.tolist(), tree.right_child.tolist()
+    found = [path(left, right, node) for node in range(tree.n_nodes)]
+    depth = depths(tree.left_child, tree.right_child)
+    assert depth.tolist() == [len(nodes) - 1 for nodes in found]
+    leaves = np.random.default_rng(seed).permutation(np.flatnonzero(tree.is_leaf).repeat(2))
+    nodes, starts = paths(tree.left_child, depth, leaves)
+    assert [some.tolist() for some in np.split(nodes, starts[1:-1])] == [found[leaf] for leaf in leaves]
+
+
+def test_chains_take_time_in_proportion_to_their_nodes():
+    """Seconds are not measured, since machines differ: with the square of the nodes, this would take far too long."""
+    for chain in (make_chain(10), make_chain(10**6)):
+        assert chain.max_depth == chain.n_nodes // 2
+        nodes, starts = paths(chain.left_child, chain.depth, np.array([1, chain.n_nodes - 1]))
+        assert nodes[:2].tolist() == [0, 1]
+        assert nodes[2:].tolist() == [*range(0, chain.n_nodes, 2)]
+        assert starts.tolist() == [0, 2, 3 + chain.n_nodes // 2]
+
+
+def random_nodes(seed: int, n_splits: int, *, by_set: bool, n_left_over: int = 0) -> Nodes:
+    """Return nodes split in any order, and pairs of children that no node has any more; totals tell them apart."""
+    rng = np.random.default_rng(seed)
+    n_nodes = 2 * (n_splits + n_left_over) + 1
+    pairs = rng.permutation(n_splits + n_left_over)[:n_splits]
+    nodes, leaves = make_nodes(n_nodes, 2, by_set=by_set), [0]
+    for column in nodes:
+        column[:] = rng.integers(0, 2, column.shape)
+    nodes.totals[:, 0] = np.arange(n_nodes)
+    nodes.feature[:], nodes.left_child[:] = LEAF, LEAF
+    for pair in pairs.tolist():
+        node = leaves.pop(rng.integers(len(leaves)))
+        nodes.feature[node], nodes.left_child[node] = rng.integers(5), 2 * pair + 1
+        leaves += [2 * pair + 1, 2 * pair + 2]
+    return nodes
+
+
+def below(nodes: Nodes, node: int) -> list[int]:
+    """Return the nodes below a node, children side by side, those below the left one before those below the right."""
+    left = int(nodes.left_child[node])
+    return [] if left < 0 else [left, left + 1, *below(nodes, left), *below(nodes, left + 1)]
+
+
+@pytest.mark.parametrize("by_set", [False, True])
+@pytest.mark.parametrize(("n_splits", "n_left_over"), [(0, 0), (1, 0), (0, 3), (40, 0), (40, 9)])
+def test_nodes_are_numbered_depth_first(n_splits, n_left_over, by_set):
+    for seed in range(5):
+        nodes = random_nodes(seed, n_splits, by_set=by_set, n_left_over=n_left_over)
+        given = [column.copy() for column in nodes]
+        found, order = depth_first(nodes), [0, *below(nodes, 0)]
+        assert found.totals[:, 0].tolist() == order
+        children = [order.index(child) if child >= 0 else LEAF for child in nodes.left_child[order].tolist()]
+        assert found.left_child.tolist() == children
+        for name in Nodes._fields:
+            before, after = getattr(nodes, name), getattr(found, name)
+            assert after.dtype == before.dtype
+            if name == "sets" and not by_set:
+                assert after.shape == (0, SET_WORDS)
+            elif name != "left_child":
+                np.testing.assert_array_equal(after, before[order])
+        for before, after in zip(given, nodes):
+            np.testing.assert_array_equal(after, before)
+        again = depth_first(found)
+        assert all(np.array_equal(one, other) for one, other in zip(found, again))
+
+
+def test_the_first_nodes_are_views():
+    nodes = random_nodes(0, 9, by_set=True)
+    first = first_nodes(nodes, 7)
+    for column, some in zip(nodes, first):
+        np.testing.assert_array_equal(some, column[:7])
+        assert np.shares_memory(some, column)
+    assert first_nodes(random_nodes(0, 9, by_set=False), 7).sets.shape == (0, SET_WORDS)
+
+
+def test_a_tree_has_copies_of_the_nodes_it_is_made_from():
+    nodes = random_nodes(1, 20, by_set=True)
+    nodes.n_samples[:], nodes.threshold[nodes.feature == 2] = 1, 0.0
+    nodes.sets[:, 0] = np.arange(len(nodes.sets))
+    nodes.totals[:, 1] += 1
+    by_set = np.arange(5) == 2
+    tree = Tree.from_nodes(nodes, 0.25, by_set)
+    assert tree.n_features == 5
+    for name in ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples"):
+        np.testing.assert_array_equal(getattr(tree, name), getattr(nodes, name))
+        assert not np.shares_memory(getattr(tree, name), getattr(nodes, name))
+    assert tree.weight.tolist() == (0.25 * nodes.totals.sum(axis=1)).tolist()
+    np.testing.assert_array_equal(tree.value, nodes.totals / nodes.totals.sum(axis=1)[:, None])
+    assert tree.set_nodes.tolist() == np.flatnonzero(nodes.feature == 2).tolist() != []
+    assert tree.sets[:, 0].tolist() == tree.set_nodes.tolist()
+    assert not np.shares_memory(tree.sets, nodes.sets)
+
+
+def test_without_categorical_features_there_are_no_sets():
+    nodes = random_nodes(1, 20, by_set=False)
+    nodes.totals[:, 1] += 1
+    tree = Tree.from_nodes(nodes, 1.0, np.zeros(5, dtype=np.bool_))
+    assert (tree.set_nodes.shape, tree.sets.shape) == ((0,), (0, SET_WORDS))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, add_out_of_bag, add_probabilities, find_leaves
+from tests.interop.trees import make_tree
 from tests.reference.tree import leaf_of
-from tests.tree.growing import grow
-from tests.tree.oracle import random_data
+from tests.tree.test_tree import small_tree
 
 EXTREMES = [-np.inf, np.inf, np.nan, 0.0, -0.0, 5e-324, 1e308, -1e308]
 
@@ -16,14 +16,12 @@ EXTREMES = [-np.inf, np.inf, np.nan, 0.0, -0.0, 5e-324, 1e308, -1e308]
 @pytest.fixture(scope="module", params=[2, 3])
 def trees(request):
     """Trees of different sizes on the same classes, a single leaf among them."""
-    X, labels = random_data(0, request.param, n_rows=200, n_values=30)
-    how = [{"max_depth": 2}, {}, {"max_depth": 0}, {"max_features": 1, "key": 3}, {"criterion": "gini", "key": 9}]
-    trees = [grow(X, labels, **one).tree for one in how]
+    trees = [make_tree(seed, n, n_features=4, n_classes=request.param) for seed, n in enumerate([3, 60, 0, 25, 40])]
     return [replace(tree, shrinkage=float(i)) for i, tree in enumerate(trees)]
 
 
 def with_sets(tree, feature: int, seed: int):
-    """Return the tree with a random set of codes in every cut of a feature."""
+    """Return the tree with a random set of codes in every split of a feature."""
     nodes = np.flatnonzero(tree.feature == feature)
     sets = np.random.default_rng(seed).integers(0, 2**64, (len(nodes), 4), dtype=np.uint64)
     sets[:, 3] = (sets[:, 3] & ~np.uint64(2**63)) | (tree.missing_left[nodes].astype(np.uint64) << np.uint64(63))
@@ -38,10 +36,10 @@ def rows_for(trees, n_rows: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     X = rng.normal(0, 2, (n_rows, trees[0].n_features))
     for tree in trees:
-        cuts = np.flatnonzero(~tree.is_leaf)
-        if len(cuts) == 0:
+        splits = np.flatnonzero(~tree.is_leaf)
+        if len(splits) == 0:
             continue
-        for node in rng.choice(cuts, n_rows):
+        for node in rng.choice(splits, n_rows):
             at = tree.threshold[node]
             beside = [at, np.nextafter(at, np.inf), np.nextafter(at, -np.inf)]
             X[rng.integers(n_rows), tree.feature[node]] = rng.choice(beside)
@@ -127,12 +125,12 @@ def test_out_of_bag_rows_alone_are_walked(trees):
 
 @pytest.mark.parametrize("missing_left", [False, True])
 def test_missing_values_go_where_the_tree_says(missing_left):
-    X = np.array([[1.0], [1.0], [2.0], [np.nan]])
-    tree = grow(X, np.array([0, 0, 1, 0 if missing_left else 1])).tree
-    assert leaves_of([tree], np.array([[np.nan], [2.0]]))[:, 0].tolist() == [1 if missing_left else 2, 2]
+    tree = replace(small_tree(), missing_left=np.array([missing_left, False, False, False, False]))
+    assert leaves_of([tree], np.array([[0.0, np.nan], [0.0, 1.0]]))[:, 0].tolist() == [1 if missing_left else 3, 3]
 
 
 def test_an_infinite_threshold_parts_missing_values_from_all_others():
-    tree = grow(np.array([[np.inf], [-np.inf], [np.nan]]), np.array([0, 0, 1])).tree
-    assert tree.threshold[0] == np.inf
-    assert leaves_of([tree], np.array([[np.inf], [np.nan], [0.0]]))[:, 0].tolist() == [1, 2, 1]
+    tree = small_tree()
+    assert (tree.feature[2], tree.threshold[2]) == (0, np.inf)
+    X = np.array([[np.inf, 1.0], [np.nan, 1.0], [0.0, 1.0], [-np.inf, 1.0]])
+    assert leaves_of([tree], X)[:, 0].tolist() == [3, 4, 3, 3]
