@@ -57,7 +57,7 @@ def test_the_codes_of_a_set_are_told():
     assert np.flatnonzero(set_tree().goes_left(2)).tolist() == [1, 64, 254]
     assert set_tree().goes_left(2).shape == (255,)
     for node in (0, 1, 4):
-        with pytest.raises(ValueError, match=f"^node {node} does not cut a categorical feature$"):
+        with pytest.raises(ValueError, match=f"^node {node} does not split a categorical feature$"):
             set_tree().goes_left(node)
 
 
@@ -76,7 +76,7 @@ BROKEN_SETS = [
     ({"set_nodes": np.array([3])}, "a leaf has a set"),
     ({"set_nodes": np.array([0])}, "a node with a set has a threshold"),
     ({"missing_left": np.array([True, False, True, False, False])}, "a set and missing_left disagree"),
-    ({"feature": np.array([0, LEAF, 0, LEAF, LEAF], dtype=np.int32)}, "cut both by sets and by thresholds"),
+    ({"feature": np.array([0, LEAF, 0, LEAF, LEAF], dtype=np.int32)}, "split both by sets and by thresholds"),
 ]
 
 
@@ -174,12 +174,12 @@ CORRUPTIONS = [
     ("weight", 0, np.inf, "a weight is not finite and positive"),
     ("weight", 0, np.nan, "a weight is not finite and positive"),
     ("weight", 3, 4.5, "class weights of two children do not add up"),
-    ("n_samples", 4, 0, "rows of two children do not add up"),
-    ("n_samples", 0, 7, "rows of two children do not add up"),
-    ("gain", 0, 0.0, "a cut without a gain"),
-    ("gain", 0, -0.1, "a cut without a gain"),
-    ("gain", 2, np.nan, "a cut without a gain"),
-    ("gain", 2, np.inf, "a cut without a gain"),
+    ("n_samples", 4, 0, "samples of two children do not add up"),
+    ("n_samples", 0, 7, "samples of two children do not add up"),
+    ("gain", 0, 0.0, "a split without a gain"),
+    ("gain", 0, -0.1, "a split without a gain"),
+    ("gain", 2, np.nan, "a split without a gain"),
+    ("gain", 2, np.inf, "a split without a gain"),
     ("gain", 1, 0.1, "or a leaf with one"),
 ]
 
@@ -203,8 +203,8 @@ def test_a_broken_invariant_is_refused(name, index, wrong, sentence):
 
 def test_an_empty_node_is_refused_where_sums_agree():
     n_samples = np.array([4, 0, 4, 3, 1])
-    assert "rows of two children" in refusal(replace(small_tree(), n_samples=n_samples))
-    assert "rows of two children" in refusal(single_leaf(n_samples=np.zeros(1, dtype=np.int64)))
+    assert "samples of two children" in refusal(replace(small_tree(), n_samples=n_samples))
+    assert "samples of two children" in refusal(single_leaf(n_samples=np.zeros(1, dtype=np.int64)))
 
 
 @pytest.mark.parametrize("name", [name for name in NODE_ARRAYS if name != "frequencies"])

@@ -1,8 +1,8 @@
 """The grown tree: flat, read-only node arrays.
 
 Node 0 is the root; the children of a node stand side by side, left_child[i] and left_child[i] + 1, behind it. A row
-goes left if its value is <= threshold, or if it is missing and missing_left says so. The cut of a categorical feature
-has a set of codes in place of the threshold: a row goes left if its code is in the set.
+goes left if its value is <= threshold, or if it is missing and missing_left says so. The split of a categorical
+feature has a set of codes in place of the threshold: a row goes left if its code is in the set.
 """
 
 from collections.abc import Iterator
@@ -92,14 +92,6 @@ def depth_first(nodes: Nodes) -> Nodes:
     return ordered
 
 
-def _no_nodes() -> NDArray[np.int64]:
-    return np.empty(0, dtype=np.int64)
-
-
-def _no_sets() -> NDArray[np.uint64]:
-    return np.empty((0, SET_WORDS), dtype=np.uint64)
-
-
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A binary decision tree for classification.
@@ -107,7 +99,7 @@ class Tree:
     Attributes
     ----------
     feature : ndarray of shape (n_nodes,), int32
-        The feature that a node cuts, -1 for a leaf.
+        The feature that a node splits, -1 for a leaf.
     threshold : ndarray of shape (n_nodes,), float64
         Values up to and including this one go left; +inf sends all but missing values left. 0 for a set and a leaf.
     missing_left : ndarray of shape (n_nodes,), bool
@@ -115,17 +107,17 @@ class Tree:
     left_child : ndarray of shape (n_nodes,), int32
         The left child, -1 for a leaf; the right child is the next node.
     gain : ndarray of shape (n_nodes,), float64
-        What the cut gained under the criterion; 0 for a leaf.
+        What the split gained under the criterion; 0 for a leaf.
     n_samples : ndarray of shape (n_nodes,), int64
-        Training rows in the node, each counted once.
+        Training samples in the node, each row counted once.
     weight : ndarray of shape (n_nodes,), float64
-        Their total weight: draws of the bootstrap times sample and class weights.
+        Their total weight: how often each is in the bootstrap sample, times sample and class weights.
     frequencies : ndarray or csr_array of shape (n_nodes, n_classes), float64
         Their class frequencies by weight; rows sum to 1. Read them as `value`.
     n_features : int
         Columns of the matrices the tree reads.
     set_nodes : ndarray of shape (n_sets,), int64
-        The nodes that cut a categorical feature, in rising order.
+        The nodes that split a categorical feature, in rising order.
     sets : ndarray of shape (n_sets, 4), uint64
         The codes that go left there: code c does if bit c % 64 of word c // 64 is 1. Bit 255 stands for missing values,
         which codes that the node has not seen follow.
@@ -142,8 +134,8 @@ class Tree:
     weight: NDArray[np.float64]
     frequencies: NDArray[np.float64] | csr_array
     n_features: int
-    set_nodes: NDArray[np.int64] = field(default_factory=_no_nodes)
-    sets: NDArray[np.uint64] = field(default_factory=_no_sets)
+    set_nodes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    sets: NDArray[np.uint64] = field(default_factory=lambda: np.empty((0, SET_WORDS), dtype=np.uint64))
     shrinkage: float = 0.0
 
     @classmethod
@@ -234,7 +226,7 @@ class Tree:
 
     @cached_property
     def depth(self) -> NDArray[np.int64]:
-        """Number of cuts above every node."""
+        """Number of splits above every node."""
         return depths(self.left_child, self.right_child)
 
     @property
@@ -243,29 +235,29 @@ class Tree:
         return int(self.depth.max())
 
     def has_set(self, node: int) -> bool:
-        """Say whether a node cuts a categorical feature by a set."""
+        """Say whether a node splits a categorical feature by a set."""
         place = np.searchsorted(self.set_nodes, node)
         return bool(place < len(self.set_nodes) and self.set_nodes[place] == node)
 
     def goes_left(self, node: int) -> NDArray[np.bool_]:
-        """Return which codes of a categorical feature go left in a node that cuts one: shape (255,)."""
+        """Return which codes of a categorical feature go left in a node that splits one: shape (255,)."""
         if not self.has_set(node):
-            raise ValueError(f"node {node} does not cut a categorical feature")
+            raise ValueError(f"node {node} does not split a categorical feature")
         words = np.repeat(self.sets[np.searchsorted(self.set_nodes, node)], 64)
         bits = words >> (np.arange(len(words), dtype=np.uint64) & np.uint64(63))
         return (bits & np.uint64(1)).astype(np.bool_)[:MISSING_CODE]
 
     def feature_importances(self) -> NDArray[np.float64]:
-        """Return the gain of every feature summed over its cuts, by node weight; not normalised."""
+        """Return the gain of every feature summed over its splits, by node weight; not normalised."""
         importances = np.zeros(self.n_features)
         self.add_importances(importances)
         return importances
 
     def add_importances(self, total: NDArray[np.float64]) -> None:
         """Add them to others; time and memory do not depend on the number of features."""
-        cuts = ~self.is_leaf
-        features, places = np.unique(self.feature[cuts], return_inverse=True)
-        gains = self.gain[cuts] * self.weight[cuts] / self.weight[0]
+        is_split = ~self.is_leaf
+        features, places = np.unique(self.feature[is_split], return_inverse=True)
+        gains = self.gain[is_split] * self.weight[is_split] / self.weight[0]
         total[features] += np.bincount(places, weights=gains, minlength=len(features))
 
     def validate(self) -> None:
@@ -283,23 +275,23 @@ class Tree:
         stored = self.frequencies
         if stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0:
             raise ValueError(f"tree: frequencies must be float64, ({n_nodes}, n_classes), with at least one node")
-        cuts = np.flatnonzero(~self.is_leaf)
+        splits = np.flatnonzero(~self.is_leaf)
         if np.any((self.feature < LEAF) | (self.feature >= self.n_features)):
             raise ValueError(f"tree: a feature is not in [-1, {self.n_features})")
         if np.any(self.left_child[self.is_leaf] != LEAF):
             raise ValueError("tree: a leaf has a child")
-        left = self.left_child[cuts].astype(np.int64)
-        if np.any(left <= cuts) or np.any(left + 1 >= n_nodes):
+        left = self.left_child[splits].astype(np.int64)
+        if np.any(left <= splits) or np.any(left + 1 >= n_nodes):
             raise ValueError("tree: a child does not come after its parent, or is out of range")
         if not np.array_equal(np.sort(np.concatenate((left, left + 1))), np.arange(1, n_nodes)):
             raise ValueError("tree: a node other than the root does not have exactly one parent")
         if np.any(np.isnan(self.threshold)) or np.any(self.threshold[self.is_leaf] != 0.0):
             raise ValueError("tree: a threshold is NaN, or a leaf has one")
         self._validate_sets()
-        self._validate_numbers(cuts, left)
+        self._validate_numbers(splits, left)
 
     def _validate_sets(self) -> None:
-        """Check the cuts of categorical features."""
+        """Check the splits of categorical features."""
         n_sets = len(self.set_nodes)
         if self.set_nodes.dtype != np.int64 or self.set_nodes.shape != (n_sets,):
             raise ValueError(f"tree: set_nodes must be int64 of shape ({n_sets},)")
@@ -315,10 +307,10 @@ class Tree:
         by_set = np.unique(self.feature[self.set_nodes])
         others = np.delete(self.feature, self.set_nodes)
         if np.any(np.isin(others, by_set)):
-            raise ValueError("tree: a feature is cut both by sets and by thresholds")
+            raise ValueError("tree: a feature is split both by sets and by thresholds")
 
-    def _validate_numbers(self, cuts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
-        """Check what nodes say of their rows."""
+    def _validate_numbers(self, splits: NDArray[np.int64], left: NDArray[np.int64]) -> None:
+        """Check what nodes say of their samples."""
         value = self.value
         if not (np.all(np.isfinite(value)) and np.all(value >= 0.0)):
             raise ValueError("tree: a class frequency is negative or not finite")
@@ -326,18 +318,18 @@ class Tree:
             raise ValueError("tree: the class frequencies of a node do not sum to 1")
         if not (np.all(np.isfinite(self.weight)) and np.all(self.weight > 0.0)):
             raise ValueError("tree: a weight is not finite and positive")
-        if np.any(self.n_samples < 1) or np.any(
-            self.n_samples[cuts] != self.n_samples[left] + self.n_samples[left + 1]
-        ):
-            raise ValueError("tree: the rows of two children do not add up to their parent's")
+        in_children = self.n_samples[left] + self.n_samples[left + 1]
+        if np.any(self.n_samples < 1) or np.any(self.n_samples[splits] != in_children):
+            raise ValueError("tree: the samples of two children do not add up to their parent's")
         totals = value * self.weight[:, None]
-        if not np.allclose(totals[cuts], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * self.weight[0]):
+        if not np.allclose(totals[splits], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * self.weight[0]):
             raise ValueError("tree: the class weights of two children do not add up to their parent's")
         # An infinite one is what a great one times great weights comes to: nothing is left of the differences.
         if not self.shrinkage >= 0.0:
             raise ValueError("tree: shrinkage is negative or NaN")
-        if not np.all(np.isfinite(self.gain)) or np.any(self.gain[cuts] <= 0.0) or np.any(self.gain[self.is_leaf] != 0):
-            raise ValueError("tree: a cut without a gain, or a leaf with one")
+        gain = self.gain
+        if not np.all(np.isfinite(gain)) or np.any(gain[splits] <= 0.0) or np.any(gain[self.is_leaf] != 0.0):
+            raise ValueError("tree: a split without a gain, or a leaf with one")
 
 
 @bare_kernel
@@ -350,17 +342,7 @@ def _fill_depths(left, right, depth):
 
 
 def depths(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the number of cuts above every node.
-
-    Parameters
-    ----------
-    left, right : ndarray of shape (n_nodes,), integer
-        The children of every node, which come after it; -1 for a leaf.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,), int64
-    """
+    """Return the number of splits above every node, given its children, which come after it; -1 for a leaf."""
     depth = np.zeros(len(left), dtype=np.int64)
     _fill_depths(left, right, depth)
     return depth
@@ -381,15 +363,7 @@ def _fill_paths(left_child, leaves, parent, ends, nodes):
 def paths(
     left_child: NDArray[np.int32], depth: NDArray[np.int64], leaves: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes on the ways from the root to some leaves.
-
-    Parameters
-    ----------
-    left_child : ndarray of shape (n_nodes,), int32
-        Of a `Tree`.
-    depth : ndarray of shape (n_nodes,), int64
-        Number of cuts above every node.
-    leaves : ndarray of shape (n_rows,), int64
+    """Return the nodes on the ways to the leaves of some rows; left_child and depth are those of a `Tree`.
 
     Returns
     -------
