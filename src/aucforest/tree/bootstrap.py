@@ -1,7 +1,7 @@
-"""How often a tree draws each row.
+"""Bootstrap samples and subsamples: how often each row is in the sample of a tree.
 
-Rows are drawn block by block, in each block by counters: so a row's count is a function of the tree's key and of the
-row's global position, and a block can be drawn anew at any time without the others.
+Rows are sampled block by block, in each block by counters: so a row's count is a function of the tree's key and of the
+row's global position, and a block can be sampled anew at any time without the others.
 """
 
 from dataclasses import dataclass, replace
@@ -12,52 +12,50 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.random import bounded, derive_key
 
-# A fixed size: the draws of a block depend on its global position, however the rows are spread over workers.
+# A fixed size: the sample of a block depends on its global position, however the rows are spread over workers.
 BLOCK_ROWS = 4096
 
 
 @bare_device
-def _member(members, i):
-    """Return the i-th row of a stratum in its block."""
+def _row_of(members, i):
+    """Return the row of the i-th member of a block."""
     return i if len(members) == 0 else np.int64(members[i])
 
 
 @bare_kernel
-def _draw_blocks(key, draws, members, starts, replace, first_block, counts):
-    """Draw draws[i, s] rows of stratum s from block first_block + i; members and counts start with that block.
+def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
+    """Sample sizes[i, s] rows of stratum s from block first_block + i; members and counts start with that block.
 
-    Without replacement by Floyd's algorithm (Bentley, Floyd 1987): a row that is drawn again stands for the last one.
+    Without replacement by Floyd's algorithm (Bentley, Floyd 1987): a row that is chosen again stands for the last one.
     """
     counts[:] = 0
-    for i in range(len(draws)):
+    for i in range(len(sizes)):
         block = counts[i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS]
         rows = members[i * BLOCK_ROWS : i * BLOCK_ROWS + len(block)]
-        block_key = derive_key(key, first_block + i)
-        n_drawn = 0
-        for s in range(draws.shape[1]):
-            start = starts[first_block + i, s]
-            size = starts[first_block + i, s + 1] - start
-            for j in range(draws[i, s]):
-                last = size if replace else size - draws[i, s] + j + 1
-                row = _member(rows, start + bounded(derive_key(block_key, n_drawn), last))
+        block_key, n_chosen = derive_key(key, first_block + i), 0
+        for s in range(sizes.shape[1]):
+            start, end = starts[first_block + i, s], starts[first_block + i, s + 1]
+            for j in range(sizes[i, s]):
+                last = end if replace else end - sizes[i, s] + j + 1
+                row = _row_of(rows, start + bounded(derive_key(block_key, n_chosen), last - start))
                 if not replace and block[row] > 0:
-                    row = _member(rows, start + last - 1)
+                    row = _row_of(rows, last - 1)
                 block[row] += np.uint16(1)
-                n_drawn += 1
+                n_chosen += 1
 
 
 @dataclass(frozen=True, eq=False)
 class RowDraws:
-    """How many rows every tree draws of every stratum.
+    """How the sample of a tree is taken: so many rows of every stratum.
 
     Attributes
     ----------
     n_rows : int
-        Rows to draw from.
+        Rows to sample from.
     sizes : ndarray of shape (n_strata,), int64
-        Draws of a tree by stratum.
+        Sampled rows of a tree by stratum, repeated ones included.
     replace : bool
-        Whether a row may be drawn again.
+        Whether a row may be sampled again: a bootstrap sample rather than a subsample.
     members : ndarray of shape (n_rows,), uint16, or empty for a single stratum
         The rows of every block, by their positions in it, stratum after stratum; of a part, those of its blocks.
     starts : ndarray of shape (n_blocks, n_strata + 1), int64
@@ -75,14 +73,14 @@ class RowDraws:
 
     @classmethod
     def of_all(cls, n_rows: int, n_draws: int, *, replace: bool = True) -> "RowDraws":
-        """Draw from all rows alike: an ordinary bootstrap, or a subsample."""
+        """Sample from all rows alike: an ordinary bootstrap, or a subsample."""
         ends = np.minimum(BLOCK_ROWS, n_rows - np.arange(0, n_rows, BLOCK_ROWS))
         starts = np.stack((np.zeros_like(ends), ends), axis=1)
         return cls(n_rows, np.array([n_draws]), replace, np.empty(0, dtype=np.uint16), starts)
 
     @classmethod
     def of_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "RowDraws":
-        """Draw with replacement, so many rows of every stratum."""
+        """Sample with replacement, so many rows of every stratum."""
         blocks = [strata[start : start + BLOCK_ROWS] for start in range(0, len(strata), BLOCK_ROWS)]
         members = [np.argsort(block, kind="stable").astype(np.uint16) for block in blocks]
         ends = np.cumsum([np.bincount(block, minlength=len(sizes)) for block in blocks], axis=1)
@@ -91,18 +89,18 @@ class RowDraws:
 
     @property
     def n_draws(self) -> int:
-        """Draws of a tree in all."""
+        """Sampled rows of a tree in all."""
         return int(self.sizes.sum())
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """How often a row of each stratum is drawn in the mean, shape (n_strata,); NaN where there is no row."""
+        """How often a row of each stratum is sampled in the mean, shape (n_strata,); NaN where there is no row."""
         with np.errstate(invalid="ignore"):
             rates: NDArray[np.float64] = self.sizes / np.diff(self.starts, axis=1).sum(axis=0)
         return rates
 
     def by_block(self, key: int) -> NDArray[np.int64]:
-        """Share the draws of a tree out to the blocks, shape (n_blocks, n_strata), as if all were drawn at once."""
+        """Return the sizes of a tree by block, shape (n_blocks, n_strata), as if all rows were sampled at once."""
         if len(self.starts) == 1:
             return self.sizes[None, :]
         generator = np.random.Generator(np.random.Philox(key=key))
@@ -116,17 +114,16 @@ class RowDraws:
         return np.stack(columns, axis=1)
 
     def counts(self, key: int) -> NDArray[np.uint16]:
-        """Return how often a tree draws each row, shape (n_rows,)."""
+        """Return how often each row is in the sample of a tree, shape (n_rows,)."""
         return self.counts_of_blocks(key, self.by_block(key), 0)
 
-    def counts_of_blocks(self, key: int, draws: NDArray[np.int64], first_block: int) -> NDArray[np.uint16]:
-        """Return the counts of some blocks, given what a tree draws from each of them."""
-        first_row = first_block * BLOCK_ROWS
-        counts = np.empty(min(len(draws) * BLOCK_ROWS, self.n_rows - first_row), dtype=np.uint16)
+    def counts_of_blocks(self, key: int, sizes: NDArray[np.int64], first_block: int) -> NDArray[np.uint16]:
+        """Return the counts of some blocks, given the sizes of the tree there."""
+        counts = np.empty(min(len(sizes) * BLOCK_ROWS, self.n_rows - first_block * BLOCK_ROWS), dtype=np.uint16)
         members = self.members[(first_block - self.first_block) * BLOCK_ROWS :]
-        _draw_blocks(np.uint64(key), draws, members, self.starts, self.replace, first_block, counts)
+        _sample_blocks(np.uint64(key), sizes, members, self.starts, self.replace, first_block, counts)
         return counts
 
     def of_part(self, first_row: int, n_rows: int) -> "RowDraws":
-        """Return the same draws with the members of some rows alone, which begin with a block."""
+        """Return the same with the members of some rows alone, which begin with a block."""
         return replace(self, members=self.members[first_row : first_row + n_rows], first_block=first_row // BLOCK_ROWS)

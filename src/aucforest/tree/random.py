@@ -1,4 +1,4 @@
-"""Counter-based random numbers: a draw is a function of what it is for, never of what was drawn before.
+"""Counter-based random numbers: each is a function of what it is for, never of those before it.
 
 So a bootstrap depends on (seed, tree, global row number) and the features of a node on (seed, tree, path from the
 root) alone: not on the number of threads, nor on the order in which nodes are grown or rows are stored.
@@ -25,7 +25,7 @@ def mix(key: np.uint64) -> np.uint64:
 
 @bare_device
 def derive_key(key: np.uint64, index: int) -> np.uint64:
-    """Return the key of the index-th thing that belongs to `key`: a tree, a block, a child, a draw."""
+    """Return the key of the index-th thing that belongs to `key`: a tree, a block, a child, a random number."""
     return mix(key + _GOLDEN * (np.uint64(index) + np.uint64(1)))
 
 
