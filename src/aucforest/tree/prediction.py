@@ -56,7 +56,7 @@ class PackedTrees:
     first_leaf : ndarray of shape (n_trees + 1,), int64
         Where the leaves of each tree begin.
     sets : ndarray of shape (n_all_sets, 4), uint64, or None
-        Of all trees; None where no tree cuts a categorical feature: for None the walks are compiled without sets.
+        Of all trees; None where no tree splits a categorical feature: for None the walks are compiled without sets.
     """
 
     def __init__(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
@@ -69,9 +69,9 @@ class PackedTrees:
 
         def pack(i: int) -> None:
             tree, nodes = trees[i], self.nodes[self.first[i] : self.first[i + 1]]
-            place, heat = np.empty(tree.n_nodes, dtype=np.int64), np.empty(64, dtype=np.int64)
-            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.n_samples)
-            _pack_tree(*parts, heat, place, nodes, self.names[self.first_leaf[i] : self.first_leaf[i + 1]])
+            place, next_pair = np.empty(tree.n_nodes, dtype=np.int64), np.empty(64, dtype=np.int64)
+            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, np.frexp(tree.n_samples)[1])
+            _pack_tree(*parts, next_pair, place, nodes, self.names[self.first_leaf[i] : self.first_leaf[i + 1]])
             by_set = place[tree.set_nodes]
             nodes["threshold"][by_set] = np.arange(first_set[i], first_set[i + 1])
             nodes["feature"][by_set] |= _BY_SET
@@ -119,35 +119,26 @@ def _starts(sizes: list[int]) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
-@bare_device
-def _bit_length(number):
-    """Return the number of bits of a positive integer."""
-    n_bits = 0
-    while number > 0:
-        number >>= 1
-        n_bits += 1
-    return n_bits
-
-
 @bare_kernel
-def _pack_tree(feature, threshold, missing_left, left_child, n_samples, heat, place, nodes, leaf_names):
-    """Lay out one tree: the root, then pairs of children by falling powers of two of their parents' rows."""
-    heat[:] = 0
+def _pack_tree(feature, threshold, missing_left, left_child, n_bits, next_pair, place, nodes, names):
+    """Lay out one tree: the root, then pairs of children by falling powers of two of their parents' samples.
+
+    n_bits[i] is the number of bits of the number of samples of node i.
+    """
+    next_pair[:] = 0
     for i in range(len(nodes)):
-        if feature[i] != LEAF:
-            heat[_bit_length(n_samples[i])] += 1
-    start = 0
-    for n_bits in range(len(heat) - 1, -1, -1):
-        n_pairs = heat[n_bits]
-        heat[n_bits] = start
-        start += n_pairs
+        next_pair[n_bits[i]] += feature[i] != LEAF
+    start = 1
+    for bits in range(len(next_pair) - 1, -1, -1):
+        n_pairs = next_pair[bits]
+        next_pair[bits] = start
+        start += 2 * n_pairs
     place[0] = 0
     for i in range(len(nodes)):
         if feature[i] != LEAF:
-            n_bits = _bit_length(n_samples[i])
-            place[left_child[i]] = 1 + 2 * heat[n_bits]
-            place[left_child[i] + 1] = 2 + 2 * heat[n_bits]
-            heat[n_bits] += 1
+            pair = next_pair[n_bits[i]]
+            place[left_child[i]], place[left_child[i] + 1] = pair, pair + 1
+            next_pair[n_bits[i]] += 2
     for i in range(len(nodes)):
         node = nodes[place[i]]
         node.threshold = threshold[i]
@@ -160,7 +151,7 @@ def _pack_tree(feature, threshold, missing_left, left_child, n_samples, heat, pl
     n_leaves = 0
     for i in range(len(nodes)):
         if nodes[i].feature == _LEAF:
-            leaf_names[n_leaves] = np.int64(nodes[i].left_child)
+            names[n_leaves] = np.int64(nodes[i].left_child)
             nodes[i].left_child = np.uint32(n_leaves)
             n_leaves += 1
 
@@ -247,8 +238,7 @@ def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves,
         Of `PackedTrees`.
     X : ndarray of shape (n_rows, n_features), float64, C order
         Of categorical features the codes, or NaN.
-    active : ndarray of shape (n_rows,), uint64
-    leaves : ndarray of shape (n_rows,), uint32
+    active, leaves : ndarray of shape (n_rows,), uint64 and uint32
         Scratch.
     total : ndarray of shape (n_rows, n_classes), float64
         Output, added to.
@@ -267,25 +257,25 @@ def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves,
 
 
 @bare_device
-def _list_undrawn(drawn, active):
-    """List the rows that were not drawn, and return how many they are."""
+def _list_out_of_bag(counts, active):
+    """List the rows with a count of 0, and return how many they are."""
     n_active = np.uint64(0)
-    for i in range(np.uint64(len(drawn))):
+    for i in range(np.uint64(len(counts))):
         active[n_active] = i
-        n_active += np.uint64(drawn[i] == 0)
+        n_active += np.uint64(counts[i] == 0)
     return n_active
 
 
 @bare_kernel
 def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, leaves, total, n_trees):
-    """Add the leaf frequencies of all trees, in order, for the rows that a tree did not draw, and count the trees.
+    """Add the leaf frequencies of all trees, in order, for the rows out of bag of a tree, and count the trees.
 
     Parameters
     ----------
     nodes, sets, first, values, first_leaf, X, active, leaves, total
         As in `add_probabilities`.
     counts : ndarray of shape (n_all_trees, n_rows), uint16
-        How often each tree drew each row.
+        How often each row is in the sample of each tree.
     n_trees : ndarray of shape (n_rows,), int64
         Output, added to.
     """
@@ -293,30 +283,25 @@ def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, le
         block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
         any_missing = _any_missing(block)
         for tree in range(len(first) - 1):
-            drawn = counts[tree, start : start + BLOCK_ROWS]
-            n_active = _list_undrawn(drawn, active)
+            of_tree = counts[tree, start : start + BLOCK_ROWS]
+            n_active = _list_out_of_bag(of_tree, active)
             _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
             leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
             for i in range(np.uint64(len(block))):
-                if drawn[i] == 0:
+                if of_tree[i] == 0:
                     n_trees[start + i] += 1
                     _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
 
 
 @bare_kernel
 def find_leaves(nodes, sets, first, names, first_leaf, X, counts, active, leaves, found):
-    """Write the leaf in every tree of the rows that it did not draw, by its number in `Tree`.
+    """Write the leaf in every tree of its rows out of bag, by its number in `Tree`; arguments as in `add_out_of_bag`.
 
-    Parameters
-    ----------
-    nodes, sets, first, names, first_leaf, X, counts, active, leaves
-        As in `add_out_of_bag`.
-    found : ndarray of shape (n_all_trees, n_rows), int64
-        Output; that of rows drawn is left as it is.
+    That of the other rows in `found`, (n_all_trees, n_rows), int64, is left as it is.
     """
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
-        n_active = _list_undrawn(counts[tree], active)
+        n_active = _list_out_of_bag(counts[tree], active)
         _walk(nodes[first[tree] : first[tree + 1]], sets, X, any_missing, active[:n_active], leaves)
         for i in range(np.uint64(len(X))):
             if counts[tree, i] == 0:
