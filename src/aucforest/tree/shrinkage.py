@@ -30,46 +30,31 @@ def fill_parents(left_child, parent):
 
 
 @bare_device
-def _share(weight, amount):
-    """Return how much of its difference from its parent a node keeps, by the weight of the parent."""
+def _shrinkage_factor(weight, amount):
+    """Return how much of its difference from a parent of this weight a node keeps."""
     return weight / (weight + amount)
 
 
 @bare_kernel
 def _shrink(left_child, weight, value, amount, shrunk):
     """Fill shrunk, (n_nodes, n_columns), from the root down: children come after their parent."""
-    n_columns = value.shape[1]
-    for k in range(n_columns):
+    for k in range(value.shape[1]):
         shrunk[0, k] = value[0, k]
     for node in range(len(left_child)):
         if left_child[node] < 0:
             continue
-        share = _share(weight[node], amount)
+        factor = _shrinkage_factor(weight[node], amount)
         for child in range(left_child[node], left_child[node] + 2):
-            for k in range(n_columns):
+            for k in range(value.shape[1]):
                 # Rounding may lead a little out of the range of frequencies.
-                moved = shrunk[node, k] + (value[child, k] - value[node, k]) * share
+                moved = shrunk[node, k] + (value[child, k] - value[node, k]) * factor
                 shrunk[child, k] = min(max(moved, 0.0), 1.0)
 
 
 def shrink(
     left_child: NDArray[np.int32], weight: NDArray[np.float64], value: NDArray[np.float64], amount: float
 ) -> NDArray[np.float64]:
-    """Shrink what the nodes of a tree say.
-
-    Parameters
-    ----------
-    left_child, weight : ndarray of shape (n_nodes,)
-        Of a `Tree`.
-    value : ndarray of shape (n_nodes, n_columns), float64
-        What to shrink: its class frequencies.
-    amount : float
-        Lambda, in units of weight.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes, n_columns), float64
-    """
+    """Return the shrunk class frequencies of the nodes of a `Tree`; the amount is lambda, in units of weight."""
     shrunk = np.empty(value.shape)
     _shrink(left_child, weight, value, amount, shrunk)
     return shrunk
@@ -79,7 +64,7 @@ def shrink(
 def _add_paths(
     left_child, weight, value, first_column, amounts, leaves, counts, parent, slots, path, shrunk, total, n_trees
 ):
-    """Add what the leaf of every row that was not drawn says; nodes on the way to no such leaf are left out."""
+    """Add what the leaf of every row out of bag predicts; nodes on the way to no such leaf are left out."""
     fill_parents(left_child, parent)
     slots[:] = -1
     slots[0], n_slots = 0, 1
@@ -96,10 +81,10 @@ def _add_paths(
         for step in range(n_new - 1, -1, -1):
             above, node = node, path[step]
             for i in range(len(amounts)):
-                share = _share(weight[above], amounts[i])
+                factor = _shrinkage_factor(weight[above], amounts[i])
                 for k in range(shrunk.shape[1]):
                     difference = value[node, first_column + k] - value[above, first_column + k]
-                    shrunk[n_slots, k, i] = shrunk[slots[above], k, i] + difference * share
+                    shrunk[n_slots, k, i] = shrunk[slots[above], k, i] + difference * factor
             slots[node] = n_slots
             n_slots += 1
         n_trees[row] += 1
@@ -119,7 +104,7 @@ def add_shrunk(
     total: NDArray[np.float64],
     n_trees: NDArray[np.int64],
 ) -> None:
-    """Add what the leaves of rows say when shrunk by several amounts, for the rows that the tree did not draw.
+    """Add what the leaves of rows predict when shrunk by several amounts, for the rows out of bag.
 
     Cheaper than to shrink all nodes by every amount where rows reach few of the leaves.
 
@@ -132,11 +117,11 @@ def add_shrunk(
     leaves : ndarray of shape (n_rows,), int64
         The leaf of every row.
     counts : ndarray of shape (n_rows,), uint16
-        How often the tree drew every row.
+        How often every row is in the sample of the tree.
     total : ndarray of shape (n_rows, n_last_columns, n_amounts), float64
         Added to, for the last columns of `value`.
     n_trees : ndarray of shape (n_rows,), int64
-        Raised by one for the rows not drawn.
+        Raised by one for the rows out of bag.
     """
     n_columns, n_nodes = total.shape[1], len(left_child)
     first_column = value.shape[1] - n_columns
