@@ -9,19 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest._compile import bare_kernel
 from aucforest.tree import binning
-from aucforest.tree.binning import bin_matrix, code_dtype, sample_rows
+from aucforest.tree.binning import bin_matrix, code_dtype, midway, sample_rows
 from tests.reference import tree as reference
 
 AWKWARD = [-np.inf, np.inf, np.nan, 0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, 1.0, np.nextafter(1.0, 2.0)]
 VALUES = st.sampled_from(AWKWARD) | st.floats(-4, 4) | st.integers(-3, 3).map(float)
 COLUMNS = st.lists(VALUES, min_size=1, max_size=60)
-
-
-@bare_kernel
-def midway(low, high):
-    return binning.midway(low, high)
 
 
 def bounds_of(binned, feature: int) -> tuple[np.ndarray, np.ndarray]:

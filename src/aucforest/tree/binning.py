@@ -185,7 +185,7 @@ def choose_bins(
     max_bins: int,
     all_distinct: Callable[[NDArray[np.float64]], NDArray[np.float64] | None],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Choose the bins of one feature.
+    """Return the least and the greatest value of each bin of one feature.
 
     Parameters
     ----------
@@ -197,11 +197,6 @@ def choose_bins(
     all_distinct : callable
         Takes the distinct values of the sample, and returns those of all rows, sorted, or None for more than max_bins.
         Called where the sample has few.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n_bins,), float64
-        The least and greatest value of each bin.
     """
     if len(weights) > 0:
         order = np.argsort(column, kind="stable")
@@ -235,38 +230,6 @@ def join_bins(bins: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]) -
     return BinValues(first, np.concatenate(lower) + 0.0, np.concatenate(upper) + 0.0)
 
 
-def find_values(
-    X: NDArray[Any],
-    weights: NDArray[np.float64] | None,
-    max_bins: int | None,
-    run: ParallelMap,
-    by_set: NDArray[np.bool_] | None = None,
-) -> BinValues:
-    """Choose the bins of every feature; codes of categories, which are few enough, all keep their own."""
-    n_rows, n_features = X.shape
-    rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
-    row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
-    group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
-    most = np.full(n_features, max_bins or len(rows))
-    if by_set is not None:
-        most[by_set] = MAX_BINS
-
-    def bin_feature(feature: int, column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        max_bins = int(most[feature])
-
-        def all_distinct(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
-            return known.copy() if len(rows) == n_rows else add_distinct(X, feature, known, max_bins)
-
-        return choose_bins(column, row_weights, max_bins, all_distinct)
-
-    def bin_group(first_feature: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        columns = np.empty((min(group, n_features - first_feature), len(rows)))
-        _take(X, rows, first_feature, columns)
-        return [bin_feature(first_feature + i, column) for i, column in enumerate(columns)]
-
-    return join_bins(pair for some in run(bin_group, range(0, n_features, group)) for pair in some)
-
-
 def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
     """Return the narrowest type that holds every code and the missing one."""
     if max_n_bins <= MAX_BINS:
@@ -296,12 +259,28 @@ def bin_matrix(
         A parallel `map`; its calls share memory and release the GIL.
     by_set : ndarray of shape (n_features,), bool, or None
         Features that hold codes of categories; all of them are kept.
-
-    Returns
-    -------
-    BinnedMatrix
     """
-    return encode_matrix(X, find_values(X, weights, max_bins, run, by_set), run)
+    n_rows, n_features = X.shape
+    rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
+    row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
+    group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
+    most = np.full(n_features, max_bins or len(rows))
+    if by_set is not None:
+        most[by_set] = MAX_BINS
+
+    def bin_feature(feature: int, column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def all_distinct(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
+            return known.copy() if len(rows) == n_rows else add_distinct(X, feature, known, int(most[feature]))
+
+        return choose_bins(column, row_weights, int(most[feature]), all_distinct)
+
+    def bin_group(first_feature: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        columns = np.empty((min(group, n_features - first_feature), len(rows)))
+        _take(X, rows, first_feature, columns)
+        return [bin_feature(first_feature + i, column) for i, column in enumerate(columns)]
+
+    values = join_bins(pair for some in run(bin_group, range(0, n_features, group)) for pair in some)
+    return encode_matrix(X, values, run)
 
 
 def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) -> BinnedMatrix:
