@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCTreeClassifier
-from aucforest.tree.growing import grow_tree
+from aucforest.tree import growing
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(n_rows=240, n_classes=3, missing=0.1)
@@ -124,10 +124,10 @@ def test_max_bins(make):
 @both
 def test_parameters_of_any_number_type_compile_nothing(make):
     make().fit(X, Y)
-    before = len(grow_tree.signatures)
+    before = len(growing._grow.signatures)
     make(max_depth=np.int32(3), min_gain=0, min_samples_leaf=np.uint8(2), max_features=np.int16(2)).fit(X, Y)
     make(min_gain=np.float64(0.5), min_samples_split=np.float64(0.5), min_weight_fraction_leaf=0).fit(X, Y)
-    assert len(grow_tree.signatures) == before
+    assert len(growing._grow.signatures) == before
 
 
 # Values on a coarse grid: the bins do not depend on weights.

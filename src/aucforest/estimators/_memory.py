@@ -15,7 +15,7 @@ ROW_BYTES, NODE_BYTES, WEIGHT_BYTES = 26, 49, 8
 # The same for each class of a node: its total, as an integer and as a frequency.
 _CLASS_BYTES = 16
 # Bytes of a cell of the histograms, which hold a class of every code, and of what is listed of them.
-_CELL_BYTES = 28
+_CELL_BYTES = 32
 # One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
 _COPIED = 7
 
