@@ -39,6 +39,8 @@ OWN, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
 _PAIR_SUM_LIMIT = 2.0**60
 # n log2 n is looked up for totals below this; the table takes 32 MiB at most.
 _MOST_TABLE = 2**22
+# Below this product of class totals the AUC of two classes is told apart exactly.
+_EXACT_LIMIT = 2.0**50
 # How many splits a user's own criterion scores at once.
 _WAITING = 64
 
@@ -123,6 +125,8 @@ def _auc_pair(left_0, left_1, total_0, total_1, buffers, scores):
     scale = 1.0 / (total_0 * total_1)
     for t in range(len(scores)):
         scores[t] = abs(total_0 * np.float64(left_1[t]) - total_1 * np.float64(left_0[t])) * scale
+    # Of integers below the limit scores differ by more than rounding where the integers do, and by nothing elsewhere.
+    return 0.0 if total_0 * total_1 < _EXACT_LIMIT else ROUNDING
 
 
 @bare_device
@@ -181,6 +185,7 @@ def _hellinger_pair(left_0, left_1, total_0, total_1, buffers, scores):
     """Score splits of two classes."""
     for t in range(len(scores)):
         scores[t] = hellinger_distance(left_0[t] / total_0, left_1[t] / total_1)
+    return ROUNDING
 
 
 @bare_device
@@ -299,6 +304,7 @@ def _gini_pair(left_0, left_1, total_0, total_1, buffers, scores):
         left_weight = first + second
         d = total_0 * second - total_1 * first
         scores[t] = abs(d) * scale / math.sqrt(left_weight * (weight - left_weight))
+    return ROUNDING
 
 
 @bare_device
@@ -360,6 +366,7 @@ def _entropy_pair(left_0, left_1, total_0, total_1, buffers, scores):
         parts += _n_log_n(total_0 - first, weight, table) + _n_log_n(total_1 - second, weight, table)
         wholes = _n_log_n(left_weight, weight, table) + _n_log_n(weight - left_weight, weight, table)
         scores[t] = (node - (wholes - parts)) / weight
+    return ROUNDING
 
 
 @bare_device
@@ -426,30 +433,30 @@ class Criterion(NamedTuple):
     gain : f(left, right) -> float
         The definition: what a split gains over no split, from the class totals of both children, int64 arrays. It is 0
         for a split that separates nothing.
-    best : f(n_left, n) -> bool
-        Whether no split gains more than one that sends n_left of n classes to the left and parts none.
-    pair : f(left_0, left_1, total_0, total_1, buffers, scores), or None
+    pair : f(left_0, left_1, total_0, total_1, buffers, scores) -> float, or None
         Fills the scores of many splits of two classes, given int64 arrays of the totals on the left. They need not be
-        the gains but must rise with them, and 0 must stand for no gain.
+        the gains but must rise with them, and 0 must stand for no gain. Returns up to which difference scores are ties.
     start, move, score : or None
         The gains of splits of more classes, one after the other: start(left, totals, bar, buffers) -> state, then
         move(state, k, left, moved, totals, buffers) -> state after the weight `moved` of class k has gone left, and
         score(state, bar, left, totals, buffers) -> (state, gain), where a gain up to `bar` may be any number up to it.
+    best : f(n_left, n) -> bool
+        Whether no split gains more than one that sends n_left of n classes to the left and parts none.
     """
 
     code: int
     gain: Callable[..., Any]
-    best: Callable[..., Any] = _one_of_two
     pair: Callable[..., Any] | None = None
     start: Callable[..., Any] | None = None
     move: Callable[..., Any] | None = None
     score: Callable[..., Any] | None = None
+    best: Callable[..., Any] = _one_of_two
 
 
 _TABLE = {
-    "auc": Criterion(AUC, _auc_gain, _half_of_classes, _auc_pair, _auc_start, _auc_move, _auc_score),
-    "gini": Criterion(GINI, _gini_gain, _one_of_two, _gini_pair, _gini_start, _gini_move, _gini_score),
-    "entropy": Criterion(ENTROPY, _entropy_gain, _one_of_two, _entropy_pair, _entropy_start, _entropy_move, _entropy_score),
+    "auc": Criterion(AUC, _auc_gain, _auc_pair, _auc_start, _auc_move, _auc_score, _half_of_classes),
+    "gini": Criterion(GINI, _gini_gain, _gini_pair, _gini_start, _gini_move, _gini_score),
+    "entropy": Criterion(ENTROPY, _entropy_gain, _entropy_pair, _entropy_start, _entropy_move, _entropy_score),
     "hellinger": Criterion(
         HELLINGER, _hellinger_gain, _hellinger_pair, _hellinger_start, _hellinger_move, _hellinger_score
     ),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, by_code
 from aucforest.tree.criteria import (
+    AUC,
     OWN,
     ROUNDING,
     Criterion,
@@ -156,6 +157,7 @@ def _pair_scores(row: Criterion) -> Callable[..., Any]:
             left[0], left[1] = left_0[t], left_1[t]
             right[0], right[1] = np.int64(total_0) - left[0], np.int64(total_1) - left[1]
             scores[t] = gain(left, right)
+        return ROUNDING
 
     return by_definition
 
@@ -171,7 +173,7 @@ def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, 
     _start_left(histogram, missing_left, left)
     sum_0, sum_1 = left[0], left[1]
     total_0, total_1 = np.float64(classes.totals[0]), np.float64(classes.totals[1])
-    bar, place = gain + ROUNDING, np.int64(-1)
+    place = np.int64(-1)
     for begin in range(0, stop, _BLOCK):
         end = min(begin + _BLOCK, stop)
         for t in range(np.uint64(begin), np.uint64(end)):
@@ -182,13 +184,13 @@ def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, 
         skipped, n_splits = begin % _BLOCK if begin < end else 0, max(end - begin, 0)
         left_0, left_1 = buffers.left_0[skipped : skipped + n_splits], buffers.left_1[skipped : skipped + n_splits]
         scores = buffers.scores[:n_splits]
-        _score_pair(criterion, left_0, left_1, total_0, total_1, buffers.score, scores)
+        rounding = _score_pair(criterion, left_0, left_1, total_0, total_1, buffers.score, scores)
         for t in range(np.uint64(n_splits)):
-            if scores[t] > bar:
+            if scores[t] > gain + rounding:
                 split = begin + np.int64(t)
                 missing_alone = split + 1 == len(histogram.codes)
                 if _is_allowed(limits, left_0[t], left_1[t], classes, missing_alone):
-                    gain, place, bar = scores[t], split, scores[t] + ROUNDING
+                    gain, place = scores[t], split
     return gain, place
 
 
