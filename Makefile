@@ -1,6 +1,6 @@
 # Every target sets up .venv first, from the extras in pyproject.toml; a stamp per extra keeps that from being repeated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint format bench picture docs clean
+.PHONY: help demo test slow kernels lint format bench picture docs clean
 
 PYTHON ?= python3.11
 # a version manager may offer a command that fails when it is called, so the interpreter is run once
@@ -32,11 +32,18 @@ demo: .venv/.cli
 	$(bin)/aucforest report out/graphics.aucforest out/test.csv --target class --positive 5 --train out/train.csv \
 		--title "Graphics among the blocks of pages" --out out/report.html
 
-test: lint
+# as many processes as cores: more threads for algebra only wait for each other
+test: export OPENBLAS_NUM_THREADS ?= 1
+test: export OMP_NUM_THREADS ?= 1
+test: .venv/.dev
+	$(MAKE) --jobs 2 lint kernels
 	$(bin)/pytest $(parallel) --doctest-modules src tests
 
 slow: .venv/.dev
 	$(bin)/pytest -m slow
+
+kernels: .venv/.dev
+	$(bin)/python -m tests.kernels
 
 lint: .venv/.dev
 	$(bin)/ruff check

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -276,14 +276,20 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         Checkpoint(tmp_path / "another", MANIFEST, *SHAPE)
 
 
-# A fit of 30 groups of trees, most of whose time is spent in writing.
+# A fork for every line, which says after how many whole files it dies: a fit of 30 groups of trees, most of whose time
+# is spent in writing.
 PROGRAM = """
-import sys
+import os, sys
 from tests.distributed.test_checkpoint import die_in_write, grow_missing
-if len(sys.argv) == 3:
-    die_in_write(int(sys.argv[2]))
-print(flush=True)
-grow_missing(sys.argv[1])
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        if line.strip():
+            die_in_write(int(line))
+        print(os.getpid(), flush=True)
+        grow_missing(sys.argv[1])
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
 N_GROUPS, PER_GROUP = 30, 20
 
@@ -319,23 +325,26 @@ def die_in_write(n_whole):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like that there")
 def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
     folder, n_files = tmp_path / "fit", 0
-    # in the manifest, in the first trees, in later ones, and anywhere
-    for n_whole, n_more in {0: 0, 1: 1, 3: 3, None: 0}.items():
-        command = [sys.executable, "-c", PROGRAM, folder, *([] if n_whole is None else [str(n_whole)])]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
-            process.stdout.readline()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, folder], cwd=ROOT, **pipes) as program:
+        # in the manifest, in the first trees, in later ones, and anywhere
+        for n_whole, n_more in {0: 0, 1: 1, 3: 3, None: 0}.items():
+            print("" if n_whole is None else n_whole, file=program.stdin, flush=True)
+            pid = int(program.stdout.readline())
             if n_whole is None:
                 time.sleep(random.uniform(0.03, 0.1))
-                process.kill()
-        # a fast machine may be done before it is killed anywhere
-        assert process.returncode == -signal.SIGKILL or n_whole is None
-        n_files += n_more
-        if n_whole is not None:
-            half = [path for path in folder.iterdir() if half_written(path) is not None]
-            assert len(half) == 1
-            assert len(content_of(folder)) == n_files + len(["lock", *half])
-        if n_files > 0:
-            assert len(trees_of(folder)) >= PER_GROUP * (n_files - 1)
+                # a fast machine may be done before it is killed anywhere
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            assert int(program.stdout.readline()) == -signal.SIGKILL or n_whole is None
+            n_files += n_more
+            if n_whole is not None:
+                half = [path for path in folder.iterdir() if half_written(path) is not None]
+                assert len(half) == 1
+                assert len(content_of(folder)) == n_files + len(["lock", *half])
+            if n_files > 0:
+                assert len(trees_of(folder)) >= PER_GROUP * (n_files - 1)
+        program.stdin.close()
     grow_missing(folder)
     trees, kinds = trees_of(folder), [some_tree(number) for number in range(3)]
     assert sorted(trees) == list(range(N_GROUPS * PER_GROUP))

@@ -18,7 +18,7 @@ from aucforest.distributed._coding_file import CODING
 from tests.distributed.tables import assert_same_forests, features_and_labels, make_forest, make_rows
 
 TABLE = make_rows()
-EXPECTED = make_forest(oob_score="average_precision", max_samples=0.5, n_estimators=30)
+EXPECTED = make_forest(oob_score="average_precision", max_samples=0.5, n_estimators=16)
 
 
 @pytest.fixture(scope="module")

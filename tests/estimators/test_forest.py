@@ -135,7 +135,7 @@ def test_ctrl_c_during_a_fit(n_jobs, warm_start):
         while seen.count("| 0/") < 2:
             seen += process.stderr.read(1)
             assert process.poll() is None, seen
-        time.sleep(1)
+        time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=120)
     finally:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,7 +25,11 @@ SWITCHES = [
 ]  # fmt: skip
 X, Y = make_table(n_rows=500, missing=0.0, seed=3)
 TRAIN, TEST = slice(0, 300), slice(300, 500)
-MODEL = small_forest(threshold="gmean").fit(X[TRAIN], Y[TRAIN])
+
+
+@cache
+def fitted():
+    return small_forest(threshold="gmean").fit(X[TRAIN], Y[TRAIN])
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +74,7 @@ def counts(page):
 
 
 def expected(threshold):
-    return confusion_matrix(Y[TEST], MODEL.predict_proba(X[TEST])[:, 1] >= threshold).ravel().tolist()
+    return confusion_matrix(Y[TEST], fitted().predict_proba(X[TEST])[:, 1] >= threshold).ravel().tolist()
 
 
 def move(page, place):
@@ -80,7 +85,7 @@ def move(page, place):
 
 
 def test_the_page_begins_at_the_threshold_of_the_model(page):
-    assert counts(page) == confusion_matrix(Y[TEST], MODEL.predict(X[TEST])).ravel().tolist()
+    assert counts(page) == confusion_matrix(Y[TEST], fitted().predict(X[TEST])).ravel().tolist()
     assert page.title == "A <b>title</b>"
 
 
@@ -91,7 +96,7 @@ def test_the_slider_shows_what_scikit_learn_counts(page):
         move(page, place)
         seen.add(threshold(page))
         assert counts(page) == expected(threshold(page))
-        y, called = Y[TEST], MODEL.predict_proba(X[TEST])[:, 1] >= threshold(page)
+        y, called = Y[TEST], fitted().predict_proba(X[TEST])[:, 1] >= threshold(page)
         recall = recall_score(y, called)
         assert value(page, "[data-figure=recall]") == pytest.approx(recall)
         assert value(page, "[data-figure=f1]") == pytest.approx(f1_score(y, called))
@@ -114,7 +119,7 @@ def test_the_keyboard_moves_the_slider(page):
 
 
 def test_costs_change_the_least_cost(page):
-    y, scores = Y[TEST], MODEL.predict_proba(X[TEST])[:, 1]
+    y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
     cuts = np.append(np.unique(scores), np.inf)
     for false_positive, false_negative in [(1, 1), (1, 20), (20, 1)]:
         for name, cost in [("cost-fp", false_positive), ("cost-fn", false_negative)]:
