@@ -1,4 +1,4 @@
-"""A cluster for all tests of the session, since it takes seconds to start; and files as Windows has them."""
+"""A cluster for all tests of this folder, since it takes seconds to start; and files as Windows has them."""
 
 import logging
 import os
@@ -29,9 +29,9 @@ def mapped_files_stay(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, name, refuse_mapped(getattr(os, name), place))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client() -> Iterator[Any]:
-    """Return a client of two workers with one thread each, in processes of their own."""
+    """Return a client of two workers with one thread each, in processes of their own; idle ones take time, too."""
     from distributed import Client, LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "memory_limit": "2GiB"}

@@ -89,9 +89,9 @@ def test_too_many_trees_are_refused():
 
 
 def test_a_file_of_too_many_trees_is_refused():
-    arrays = fold([make_tree(0, 0)] * MOST_TREES)
+    arrays = fold([make_tree(0, 0)])
     for name in ("n_nodes", "shrinkage", "feature", "n_samples", "total"):
-        arrays[f"tree.{name}"] = np.concatenate([arrays[f"tree.{name}"]] * 2)
+        arrays[f"tree.{name}"] = np.concatenate([arrays[f"tree.{name}"]] * (2 * MOST_TREES))
     arrays["tree.missing_left"] = np.zeros(MOST_TREES // 4, dtype=np.uint8)
     with pytest.raises(ModelFormatError, match="the numbers of trees and nodes are out of range"):
         FoldedTrees.check(StoredModel(arrays, {}), N_FEATURES, 2, np.empty(0, dtype=np.int64))
