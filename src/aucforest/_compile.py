@@ -205,7 +205,9 @@ def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
     *others, last = functions
     lines = [f"    if code == {code}:\n        return f_{place}(*arguments)" for place, code in enumerate(others)]
     source = "\n".join(["def call(code, *arguments):", *lines, f"    return f_{len(others)}(*arguments)"])
-    names: dict[str, Any] = {"__name__": __name__} | {f"f_{place}": functions[code] for place, code in enumerate((*others, last))}
+    names: dict[str, Any] = {"__name__": __name__} | {
+        f"f_{place}": functions[code] for place, code in enumerate((*others, last))
+    }
     exec(source, names)
     return bare_device(names["call"])
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, by_code
 from aucforest.tree.criteria import (
-    AUC,
     OWN,
     ROUNDING,
     Criterion,
