@@ -34,7 +34,7 @@ def count(columns, samples, features, t, totals, with_samples, buffers):
     """Count a histogram; return the numbers of present classes, of bins, and of samples that miss the value."""
     classes = number_classes(totals, buffers)
     histogram = count_samples(NodeSamples(columns, samples), features, t, classes, with_samples, buffers)
-    return classes.n, len(histogram.codes), histogram.missing_samples
+    return classes.n, histogram.n_bins, histogram.missing_samples
 
 
 @pytest.mark.parametrize("n_bits", [1, 63, 64, 65, 256, 257])

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device
 from aucforest.tree.binning import bin_of
 from aucforest.tree.criteria import AUC, HELLINGER
-from aucforest.tree.histogram import Histogram, entries_of
+from aucforest.tree.histogram import entries_of
 from aucforest.tree.random import derive_key
 
 # Codes of a feature, the missing one included.
@@ -40,7 +40,7 @@ class OrderBuffers(NamedTuple):
     scores: NDArray[np.float64]  # (256,)
     order: NDArray[np.int64]  # (256,)
     codes: NDArray[np.uint32]  # (256,)
-    starts: NDArray[np.int64]  # (257,)
+    starts: NDArray[np.int64]  # (256,) where bins end
     classes: NDArray[np.uint32]  # (n_entries,)
     weights: NDArray[np.int64]
     samples: NDArray[np.int64]  # (256,)
@@ -57,7 +57,7 @@ def make_order_buffers(n_classes: int) -> OrderBuffers:
         np.empty(MOST_CODES),
         np.empty(MOST_CODES, dtype=np.int64),
         np.empty(MOST_CODES, dtype=np.uint32),
-        np.empty(MOST_CODES + 1, dtype=np.int64),
+        np.empty(MOST_CODES, dtype=np.int64),
         np.empty(n_entries, dtype=np.uint32),
         np.empty(n_entries, dtype=np.int64),
         np.empty(MOST_CODES, dtype=np.int64),
@@ -83,29 +83,21 @@ def _rank(n_bins, buffers):
 
 @bare_device
 def _reorder(histogram, buffers):
-    """Return the histogram with its bins in the order that is found."""
-    n_bins, n_entries = len(histogram.codes), 0
-    for rank in range(n_bins):
+    """Bring the bins into the order that is found."""
+    n_entries = 0
+    for rank in range(histogram.n_bins):
         i = buffers.order[rank]
-        buffers.codes[rank] = histogram.codes[i]
-        buffers.samples[rank] = histogram.samples[i]
-        buffers.starts[rank] = n_entries
+        buffers.codes[rank], buffers.samples[rank] = histogram.codes[i], histogram.samples[i]
         start, end = entries_of(histogram, i)
         for entry in range(start, end):
-            buffers.classes[n_entries] = histogram.classes[entry]
-            buffers.weights[n_entries] = histogram.weights[entry]
+            buffers.classes[n_entries], buffers.weights[n_entries] = histogram.classes[entry], histogram.weights[entry]
             n_entries += 1
-    buffers.starts[n_bins] = n_entries
-    return Histogram(
-        buffers.codes[:n_bins],
-        buffers.starts[: n_bins + 1],
-        buffers.classes,
-        buffers.weights,
-        buffers.samples[:n_bins],
-        histogram.missing,
-        histogram.missing_samples,
-        histogram.has_missing,
-    )
+        buffers.starts[rank] = n_entries
+    for i in range(histogram.n_bins):
+        histogram.codes[i], histogram.samples[i] = buffers.codes[i], buffers.samples[i]
+        histogram.starts[i + 1] = buffers.starts[i]
+    for entry in range(n_entries):
+        histogram.classes[entry], histogram.weights[entry] = buffers.classes[entry], buffers.weights[entry]
 
 
 @bare_device
@@ -114,7 +106,7 @@ def _project(histogram, n_classes, buffers):
     centre = 0.0
     for k in range(n_classes):
         centre += buffers.mean[k] * buffers.direction[k]
-    for i in range(len(histogram.codes)):
+    for i in range(histogram.n_bins):
         score, weight = 0.0, 0.0
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
             k = np.uint64(histogram.classes[entry])
@@ -133,7 +125,7 @@ def _turn(histogram, n_classes, buffers):
     direction, turned = buffers.direction, buffers.turned
     for k in range(n_classes):
         turned[k] = 0.0
-    for i in range(len(histogram.codes)):
+    for i in range(histogram.n_bins):
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
             k = np.uint64(histogram.classes[entry])
             turned[k] += histogram.weights[entry] * buffers.scale[k] * buffers.scores[i]
@@ -175,25 +167,25 @@ def _score_bins(criterion, histogram, classes, buffers):
 
 @bare_device
 def order_categories(criterion, histogram, classes, buffers):
-    """Return the histogram of a categorical feature in the order of its splits."""
+    """Bring the bins of a categorical feature into the order of its splits."""
     if classes.n == 2:
-        for i in range(len(histogram.codes)):
+        for i in range(histogram.n_bins):
             first, second = histogram.weights[2 * i], histogram.weights[2 * i + 1]
             buffers.scores[i] = second / (first + second)
     else:
         _score_bins(criterion, histogram, classes, buffers)
-    _rank(len(histogram.codes), buffers)
-    return _reorder(histogram, buffers)
+    _rank(histogram.n_bins, buffers)
+    _reorder(histogram, buffers)
 
 
 @bare_device
 def draw_categories(histogram, classes, feature, names, values, key, buffers):
     """Draw the categories that go left.
 
-    Returns the histogram with these first, the place of the last of them, and no threshold. A category goes the same
-    way whatever its code.
+    Brings them to the front, and returns the place of the last of them and no threshold. A category goes the same way
+    whatever its code.
     """
-    n_bins, n_left, attempt = len(histogram.codes), 0, 0
+    n_bins, n_left, attempt = histogram.n_bins, 0, 0
     while n_left == 0 or n_left == n_bins > 1:
         attempt_key = derive_key(key, attempt)
         attempt += 1
@@ -204,4 +196,5 @@ def draw_categories(histogram, classes, feature, names, values, key, buffers):
             buffers.scores[i] = 1.0 - np.float64(goes_left)
             n_left += int(goes_left)
     _rank(n_bins, buffers)
-    return _reorder(histogram, buffers), n_left - 1, 0.0
+    _reorder(histogram, buffers)
+    return n_left - 1, 0.0

@@ -78,8 +78,7 @@ def draw_features(is_constant, node, key, max_features, buffers):
 
 @bare_device
 def _as_they_are(criterion, histogram, classes, buffers):
-    """Return the histogram of a numeric feature: its bins are in order."""
-    return histogram
+    """Leave the bins of a numeric feature in the order of their codes."""
 
 
 @bare_device
@@ -115,13 +114,13 @@ def _draw_between(codes, feature, names, values, key):
 
 @bare_device
 def _draw_threshold(histogram, classes, feature, names, values, key, buffers):
-    """Draw a threshold of a numeric feature; return the histogram, the last bin on the left, and the threshold.
+    """Draw a threshold of a numeric feature; return the place of the last bin on the left, and the threshold.
 
     A feature with one value beside missing ones has the split between the two.
     """
-    codes = histogram.codes
+    codes = histogram.codes[: histogram.n_bins]
     if len(codes) == 1:
-        return histogram, 0, np.inf
+        return 0, np.inf
     drawn = _draw_between(codes, feature, names, values, key)
     low, high = 0, len(codes) - 1
     while low + 1 < high:
@@ -130,14 +129,16 @@ def _draw_threshold(histogram, classes, feature, names, values, key, buffers):
             low = middle
         else:
             high = middle
-    return histogram, low, drawn
+    return low, drawn
 
 
 class Kind(NamedTuple):
     """A kind of features.
 
-    order : f(criterion, histogram, classes, buffers) -> Histogram
-    draw : f(histogram, classes, feature, names, values, key, buffers) -> (Histogram, place, threshold)
+    order : f(criterion, histogram, classes, buffers)
+        Brings the bins into the order of their splits.
+    draw : f(histogram, classes, feature, names, values, key, buffers) -> (place, threshold)
+        Draws one split, and brings the bins into an order in which those up to a place are on the left of it.
     """
 
     order: Callable[..., Any]

@@ -41,24 +41,27 @@ class Histogram(NamedTuple):
     Of two classes the weights of bin i are weights[2 * i] and weights[2 * i + 1]. Of more classes only those that the
     bin has are listed: entries starts[i] .. starts[i + 1] of `classes` and `weights`.
 
-    codes : (n_bins,), uint32
-    starts : (n_bins + 1,), int64
+    n_bins, n_classes : int
+    has_missing : bool
+    missing_samples : int, how many missing values there are; filled only where it is asked for
+    missing : int64, their class totals
+    codes : uint32
+    starts : int64
     classes : uint32
     weights : int64
-    samples : (n_bins,), int64, the number of samples; filled only where it is asked for
-    missing : (n,), int64, the class totals of the missing values
-    missing_samples : int, how many they are, filled as `samples`
-    has_missing : bool
+    samples : int64, the number of samples in each bin, filled as `missing_samples`
     """
 
+    n_bins: int
+    n_classes: int
+    has_missing: bool
+    missing_samples: int
+    missing: NDArray[np.int64]
     codes: NDArray[np.uint32]
     starts: NDArray[np.int64]
     classes: NDArray[np.uint32]
     weights: NDArray[np.int64]
     samples: NDArray[np.int64]
-    missing: NDArray[np.int64]
-    missing_samples: int
-    has_missing: bool
 
 
 class HistogramBuffers(NamedTuple):
@@ -323,7 +326,7 @@ def weight_of_bin(histogram, i):
 @bare_device
 def entries_of(histogram, i):
     """Return which entries of the histogram are those of a bin: from which one to before which."""
-    if len(histogram.missing) == 2:
+    if histogram.n_classes == 2:
         return 2 * i, 2 * i + 2
     return histogram.starts[i], histogram.starts[i + 1]
 
@@ -331,7 +334,7 @@ def entries_of(histogram, i):
 @bare_device
 def take_apart(n_bins, missing_code, n_classes, buffers):
     """Return the histogram that lies in the buffers, its last bin apart if it is that of the missing values."""
-    missing, missing_samples, has_missing = buffers.missing[:n_classes], np.int64(0), False
+    missing, missing_samples, has_missing = buffers.missing, np.int64(0), False
     for k in range(n_classes):
         missing[k] = 0
     if n_bins > 0 and buffers.codes[n_bins - 1] == missing_code:
@@ -344,14 +347,16 @@ def take_apart(n_bins, missing_code, n_classes, buffers):
             for entry in range(buffers.starts[n_bins], buffers.starts[n_bins + 1]):
                 missing[np.uint64(buffers.classes[entry])] = buffers.weights[entry]
     return Histogram(
-        buffers.codes[:n_bins],
-        buffers.starts[: n_bins + 1],
+        n_bins,
+        n_classes,
+        has_missing,
+        missing_samples,
+        missing,
+        buffers.codes,
+        buffers.starts,
         buffers.classes,
         buffers.weights,
-        buffers.samples[:n_bins],
-        missing,
-        missing_samples,
-        has_missing,
+        buffers.samples,
     )
 
 

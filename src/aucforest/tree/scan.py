@@ -96,7 +96,7 @@ def is_bounded(rules):
 @bare_device
 def find_admissible(histogram, classes, missing_left, n_samples, rules):
     """Return the range of the bins after which a split leaves both children large enough: both bounds are monotone."""
-    n_bins = len(histogram.codes)
+    n_bins = histogram.n_bins
     # Missing values alone may be a right child, but not a left one: that is the last split with them on the right.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not is_bounded(rules):
@@ -187,7 +187,7 @@ def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, 
         for t in range(np.uint64(n_splits)):
             if scores[t] > gain + rounding:
                 split = begin + np.int64(t)
-                missing_alone = split + 1 == len(histogram.codes)
+                missing_alone = split + 1 == histogram.n_bins
                 if _is_allowed(limits, left_0[t], left_1[t], classes, missing_alone):
                     gain, place = scores[t], split
     return gain, place
@@ -262,7 +262,7 @@ def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
         else:
             for entry in range(histogram.starts[t], histogram.starts[t + 1]):
                 left[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
-        missing_alone = t + 1 == len(histogram.codes)
+        missing_alone = t + 1 == histogram.n_bins
         if t < first or not _is_allowed(limits, left[0], left[1], classes, missing_alone):
             continue
         n_waiting = add_split(own, n_waiting, left, classes, t)

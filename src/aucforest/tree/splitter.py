@@ -17,7 +17,6 @@ from aucforest.tree.criteria import OWN, ROUNDING, gain_by_definition, gains_mos
 from aucforest.tree.features import NUMERIC, FeatureBuffers, draw_bins, make_feature_buffers, order_bins
 from aucforest.tree.histogram import (
     PAIR_SAMPLES,
-    Histogram,
     HistogramBuffers,
     make_histogram_buffers,
     number_classes,
@@ -131,10 +130,9 @@ def make_split_buffers(
 @bare_device
 def _sum_left(histogram, place, missing_left, left):
     """Sum the totals on the left of a split."""
-    n_classes = len(histogram.missing)
-    for k in range(n_classes):
+    for k in range(histogram.n_classes):
         left[k] = histogram.missing[k] if missing_left else 0
-    if n_classes == 2:
+    if histogram.n_classes == 2:
         for t in range(np.uint64(place + 1)):
             left[0] += histogram.weights[np.uint64(2) * t]
             left[1] += histogram.weights[np.uint64(2) * t + np.uint64(1)]
@@ -144,12 +142,12 @@ def _sum_left(histogram, place, missing_left, left):
 
 
 @bare_device
-def _keep_sets(codes, place, codes_left, codes_right):
+def _keep_sets(histogram, place, codes_left, codes_right):
     """Write the codes on either side of a split."""
     for word in range(SET_WORDS):
         codes_left[word], codes_right[word] = np.uint64(0), np.uint64(0)
-    for t in range(len(codes)):
-        code = np.uint64(codes[t])
+    for t in range(histogram.n_bins):
+        code = np.uint64(histogram.codes[t])
         words = codes_left if t <= place else codes_right
         words[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
 
@@ -178,90 +176,53 @@ def _cannot_be_beaten(criterion, left, classes):
     return gains_most(criterion, n_left, classes.n)
 
 
-class _Feature(NamedTuple):
-    """A feature whose bins are in order.
-
-    feature, kind : int
-    histogram : Histogram
-    only : int, the place of the one split that is drawn; -1 where all are searched
-    drawn : float, the threshold that is drawn
-    """
+class _Best(NamedTuple):
+    """The best split so far, but for its arrays: as in `Split`."""
 
     feature: int
-    kind: int
-    histogram: Histogram
-    only: int
+    code: int
+    next_code: int
+    missing_left: bool
     drawn: float
+    gain: float
 
 
 @bare_device
 def _order(histogram, feature, classes, node, rules, buffers):
-    """Bring the bins of a feature into the order of their splits, or draw one split."""
-    kind = np.int64(rules.kinds[feature])
+    """Bring the bins of a feature into the order of their splits; return the place of the one split that is drawn.
+
+    The place is -1 where all splits are searched. Second comes the threshold that is drawn.
+    """
+    kind = rules.kinds[feature]
     if not rules.is_random:
-        return _Feature(feature, kind, order_bins(kind, rules.criterion, histogram, classes, buffers), -1, 0.0)
+        order_bins(kind, rules.criterion, histogram, classes, buffers)
+        return np.int64(-1), 0.0
     # The first keys of a node are those of its children and of the features that it draws.
     key = derive_key(node.key, len(rules.values.first) + 1 + feature)
-    drawn = draw_bins(kind, histogram, classes, feature, node.names, rules.values, key, buffers)
-    return _Feature(feature, kind, drawn[0], np.int64(drawn[1]), drawn[2])
+    place, drawn = draw_bins(kind, histogram, classes, feature, node.names, rules.values, key, buffers)
+    return np.int64(place), drawn
 
 
 @bare_device
-def _keep(found, place, missing_left, gain, classes, buffers):
-    """Return a split that is better than all before it."""
-    histogram = found.histogram
+def _search(histogram, span, missing_left, gain, feature, classes, node, rules, buffers):
+    """Return the gain and the place of the best split of a feature, with missing values on one side."""
+    is_constrained = len(rules.signs) > 0
+    limits = Limits(is_constrained, rules.signs[feature] if is_constrained else 0, node.low, node.high)
+    return scan(rules.criterion, histogram, classes, span, missing_left, gain, limits, buffers.scan)
+
+
+@bare_device
+def _keep(histogram, place, missing_left, by_set, classes, buffers):
+    """Keep the totals and the sets left of a split, and return the code right of it and where missing values go."""
     _sum_left(histogram, place, missing_left, buffers.left)
     if not histogram.has_missing:
         missing_left = _is_heavier_left(buffers.left, classes.totals)
-    if found.kind != NUMERIC:
-        _keep_sets(histogram.codes, place, buffers.codes_left, buffers.codes_right)
+    if by_set:
+        _keep_sets(histogram, place, buffers.codes_left, buffers.codes_right)
     next_code = np.int64(-1)
-    if place + 1 < len(histogram.codes):
+    if place + 1 < histogram.n_bins:
         next_code = np.int64(histogram.codes[place + 1])
-    code, left = np.int64(histogram.codes[place]), buffers.left[: classes.n]
-    return Split(
-        found.feature, code, next_code, missing_left, found.drawn, gain, left, buffers.codes_left, buffers.codes_right
-    )
-
-
-@bare_device
-def _search(found, best, classes, node, rules, buffers):
-    """Return the better of the best split so far and the best one of a feature."""
-    is_constrained = len(rules.signs) > 0
-    limits = Limits(is_constrained, rules.signs[found.feature] if is_constrained else 0, node.low, node.high)
-    for side in range(2 if found.histogram.has_missing else 1):
-        missing_left = side == 1
-        first, stop = find_admissible(found.histogram, classes, missing_left, node.n_samples, rules)
-        if found.only >= 0:
-            first, stop = max(first, found.only), min(stop, found.only + 1)
-        gain, place = scan(
-            rules.criterion, found.histogram, classes, (first, stop), missing_left, best.gain, limits, buffers.scan
-        )
-        if place >= 0:
-            best = _keep(found, place, missing_left, gain, classes, buffers)
-    return best
-
-
-@bare_device
-def _with_gain(split, criterion, classes, buffers):
-    """Return the split with the gain by the definition of its criterion."""
-    if split.feature < 0 or criterion == OWN:
-        return split
-    right = buffers.right[: classes.n]
-    for k in range(classes.n):
-        right[k] = classes.totals[k] - split.left[k]
-    gain = gain_by_definition(criterion, split.left, right)
-    return Split(
-        split.feature,
-        split.code,
-        split.next_code,
-        split.missing_left,
-        split.drawn,
-        gain,
-        split.left,
-        split.codes_left,
-        split.codes_right,
-    )
+    return next_code, missing_left
 
 
 @bare_device
@@ -287,17 +248,32 @@ def find_split(count, source, features, node, rules, buffers):
     """
     classes = number_classes(node.totals, buffers.histogram)
     start_scores(rules.criterion, node.totals, classes, buffers.scan)
-    left, nowhere = buffers.left[: classes.n], np.int64(-1)
-    best = Split(nowhere, nowhere, nowhere, False, 0.0, 0.0, left, buffers.codes_left, buffers.codes_right)
+    best = _Best(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0)
     # Larger nodes may have counted the next feature already.
     may_stop = node.n_samples < PAIR_SAMPLES and rules.criterion != OWN
     for t in range(len(features)):
+        feature = np.int64(features[t])
         histogram = count(source, features, t, classes, is_bounded(rules), buffers.histogram)
-        found = _order(histogram, np.int64(features[t]), classes, node, rules, buffers.order)
-        best = _search(found, best, classes, node, rules, buffers)
-        if may_stop and best.feature == found.feature and _cannot_be_beaten(rules.criterion, best.left, classes):
+        only, drawn = _order(histogram, feature, classes, node, rules, buffers.order)
+        for side in range(2 if histogram.has_missing else 1):
+            first, stop = find_admissible(histogram, classes, side == 1, node.n_samples, rules)
+            if only >= 0:
+                first, stop = max(first, only), min(stop, only + 1)
+            span = first, stop
+            gain, place = _search(histogram, span, side == 1, best.gain, feature, classes, node, rules, buffers)
+            if place >= 0:
+                by_set = rules.kinds[feature] != NUMERIC
+                next_code, missing_left = _keep(histogram, place, side == 1, by_set, classes, buffers)
+                best = _Best(feature, np.int64(histogram.codes[place]), next_code, missing_left, drawn, gain)
+        if may_stop and best.feature == feature and _cannot_be_beaten(rules.criterion, buffers.left, classes):
             break
-    return _with_gain(best, rules.criterion, classes, buffers)
+    left, right, gain = buffers.left[: classes.n], buffers.right[: classes.n], best.gain
+    if best.feature >= 0 and rules.criterion != OWN:
+        for k in range(classes.n):
+            right[k] = classes.totals[k] - left[k]
+        gain = gain_by_definition(rules.criterion, left, right)
+    sets = buffers.codes_left, buffers.codes_right
+    return Split(best.feature, best.code, best.next_code, best.missing_left, best.drawn, gain, left, sets[0], sets[1])
 
 
 @bare_device
