@@ -138,7 +138,7 @@ def test_how_little_a_cut_may_gain(params, n_nodes):
 
 
 @pytest.mark.parametrize(
-    ("unit", "params", "threshold"), [(1, {}, 2.5), (0.1, {}, 1.5), (1, {"monotonic_cst": [1]}, 1.5)], ids=str
+    ("unit", "params", "threshold"), [(1, {}, 2.5), (0.1, {}, 1.5), (1, {"monotonic_cst": [1]}, 2.5)], ids=str
 )
 def test_auc_of_two_classes_tells_integers_apart(unit, params, threshold):
     # the rows in the middle have the fractions above: cuts after 1 and 2 gain 1/8, and 1/8 and 1.2e-13;

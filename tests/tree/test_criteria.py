@@ -237,7 +237,8 @@ def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table)
     histogram = Histogram(n_bins, n_classes, bool(missing.any()), 0, missing, codes, starts, *listed)
     present = Classes(n_classes, np.uint64(3), np.arange(n_classes, dtype=np.int32), totals)
     table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
-    buffers = make_scan_buffers(n_bins + 1, n_classes, table, 0)
+    buffers = make_scan_buffers(n_classes, table, 0)
+    buffers.score.inverse[:] = 1.0 / totals
 
     lefts = np.cumsum(bins, axis=0) + missing * missing_left
     stop = n_bins if missing.any() and not missing_left else n_bins - 1
