@@ -1,0 +1,121 @@
+"""How fast are fit and prediction, against an earlier revision of the package? In turn, ratios of medians.
+
+    python benchmarks/before_after.py REVISION [CASE ...]
+
+checks the sources of a revision out to a temporary folder and lets two processes, one for each state, run every case in
+turn, on one thread, 10 trees, shrinkage off but for the case "defaults". A ratio above 1 says that the present sources
+are faster. Cases are chosen by the start of their names.
+"""
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+ROUNDS = 9
+N_TREES = 10
+
+WORKER = """
+import sys, time
+sys.path.insert(0, {benchmarks!r})
+import before_after
+fits = {{}}
+for line in sys.stdin:
+    name, what = line.split("|")[0], line.strip().split("|")[1]
+    if what == "ready":
+        fits[name] = before_after.prepare(name)
+        fits[name][0]()
+    start = time.perf_counter()
+    if what != "ready":
+        fits[name][what == "predict"]()
+    print(time.perf_counter() - start, flush=True)
+"""
+
+
+def make_data(n_rows: int, n_features: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return normal features, and classes by a noisy sum of five of them; of two, 5 % are positive."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(n_rows, n_features))
+    score = X[:, :5].sum(axis=1) + 2.0 * generator.normal(size=n_rows)
+    ends = [0.95] if n_classes == 2 else np.arange(1, n_classes) / n_classes
+    return X, np.searchsorted(np.quantile(score, ends), score)
+
+
+SIZES = {"2 classes": (70_000, 30, 2), "8 classes": (21_000, 30, 8), "26 classes": (14_000, 16, 26)}
+CRITERIA = ("auc", "gini", "entropy", "hellinger")
+CASES: dict[str, tuple[str, dict[str, object]]] = {
+    **{f"{size}, {criterion}": (size, {"criterion": criterion}) for size in SIZES for criterion in CRITERIA},
+    **{f"{size}, defaults": (size, {"shrinkage": "auto"}) for size in SIZES},
+    **{f"{size}, exact": (size, {"max_bins": None}) for size in SIZES},
+    **{f"{size}, random": (size, {"splitter": "random", "bootstrap": False}) for size in SIZES},
+    **{f"{size}, sets": (size, {"categorical_features": [0, 1, 2]}) for size in SIZES},
+    **{f"{size}, float weights": (size, {"weights": True}) for size in SIZES},
+    "2 classes, 64 leaves": ("2 classes", {"max_leaf_nodes": 64}),
+    "2 classes, monotonic": ("2 classes", {"monotonic_cst": [1, 1] + [0] * 28}),
+}
+
+
+def prepare(name: str):
+    """Return a fit and a prediction of a case."""
+    from aucforest import AUCForestClassifier
+
+    size, options = CASES[name]
+    X, y = make_data(*SIZES[size])
+    options = {"shrinkage": None} | options
+    weights = np.random.default_rng(1).random(len(X)) + 0.5 if options.pop("weights", False) else None
+    if "categorical_features" in options:
+        X[:, :3] = np.floor(4 * X[:, :3])
+    forest = AUCForestClassifier(N_TREES, random_state=0, n_jobs=1, **options)
+    return lambda: forest.fit(X, y, sample_weight=weights), lambda: forest.predict_proba(X)
+
+
+def start(sources: Path) -> subprocess.Popen:
+    """Start a process that runs the package of some sources."""
+    code = WORKER.format(benchmarks=str(ROOT / "benchmarks"))
+    environment = os.environ | {"PYTHONPATH": str(sources)}
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    )
+
+
+def ask(process: subprocess.Popen, name: str, what: str) -> float:
+    """Let a process run a case and return its seconds."""
+    process.stdin.write(f"{name}|{what}\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
+
+
+def main() -> None:
+    """Print the medians and their ratios."""
+    revision, *chosen = sys.argv[1:]
+    archive = subprocess.run(["git", "-C", ROOT, "archive", revision, "src"], check=True, capture_output=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as sources:
+            sources.extractall(folder, filter="data")
+        processes = [start(Path(folder) / "src"), start(ROOT / "src")]
+        print(f"{revision} and now, {N_TREES} trees, one thread, medians of {ROUNDS}; numpy {np.__version__}")
+        print(f"{'':<28}{'fit s, before':>14}{'now':>8}{'ratio':>7}{'predict':>10}{'now':>8}{'ratio':>7}")
+        for name in CASES:
+            if chosen and not any(name.startswith(start_of_name) for start_of_name in chosen):
+                continue
+            row = f"{name:<28}"
+            for process in processes:
+                ask(process, name, "ready")
+            for what, width in (("fit", 14), ("predict", 10)):
+                seconds = np.array([[ask(process, name, what) for process in processes] for _ in range(ROUNDS)])
+                before, now = np.median(seconds, axis=0)
+                row += f"{before:>{width}.3f}{now:>8.3f}{np.median(seconds[:, 0] / seconds[:, 1]):>7.2f}"
+            print(row, flush=True)
+        for process in processes:
+            process.stdin.close()
+            process.wait()
+
+
+if __name__ == "__main__":
+    main()
