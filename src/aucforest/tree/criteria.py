@@ -53,7 +53,6 @@ class ScoreBuffers(NamedTuple):
 
     fraction: NDArray[np.int64]
     inverse: NDArray[np.float64]  # of the class totals of the node; filled once a node
-    scale: NDArray[np.float64]
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
     half_cosine: NDArray[np.float64]
@@ -67,7 +66,7 @@ class ScoreBuffers(NamedTuple):
 
 def make_score_buffers(n_classes: int, table: NDArray[np.float64]) -> ScoreBuffers:
     """Allocate the buffers."""
-    integers, floats = np.empty((5, n_classes), dtype=np.int64), np.empty((6, n_classes))
+    integers, floats = np.empty((5, n_classes), dtype=np.int64), np.empty((5, n_classes))
     return ScoreBuffers(integers[0], *floats, *integers[1:], table)
 
 
@@ -134,6 +133,24 @@ def _auc_pair(left_0, left_1, total_0, total_1, buffers, scores):
 
 
 @bare_device
+def _start_order(n, buffers):
+    """Put n classes in the order of their numbers, all of them on the right."""
+    for k in range(n):
+        buffers.order[k] = buffers.place[k] = k
+
+
+@bare_device
+def _leave_right(k, n_right, buffers):
+    """Return the place of a class and how many are whole on the right, once it has gone left; these come first."""
+    place = buffers.place[k]
+    if place >= n_right:
+        return place, n_right
+    other = buffers.order[n_right - 1]
+    buffers.order[place], buffers.place[other] = other, place
+    return n_right - 1, n_right - 1
+
+
+@bare_device
 def _pair_sum(n, fraction):
     """Return the sum of |f_i - f_j| over pairs of classes."""
     distances = np.int64(0)
@@ -145,37 +162,59 @@ def _pair_sum(n, fraction):
 
 
 @bare_device
-def _auc_start(left, totals, bar, buffers):
-    """Return the sum over pairs of |f_i - f_j|, with f the fractions on the left as integers, and the bar as a sum."""
+def _auc_start(left, totals, bar, crowded, buffers):
+    """Return the sum over pairs of |f_i - f_j|, f the fractions on the left as integers, and what it takes to go on.
+
+    That is how many classes are whole on the right, which sum reaches the bar, what a fraction of 1 is as an integer,
+    and what a sum of 1 gains: the gain is a mean over n (n - 1) / 2 pairs of half the difference of two fractions. The
+    number is -1 in crowded bins, from which many classes move at once: there bounds of the sum cost less.
+    """
     n = len(totals)
-    # What a fraction of 1 is as an integer, and what the gain is of a sum of 1: a mean over n (n - 1) / 2 pairs of half
-    # the difference of two fractions.
     one, unit = _PAIR_SUM_LIMIT / (n * n), n / ((n - 1) * _PAIR_SUM_LIMIT)
+    _start_order(n, buffers)
     for k in range(n):
-        buffers.scale[k] = buffers.inverse[k] * one
-        buffers.fraction[k] = np.int64(left[k] * buffers.scale[k])
-    return _pair_sum(n, buffers.fraction), np.int64(bar / unit), unit
+        buffers.fraction[k] = 0
+    state = np.int64(0), np.int64(-1 if crowded else n), np.int64(bar / unit), one, unit
+    for k in range(n):
+        if left[k] > 0:
+            state = _auc_move(state, k, left, left[k], totals, buffers)
+    return state
 
 
 @bare_device
 def _auc_move(state, k, left, moved, totals, buffers):
-    """Return a bound of the sum: a class that moves by delta changes it by at most (K - 1) delta."""
-    bound, limit, unit = state
-    fraction = np.int64(left[k] * buffers.scale[k])
-    bound += (len(totals) - 1) * (fraction - buffers.fraction[k])
+    """Return the sum after a class has moved, with the classes kept in the order of their fractions, or a bound of it.
+
+    A class moves away from those before it and towards those behind it, until it overtakes them: at most away from all.
+    """
+    pair_sum, n_right, limit, one, unit = state
+    last, fraction, at = len(totals) - 1, np.int64(left[k] * buffers.inverse[k] * one), buffers.fraction[k]
     buffers.fraction[k] = fraction
-    return bound, limit, unit
+    if n_right < 0:
+        return pair_sum + (fraction - at) * last, n_right, limit, one, unit
+    place, n_right = _leave_right(k, n_right, buffers)
+    while place < last and buffers.fraction[buffers.order[place + 1]] < fraction:
+        other = buffers.order[place + 1]
+        pair_sum += (buffers.fraction[other] - at) * (2 * place - last)
+        at = buffers.fraction[other]
+        buffers.order[place], buffers.place[other] = other, place
+        place += 1
+    buffers.order[place], buffers.place[k] = k, place
+    return pair_sum + (fraction - at) * (2 * place - last), n_right, limit, one, unit
 
 
 @bare_device
 def _auc_score(state, bar, left, totals, buffers):
     """Return the sum and the gain, both no more than bounds where the gain cannot exceed `bar`."""
-    bound, limit, unit = state
-    if bound <= limit:
+    pair_sum, n_right, limit, one, unit = state
+    if pair_sum <= limit:
         return state, 0.0
-    bound = _pair_sum(len(totals), buffers.fraction)
-    gain = bound * unit
-    return (bound, np.int64((gain + ROUNDING) / unit) if gain > bar else limit, unit), gain
+    if n_right < 0:
+        pair_sum = _pair_sum(len(totals), buffers.fraction)
+    gain = pair_sum * unit
+    if gain > bar:
+        limit = np.int64((gain + ROUNDING) / unit)
+    return (pair_sum, n_right, limit, one, unit), gain
 
 
 @bare_device
@@ -198,14 +237,15 @@ def _hellinger_pair(left_0, left_1, total_0, total_1, buffers, scores):
 
 
 @bare_device
-def _hellinger_start(left, totals, bar, buffers):
-    """Return the sum of distances over pairs, and the sums of both roots over classes; all classes start on the right."""
-    state = 0.0, 0.0, np.float64(len(totals))
-    for k in range(len(totals)):
+def _hellinger_start(left, totals, bar, crowded, buffers):
+    """Return a bound of the sum over pairs, the sums of both roots over classes, and how many are whole on the right."""
+    n = len(totals)
+    _start_order(n, buffers)
+    for k in range(n):
         buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
         buffers.half_cosine[k] = buffers.half_sine[k] = math.sqrt(0.5)
-        buffers.order[k] = buffers.place[k] = k
-    for k in range(len(totals)):
+    state = 0.0, 0.0, np.float64(n), np.int64(n)
+    for k in range(n):
         if left[k] > 0:
             state = _hellinger_move(state, k, left, left[k], totals, buffers)
     return state
@@ -217,7 +257,7 @@ def _hellinger_move(state, k, left, moved, totals, buffers):
 
     The root on the left rises, that on the right falls; the length of the move is at most the sum of both.
     """
-    bound, on_left, on_right = state
+    bound, on_left, on_right, n_right = state
     # Not by way of 1 less the fraction: a whole class on the left must leave nothing on the right.
     left_root = math.sqrt(left[k] * buffers.inverse[k])
     right_root = math.sqrt((totals[k] - left[k]) * buffers.inverse[k])
@@ -225,14 +265,14 @@ def _hellinger_move(state, k, left, moved, totals, buffers):
     buffers.left_root[k], buffers.right_root[k] = left_root, right_root
     buffers.half_cosine[k] = math.sqrt(0.5 + 0.5 * left_root)
     buffers.half_sine[k] = 0.5 * right_root / buffers.half_cosine[k]
-    place = buffers.place[k]
+    place, n_right = _leave_right(k, n_right, buffers)
     while place + 1 < len(totals) and buffers.left_root[buffers.order[place + 1]] < left_root:
-        buffers.order[place] = buffers.order[place + 1]
-        buffers.place[buffers.order[place]] = place
+        other = buffers.order[place + 1]
+        buffers.order[place], buffers.place[other] = other, place
         place += 1
     buffers.order[place], buffers.place[k] = k, place
     bound += (len(totals) - 1) * (left_step - right_step)
-    return bound, on_left + left_step, on_right + right_step
+    return bound, on_left + left_step, on_right + right_step, n_right
 
 
 @bare_device
@@ -242,7 +282,7 @@ def _hellinger_score(state, bar, left, totals, buffers):
     A mean is at most the root of the mean square, and that takes one step: the squared distances of K points on the
     unit circle sum to K**2 less the square of the sum of the points.
     """
-    bound, on_left, on_right = state
+    bound, on_left, on_right, n_right = state
     n = np.float64(len(totals))
     n_pairs = 0.5 * n * (n - 1.0)
     squares = n * n - on_left * on_left - on_right * on_right
@@ -256,7 +296,7 @@ def _hellinger_score(state, bar, left, totals, buffers):
         sine, cosine = buffers.half_sine[k], buffers.half_cosine[k]
         half += sines * cosine - cosines * sine
         sines, cosines = sines + sine, cosines + cosine
-    return (2.0 * half, on_left, on_right), 2.0 * half / n_pairs
+    return (2.0 * half, on_left, on_right, n_right), 2.0 * half / n_pairs
 
 
 # Decrease of an impurity: Gini and entropy.
@@ -323,7 +363,7 @@ def _gini_pair(left_0, left_1, total_0, total_1, buffers, scores):
 
 
 @bare_device
-def _gini_start(left, totals, bar, buffers):
+def _gini_start(left, totals, bar, crowded, buffers):
     """Return the sums of squared totals on the left and on the right, both weights, what no split has, and a unit."""
     left_weight, weight, on_left, on_right, squares = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(len(totals)):
@@ -394,7 +434,7 @@ def _entropy_parts(left, totals, weight, table):
 
 
 @bare_device
-def _entropy_start(left, totals, bar, buffers):
+def _entropy_start(left, totals, bar, crowded, buffers):
     """Return the sum of n log n over the class totals of both children, both weights, and what no split has of it."""
     left_weight, weight = 0.0, 0.0
     for k in range(len(totals)):
@@ -452,7 +492,7 @@ class Criterion(NamedTuple):
         Fills the scores of many splits of two classes, given int64 arrays of the totals on the left. They need not be
         the gains but must rise with them, and 0 must stand for no gain. Returns up to which difference scores are ties.
     start, move, score : or None
-        The gains of splits of more classes, one after the other: start(left, totals, bar, buffers) -> state, then
+        The gains of splits of more classes, one after the other: start(left, totals, bar, crowded, buffers) -> state, then
         move(state, k, left, moved, totals, buffers) -> state after the weight `moved` of class k has gone left, and
         score(state, bar, left, totals, buffers) -> (state, gain), where a gain up to `bar` may be any number up to it.
     best : f(n_left, n) -> bool

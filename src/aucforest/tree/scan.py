@@ -34,6 +34,8 @@ from aucforest.tree.histogram import weight_of_bin
 
 # How many splits of two classes are scored at once: what a scan writes stays in the nearest cache.
 _BLOCK = 256
+# Bins are crowded with more classes than this in the mean.
+_CROWDED = 2
 
 
 class Limits(NamedTuple):
@@ -206,7 +208,8 @@ def _many_scan(row: Criterion) -> Callable[..., Any]:
         _start_left(histogram, missing_left, left)
         totals = classes.totals
         bar, place = gain + ROUNDING, np.int64(-1)
-        state = start(left, totals, bar, buffers.score)
+        crowded = histogram.starts[histogram.n_bins] > _CROWDED * histogram.n_bins
+        state = start(left, totals, bar, crowded, buffers.score)
         entry = np.uint64(0)
         for t in range(np.uint64(stop)):
             end = np.uint64(histogram.starts[t + np.uint64(1)])
@@ -228,7 +231,7 @@ def _define_steps(gain: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
     """Return start, move and score of a criterion that has its definition alone."""
 
     @bare_device
-    def start(left, totals, bar, buffers):
+    def start(left, totals, bar, crowded, buffers):
         return 0.0
 
     @bare_device
