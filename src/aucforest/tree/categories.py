@@ -2,16 +2,10 @@
 
 With two classes the bins are ordered by the frequency of the second class: some split of that order is the best of all
 subsets, missing values on either side, for every criterion that is (quasi-)convex in the class totals on the left, as
-all of `criteria` are (Fisher 1958; Breiman et al. 1984, theorem 4.5). That holds for splits without bounds on the
-children; with bounds it is the best split of the order. With more classes the order follows the first principal
-component of the class frequencies of the bins, weighted by their totals. The random splitter draws a subset of the
-categories of the node, neither empty nor all, each alike.
-
-Codes that a node has not seen go where its missing values go.
-
-References
-----------
-Coppersmith, Hong, Hosking 1999: Partitioning nominal attributes in decision trees.
+all of `criteria` are (Fisher 1958; Breiman et al. 1984, theorem 4.5), unless the children are bounded. With more
+classes the order follows the first principal component of the class frequencies of the bins, weighted by their totals
+(Coppersmith, Hong, Hosking 1999). The random splitter draws a subset of the categories of the node, neither empty nor
+all, each alike. Codes that a node has not seen go where its missing values go.
 """
 
 import math
@@ -28,22 +22,18 @@ from aucforest.tree.random import derive_key
 
 # Codes of a feature, the missing one included.
 MOST_CODES = 256
-# The power iteration ends when the squared step of the unit vector is this small, or after so many rounds.
-_STEP = 1e-6
-_ROUNDS = 24
-_GOLDEN = 0.6180339887498949
 
 
 class OrderBuffers(NamedTuple):
     """What ordering bins writes to: what they are ordered by, their order, and the histogram in that order."""
 
-    scores: NDArray[np.float64]  # (256,)
-    order: NDArray[np.int64]  # (256,)
-    codes: NDArray[np.uint32]  # (256,)
-    starts: NDArray[np.int64]  # (256,) where bins end
     classes: NDArray[np.uint32]  # (n_entries,)
     weights: NDArray[np.int64]
-    samples: NDArray[np.int64]  # (256,)
+    codes: NDArray[np.uint32]  # (256,) and so are
+    scores: NDArray[np.float64]
+    order: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    samples: NDArray[np.int64]
     mean: NDArray[np.float64]  # (n_classes,) and so are
     direction: NDArray[np.float64]
     turned: NDArray[np.float64]
@@ -54,13 +44,11 @@ def make_order_buffers(n_classes: int) -> OrderBuffers:
     """Allocate the buffers; untouched pages cost nothing."""
     n_entries = MOST_CODES * max(2, n_classes)
     return OrderBuffers(
-        np.empty(MOST_CODES),
-        np.empty(MOST_CODES, dtype=np.int64),
-        np.empty(MOST_CODES, dtype=np.uint32),
-        np.empty(MOST_CODES, dtype=np.int64),
         np.empty(n_entries, dtype=np.uint32),
         np.empty(n_entries, dtype=np.int64),
-        np.empty(MOST_CODES, dtype=np.int64),
+        np.empty(MOST_CODES, dtype=np.uint32),
+        np.empty(MOST_CODES),
+        *np.empty((3, MOST_CODES), dtype=np.int64),
         *np.empty((4, n_classes)),
     )
 
@@ -92,10 +80,10 @@ def _reorder(histogram, buffers):
         for entry in range(start, end):
             buffers.classes[n_entries], buffers.weights[n_entries] = histogram.classes[entry], histogram.weights[entry]
             n_entries += 1
-        buffers.starts[rank] = n_entries
+        buffers.ends[rank] = n_entries
     for i in range(histogram.n_bins):
         histogram.codes[i], histogram.samples[i] = buffers.codes[i], buffers.samples[i]
-        histogram.starts[i + 1] = buffers.starts[i]
+        histogram.starts[i + 1] = buffers.ends[i]
     for entry in range(n_entries):
         histogram.classes[entry], histogram.weights[entry] = buffers.classes[entry], buffers.weights[entry]
 
@@ -109,9 +97,9 @@ def _project(histogram, n_classes, buffers):
     for i in range(histogram.n_bins):
         score, weight = 0.0, 0.0
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-            k = np.uint64(histogram.classes[entry])
-            part = histogram.weights[entry] * buffers.scale[k]
-            score += part * buffers.direction[k]
+            label = np.uint64(histogram.classes[entry])
+            part = histogram.weights[entry] * buffers.scale[label]
+            score += part * buffers.direction[label]
             weight += part
         buffers.scores[i] = score / weight - centre
 
@@ -120,15 +108,15 @@ def _project(histogram, n_classes, buffers):
 def _turn(histogram, n_classes, buffers):
     """Multiply the direction by the covariance of the frequencies, and return the squared step of the unit vector.
 
-    The scores are the direction times half of the matrix: neither half nor product is ever written down.
+    The scores are the direction times half of the matrix, which is never written down.
     """
     direction, turned = buffers.direction, buffers.turned
     for k in range(n_classes):
         turned[k] = 0.0
     for i in range(histogram.n_bins):
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-            k = np.uint64(histogram.classes[entry])
-            turned[k] += histogram.weights[entry] * buffers.scale[k] * buffers.scores[i]
+            label = np.uint64(histogram.classes[entry])
+            turned[label] += histogram.weights[entry] * buffers.scale[label] * buffers.scores[i]
     length = 0.0
     for k in range(n_classes):
         length += turned[k] * turned[k]
@@ -146,8 +134,8 @@ def _turn(histogram, n_classes, buffers):
 def _score_bins(criterion, histogram, classes, buffers):
     """Score the bins along the first principal component of their class frequencies, by a power iteration.
 
-    To the criteria that are means over pairs of classes all classes weigh alike, and so they do here. The start leans
-    on no class of its own; the matrix is not negative, so the sign is that of the start for good.
+    Where a criterion is a mean over pairs of classes all of them weigh alike. The matrix is not negative, so the sign
+    is that of the start for good.
     """
     weight = 0.0
     for k in range(classes.n):
@@ -155,12 +143,12 @@ def _score_bins(criterion, histogram, classes, buffers):
         buffers.scale[k] = 1.0 / classes.totals[k] if criterion in (AUC, HELLINGER) else 1.0
         buffers.mean[k] = known * buffers.scale[k]
         weight += buffers.mean[k]
-        buffers.direction[k] = ((k + 1) * _GOLDEN) % 1.0 - 0.5
+        buffers.direction[k] = ((k + 1) * 0.6180339887498949) % 1.0 - 0.5  # leans on no class
     for k in range(classes.n):
         buffers.mean[k] /= weight
-    for _ in range(_ROUNDS):
+    for _ in range(24):
         _project(histogram, classes.n, buffers)
-        if _turn(histogram, classes.n, buffers) < _STEP:
+        if _turn(histogram, classes.n, buffers) < 1e-6:
             break
     _project(histogram, classes.n, buffers)
 
@@ -180,10 +168,9 @@ def order_categories(criterion, histogram, classes, buffers):
 
 @bare_device
 def draw_categories(histogram, classes, feature, names, values, key, buffers):
-    """Draw the categories that go left.
+    """Draw categories and bring them to the front; return the place of the last of them and no threshold.
 
-    Brings them to the front, and returns the place of the last of them and no threshold. A category goes the same way
-    whatever its code.
+    A category goes the same way whatever its code.
     """
     n_bins, n_left, attempt = histogram.n_bins, 0, 0
     while n_left == 0 or n_left == n_bins > 1:

@@ -1,16 +1,9 @@
 """The features that a node looks at, and the kinds of features: how their bins are ordered and what a split records.
 
-A kind is a row in `_KINDS`. Its `order` brings the bins of a histogram into the order in which they are split, its
-`draw` draws the one split that the random splitter looks at. A kind whose order is that of the codes records a
-threshold; any other records the set of codes that go left.
-
-References
-----------
-Geurts, Ernst, Wehenkel 2006: "Extremely randomized trees".
+A kind whose order is that of the codes records a threshold; any other records the set of codes that go left.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +14,8 @@ from aucforest.tree.categories import draw_categories, order_categories
 from aucforest.tree.random import bounded, derive_key
 from aucforest.tree.samples import row_of
 
+NUMERIC, CATEGORICAL = 0, 1
 _LARGEST = float(np.finfo(np.float64).max)
-_UNIT = 2.0**-53
-_DROPPED_BITS = np.uint64(11)
 
 
 class FeatureBuffers(NamedTuple):
@@ -36,8 +28,7 @@ class FeatureBuffers(NamedTuple):
 
 def make_feature_buffers(n_features: int) -> FeatureBuffers:
     """Allocate the buffers."""
-    drawn, tried = np.empty((2, n_features), dtype=np.int32)
-    return FeatureBuffers(np.arange(n_features, dtype=np.int32), drawn, tried)
+    return FeatureBuffers(np.arange(n_features, dtype=np.int32), *np.empty((2, n_features), dtype=np.int32))
 
 
 @bare_device
@@ -61,8 +52,7 @@ def draw_features(is_constant, node, key, max_features, buffers):
     while n_drawn < len(features) and n_tried < max_features:
         pick = n_drawn + bounded(derive_key(key, n_drawn + 2), len(features) - n_drawn)
         feature = features[pick]
-        features[pick] = features[n_drawn]
-        features[n_drawn] = feature
+        features[pick], features[n_drawn] = features[n_drawn], feature
         buffers.drawn[n_drawn] = pick
         n_drawn += 1
         buffers.tried[n_tried] = feature
@@ -70,9 +60,7 @@ def draw_features(is_constant, node, key, max_features, buffers):
     while n_drawn > 0:
         n_drawn -= 1
         pick = buffers.drawn[n_drawn]
-        feature = features[n_drawn]
-        features[n_drawn] = features[pick]
-        features[pick] = feature
+        features[pick], features[n_drawn] = features[n_drawn], features[pick]
     return n_tried
 
 
@@ -93,7 +81,7 @@ def _location(feature, code, names, values):
 
 @bare_device
 def _draw_between(codes, feature, names, values, key):
-    """Draw a number between the values of the least and the greatest of at least two codes.
+    """Draw a number between the values of the least and the greatest of at least two codes (Geurts et al. 2006).
 
     A code lies at the middle of its bin, so in exact mode at its value. An infinite value would lie beyond every draw:
     it counts as if it lay as far beyond the finite values of the node as these reach, or 1 where they are all the same.
@@ -108,7 +96,7 @@ def _draw_between(codes, feature, names, values, key):
         reach = min(end - start, _LARGEST) if low < high else 1.0
         least = max(start - reach, -_LARGEST) if least == -np.inf else start
         greatest = min(end + reach, _LARGEST) if greatest == np.inf else end
-    proportion = np.float64(key >> _DROPPED_BITS) * _UNIT
+    proportion = np.float64(key >> np.uint64(11)) * 2.0**-53
     return (1.0 - proportion) * least + proportion * greatest
 
 
@@ -132,21 +120,8 @@ def _draw_threshold(histogram, classes, feature, names, values, key, buffers):
     return low, drawn
 
 
-class Kind(NamedTuple):
-    """A kind of features.
-
-    order : f(criterion, histogram, classes, buffers)
-        Brings the bins into the order of their splits.
-    draw : f(histogram, classes, feature, names, values, key, buffers) -> (place, threshold)
-        Draws one split, and brings the bins into an order in which those up to a place are on the left of it.
-    """
-
-    order: Callable[..., Any]
-    draw: Callable[..., Any]
-
-
-NUMERIC, CATEGORICAL = 0, 1
-_KINDS = {NUMERIC: Kind(_as_they_are, _draw_threshold), CATEGORICAL: Kind(order_categories, draw_categories)}
-
-order_bins = by_code({code: kind.order for code, kind in _KINDS.items()})
-draw_bins = by_code({code: kind.draw for code, kind in _KINDS.items()})
+# (kind, criterion, histogram, classes, buffers): bring the bins into the order of their splits.
+order_bins = by_code({NUMERIC: _as_they_are, CATEGORICAL: order_categories})
+# (kind, histogram, classes, feature, names, values, key, buffers) -> (place, threshold): draw the one split that the
+# random splitter looks at, and bring the bins into an order in which those up to a place are on the left of it.
+draw_bins = by_code({NUMERIC: _draw_threshold, CATEGORICAL: draw_categories})

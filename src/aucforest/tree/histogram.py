@@ -1,7 +1,7 @@
 """The histogram of a feature in a node: the class totals of every bin that a sample of the node lies in.
 
-It is counted from the samples of the node in memory, or taken from counts that parts of a distributed table were
-summed to. All that follows, the order of the bins and the search for a split, reads the histogram alone.
+It is counted from samples in memory, or taken from counts of the parts of a distributed table; ordering the bins and
+searching for a split read it alone.
 """
 
 from typing import NamedTuple
@@ -21,18 +21,12 @@ _CELLS_PER_SAMPLE = 4
 
 
 class Classes(NamedTuple):
-    """The classes that a node holds; what follows numbers them 0, 1, ... without those it lacks.
-
-    n : int
-    shift : uint64, by how many bits a code is shifted to make room for so many classes
-    places : (n_classes,), int32, class -> number among the classes of the node
-    totals : (n,), int64, their weights in the node
-    """
+    """The classes that a node holds; what follows numbers them 0, 1, ... without those it lacks."""
 
     n: int
-    shift: np.uint64
-    places: NDArray[np.int32]
-    totals: NDArray[np.int64]
+    shift: np.uint64  # by how many bits a code is shifted to make room for so many classes
+    places: NDArray[np.int32]  # (n_classes,) class -> number among the classes of the node
+    totals: NDArray[np.int64]  # (n,) their weights in the node
 
 
 class Histogram(NamedTuple):
@@ -40,35 +34,24 @@ class Histogram(NamedTuple):
 
     Of two classes the weights of bin i are weights[2 * i] and weights[2 * i + 1]. Of more classes only those that the
     bin has are listed: entries starts[i] .. starts[i + 1] of `classes` and `weights`.
-
-    n_bins, n_classes : int
-    has_missing : bool
-    missing_samples : int, how many missing values there are; filled only where it is asked for
-    missing : int64, their class totals
-    codes : uint32
-    starts : int64
-    classes : uint32
-    weights : int64
-    samples : int64, the number of samples in each bin, filled as `missing_samples`
     """
 
     n_bins: int
     n_classes: int
     has_missing: bool
-    missing_samples: int
-    missing: NDArray[np.int64]
+    missing_samples: int | np.int64  # filled only where it is asked for, and so is `samples`
+    missing: NDArray[np.int64]  # (n_classes,) class totals
     codes: NDArray[np.uint32]
     starts: NDArray[np.int64]
     classes: NDArray[np.uint32]
     weights: NDArray[np.int64]
-    samples: NDArray[np.int64]
+    samples: NDArray[np.int64]  # the number of samples in each bin
 
 
 class HistogramBuffers(NamedTuple):
     """What counting writes to. `cells`, `n_samples` and `mask` are all zero between histograms.
 
-    A cell is a code and a class: there are up to max n_codes * n_classes of them, n_classes rounded up to a power of
-    two.
+    A cell is a code and a class: there are up to n_codes * n_classes of them, n_classes rounded up to a power of two.
     """
 
     cells: NDArray[np.int64]  # (2, n_cells): two features may be counted at once
@@ -76,13 +59,13 @@ class HistogramBuffers(NamedTuple):
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
     listed: NDArray[np.uint32]  # (n_cells,)
     sums: NDArray[np.int64]  # of the listed cells
-    codes: NDArray[np.uint32]  # (n_codes,)
+    codes: NDArray[np.uint32]  # (n_codes,) and so on: as in `Histogram`
     starts: NDArray[np.int64]
-    classes: NDArray[np.uint32]  # (n_cells,)
+    classes: NDArray[np.uint32]
     weights: NDArray[np.int64]
-    samples: NDArray[np.int64]  # (n_codes,)
-    missing: NDArray[np.int64]  # (n_classes,)
-    places: NDArray[np.int32]
+    samples: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    places: NDArray[np.int32]  # as in `Classes`
     totals: NDArray[np.int64]
 
 
@@ -133,10 +116,7 @@ def mark_bit(mask, bit):
 
 @bare_device
 def list_bits(mask, n_bits, listed):
-    """Write the positions of the set bits in rising order, clear them and return how many there were.
-
-    Counting trailing zeros needs neither sorting nor a step for every empty code.
-    """
+    """Write the positions of the set bits in rising order, clear them and return how many there were."""
     n_listed = np.uint64(0)
     for word in range(np.uint64((n_bits + 63) // 64)):
         bits = mask[word]
@@ -314,16 +294,6 @@ def _count_many(column, samples, weights, n_codes, classes, buffers):
 
 
 @bare_device
-def weight_of_bin(histogram, i):
-    """Return the total weight of a bin."""
-    start, end = entries_of(histogram, i)
-    weight = np.int64(0)
-    for entry in range(start, end):
-        weight += histogram.weights[entry]
-    return weight
-
-
-@bare_device
 def entries_of(histogram, i):
     """Return which entries of the histogram are those of a bin: from which one to before which."""
     if histogram.n_classes == 2:
@@ -332,32 +302,31 @@ def entries_of(histogram, i):
 
 
 @bare_device
+def add_bins(histogram, start, stop, totals):
+    """Add the class totals of the bins start .. stop to others."""
+    if histogram.n_classes == 2:
+        for t in range(np.uint64(start), np.uint64(stop)):
+            totals[0] += histogram.weights[np.uint64(2) * t]
+            totals[1] += histogram.weights[np.uint64(2) * t + np.uint64(1)]
+    else:
+        for entry in range(histogram.starts[start], histogram.starts[stop]):
+            totals[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
+
+
+@bare_device
 def take_apart(n_bins, missing_code, n_classes, buffers):
     """Return the histogram that lies in the buffers, its last bin apart if it is that of the missing values."""
-    missing, missing_samples, has_missing = buffers.missing, np.int64(0), False
+    has_missing = n_bins > 0 and buffers.codes[n_bins - 1] == missing_code
+    n_bins -= np.int64(has_missing)
+    missing, codes, starts = buffers.missing, buffers.codes, buffers.starts
+    classes, weights, samples = buffers.classes, buffers.weights, buffers.samples
+    n_missing = samples[n_bins] if has_missing else np.int64(0)
+    histogram = Histogram(n_bins, n_classes, has_missing, n_missing, missing, codes, starts, classes, weights, samples)
     for k in range(n_classes):
         missing[k] = 0
-    if n_bins > 0 and buffers.codes[n_bins - 1] == missing_code:
-        n_bins -= 1
-        has_missing = True
-        missing_samples = buffers.samples[n_bins]
-        if n_classes == 2:
-            missing[0], missing[1] = buffers.weights[2 * n_bins], buffers.weights[2 * n_bins + 1]
-        else:
-            for entry in range(buffers.starts[n_bins], buffers.starts[n_bins + 1]):
-                missing[np.uint64(buffers.classes[entry])] = buffers.weights[entry]
-    return Histogram(
-        n_bins,
-        n_classes,
-        has_missing,
-        missing_samples,
-        missing,
-        buffers.codes,
-        buffers.starts,
-        buffers.classes,
-        buffers.weights,
-        buffers.samples,
-    )
+    if has_missing:
+        add_bins(histogram, n_bins, n_bins + 1, missing)
+    return histogram
 
 
 class NodeSamples(NamedTuple):
@@ -365,12 +334,6 @@ class NodeSamples(NamedTuple):
 
     columns: Columns
     samples: NDArray[np.uint64]
-
-
-@bare_device
-def is_paired(node, classes):
-    """Say whether the histograms of a node are counted two at a time."""
-    return classes.n == 2 and len(node.columns.weights) == 0 and len(node.samples) >= PAIR_SAMPLES
 
 
 @bare_device
@@ -386,10 +349,6 @@ def count_samples(node, features, t, classes, with_samples, buffers):
     with_samples : bool
         Whether the numbers of samples are asked for.
     buffers : HistogramBuffers
-
-    Returns
-    -------
-    Histogram
     """
     columns, samples = node.columns, node.samples
     feature = features[t]
@@ -403,7 +362,8 @@ def count_samples(node, features, t, classes, with_samples, buffers):
     elif classes.n > 2:
         n_bins = _count_many(column, samples, columns.weights, n_codes, classes, buffers)
     else:
-        paired = is_paired(node, classes)
+        # Two features are counted at a time.
+        paired = len(columns.weights) == 0 and len(samples) >= PAIR_SAMPLES
         cells = buffers.cells[t & 1 if paired else 0]
         if paired and t & 1 == 0 and t + 1 < len(features):
             next_column = columns.codes[features[t + 1]]

@@ -20,26 +20,14 @@ _LABEL = np.uint64(0xFFFF)
 _LABEL_SHIFT = np.uint64(32)
 _WEIGHT_SHIFT = np.uint64(48)
 
-# Sums of fixed-point weights stay below this, products of two class totals of integer weights below its square.
-_WEIGHT_BITS = 61
-_EXACT_WEIGHT = 2**31
-# By so many bits they are less for sums in float64, which are exact then.
-_SPARE_BITS = 8
-
 
 class Columns(NamedTuple):
-    """The training data as the splitter reads them.
+    """The training data as the splitter reads them; a greater code is a greater value."""
 
-    codes : (n_features, n_rows), unsigned; a greater code is a greater value, code n_bins[f] is a missing value
-    n_bins : (n_features,), int64
-    weights : (n_rows,), int64, or empty when the samples hold the weights
-    names : (n_features, n_local_codes), uint32, the bins of codes that were numbered anew; empty where a code is a bin
-    """
-
-    codes: NDArray[np.unsignedinteger]
-    n_bins: NDArray[np.int64]
-    weights: NDArray[np.int64]
-    names: NDArray[np.uint32]
+    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows); code n_bins[f] is a missing value
+    n_bins: NDArray[np.int64]  # (n_features,)
+    weights: NDArray[np.int64]  # (n_rows,), or empty when the samples hold the weights
+    names: NDArray[np.uint32]  # (n_features, n_local_codes) the bins of codes numbered anew; empty where a code is one
 
 
 @bare_device
@@ -88,9 +76,8 @@ def take_samples(labels, counts, use_counts, samples):
     counts : ndarray of shape (n_rows,), uint16
         How often each row is in the bootstrap sample; rows with 0 are left out.
     use_counts : bool
-        Whether the count is the weight of the sample; otherwise the weights lie in Columns.weights.
+        Whether the count is the weight of the sample.
     samples : ndarray of shape (n_rows,), uint64
-        Output.
     """
     n_taken = np.uint64(0)
     for row in range(len(labels)):
@@ -114,10 +101,9 @@ def has_code(words, code):
 
 @bare_device
 def partition(goes_left, rule, column, samples, spill, also_left):
-    """Move the samples of a node that go left to the front, both sides in their order; return how many they are.
+    """Move the samples whose code fulfils goes_left(rule, code) or is `also_left` to the front, and count them.
 
-    Those go left whose code fulfils goes_left(rule, code), one of the two functions above, or is `also_left`. Free of
-    branches: each sample is written to both sides and only one of the two ends moves on.
+    Both sides stay in their order. Free of branches: each sample is written to both and only one of the ends moves on.
     """
     n_left, n_right = np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
@@ -134,32 +120,30 @@ def partition(goes_left, rule, column, samples, spill, also_left):
 
 
 class FixedPoint(NamedTuple):
-    """Weights as integers: their sums do not depend on the order of rows.
-
-    grain : float
-        Weights are divided by it first, so that weights in the same ratios become the same integers.
-    exponent : int
-        Then they are multiplied by 2 ** exponent.
-    """
+    """Weights as integers: they are divided by `grain` and multiplied by 2 ** `exponent`."""
 
     grain: float
     exponent: int
 
     @classmethod
     def of(cls, weights: NDArray[np.float64], n_draws: int) -> "FixedPoint":
-        """Choose the unit of weights, not all 0, of which so many are summed.
+        """Choose the unit of weights, not all 0, of which so many are summed: the same for weights in the same ratios.
 
-        Multiples of one weight become small integers, of which AUC scores are exact: constant weights are ones. Others
-        get all the bits that cannot overflow.
+        Multiples of one weight become small integers, of which AUC scores are exact: sums stay below 2**31, products of
+        two of them in int64. Others get all the bits that cannot overflow.
         """
         positive = weights[weights > 0]
         least, most = float(positive.min()), float(positive.max())
         for grain in (1.0, least):
-            if most / grain * n_draws < _EXACT_WEIGHT and _are_multiples(positive, grain):
-                wholes = np.rint(positive / grain).astype(np.int64)
-                return cls(grain * float(np.gcd.reduce(wholes)), 0)
+            if most / grain * n_draws >= 2**31:
+                continue
+            ratios = positive / grain
+            wholes = np.rint(ratios)
+            # But for the rounding of a product and a quotient.
+            if np.all(np.abs(ratios - wholes) <= 2 * np.finfo(np.float64).eps * ratios):
+                return cls(grain * float(np.gcd.reduce(wholes.astype(np.int64))), 0)
         # Exponents instead of logarithms: weights scaled by a power of two become the same integers.
-        return cls(1.0, _WEIGHT_BITS - int(np.frexp(most)[1]) - n_draws.bit_length())
+        return cls(1.0, 61 - int(np.frexp(most)[1]) - n_draws.bit_length())
 
     @property
     def unit(self) -> float:
@@ -171,12 +155,6 @@ class FixedPoint(NamedTuple):
         return np.maximum(np.rint(np.ldexp(weights / self.grain, self.exponent)), 1.0).astype(np.int64)
 
 
-def _are_multiples(weights: NDArray[np.float64], grain: float) -> bool:
-    """Say whether weights are whole multiples of a number, but for the rounding of a product and a quotient."""
-    ratios = weights / grain
-    return bool(np.all(np.abs(ratios - np.rint(ratios)) <= 2 * np.finfo(np.float64).eps * ratios))
-
-
 def exact_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return positive weights in the same ratios whose sums are exact in float64."""
-    return FixedPoint.of(weights, len(weights) << _SPARE_BITS).apply(weights).astype(np.float64)
+    """Return positive weights in the same ratios whose sums are exact in float64, which has 8 bits less."""
+    return FixedPoint.of(weights, len(weights) << 8).apply(weights).astype(np.float64)

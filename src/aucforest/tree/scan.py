@@ -1,8 +1,5 @@
 """The search through the splits of one feature: its bins move to the left one by one, and the best split is kept.
 
-There is one scan of two classes, one of more, and one for a user's own criterion. All of them visit the admissible
-splits only: those that leave both children large enough, and that keep to the monotonic constraints.
-
 Monotonic constraints: every node has limits, and a split is allowed if the frequencies of the second class in both
 children lie inside those of their node and, where it splits a constrained feature, in the order asked for. Such a split
 hands the mean of the two frequencies on as a limit between its children, so that no later split can turn the order
@@ -30,7 +27,7 @@ from aucforest.tree.criteria import (
     score_waiting,
     start_own,
 )
-from aucforest.tree.histogram import weight_of_bin
+from aucforest.tree.histogram import add_bins, entries_of
 
 # How many splits of two classes are scored at once: what a scan writes stays in the nearest cache.
 _BLOCK = 256
@@ -39,43 +36,33 @@ _CROWDED = 2
 
 
 class Limits(NamedTuple):
-    """What monotonic constraints ask of a split.
+    """What monotonic constraints ask of a split."""
 
-    is_constrained : bool
-        Whether there are constraints at all; nothing else is read where there are none.
-    sign : int
-        1 for a frequency of the second class that rises with the feature, -1 for one that falls, 0 for either.
-    low, high : float
-        Between which the frequencies of both children must lie.
-    """
-
-    is_constrained: bool
-    sign: int
-    low: float
+    is_constrained: bool  # whether there are constraints at all; nothing else is read where there are none
+    sign: int  # 1 for a frequency of the second class that rises with the feature, -1 for one that falls, 0 for either
+    low: float  # between which the frequencies of both children must lie
     high: float
 
 
 class ScanBuffers(NamedTuple):
     """What a scan writes to."""
 
-    left: NDArray[np.int64]  # (n_classes,)
-    left_0: NDArray[np.int64]  # (_BLOCK,), and so are
-    left_1: NDArray[np.int64]
-    scores: NDArray[np.float64]
     score: ScoreBuffers
     own: OwnCriterion
+    left: NDArray[np.int64]  # (n_classes,)
+    scores: NDArray[np.float64]  # (_BLOCK,), and so are
+    left_0: NDArray[np.int64]
+    left_1: NDArray[np.int64]
 
 
 def make_scan_buffers(n_classes: int, table: NDArray[np.float64], address: int) -> ScanBuffers:
     """Allocate the buffers; a table of n log n may be empty, address 0 is no own criterion."""
-    left_0, left_1 = np.empty((2, _BLOCK), dtype=np.int64)
     return ScanBuffers(
-        left=np.empty(n_classes, dtype=np.int64),
-        left_0=left_0,
-        left_1=left_1,
-        scores=np.empty(_BLOCK),
-        score=make_score_buffers(n_classes, table),
-        own=make_own_criterion(address, n_classes),
+        make_score_buffers(n_classes, table),
+        make_own_criterion(address, n_classes),
+        np.empty(n_classes, dtype=np.int64),
+        np.empty(_BLOCK),
+        *np.empty((2, _BLOCK), dtype=np.int64),
     )
 
 
@@ -112,7 +99,9 @@ def find_admissible(histogram, classes, missing_left, n_samples, rules):
     first = stop
     for t in range(stop):
         samples += histogram.samples[t]
-        weight += weight_of_bin(histogram, t)
+        start, end = entries_of(histogram, t)
+        for entry in range(start, end):
+            weight += histogram.weights[entry]
         if n_samples - samples < rules.min_samples_leaf or node_weight - weight < rules.min_weight_leaf:
             return min(first, t), t
         if first == stop and samples >= rules.min_samples_leaf and weight >= rules.min_weight_leaf:
@@ -139,7 +128,7 @@ def _is_allowed(limits, left_0, left_1, classes, missing_alone):
 
 
 @bare_device
-def _start_left(histogram, missing_left, left):
+def start_left(histogram, missing_left, left):
     """Set the totals on the left before any bin is: those of the missing values, or nothing."""
     for k in range(len(left)):
         left[k] = histogram.missing[k] if missing_left else 0
@@ -171,7 +160,7 @@ def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, 
     """Scan the splits of two classes, a block in three passes, since compilers vectorise the one in the middle."""
     first, stop = span
     left = buffers.left[: classes.n]
-    _start_left(histogram, missing_left, left)
+    start_left(histogram, missing_left, left)
     sum_0, sum_1 = left[0], left[1]
     total_0, total_1 = np.float64(classes.totals[0]), np.float64(classes.totals[1])
     place = np.int64(-1)
@@ -189,23 +178,21 @@ def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, 
         for t in range(np.uint64(n_splits)):
             if scores[t] > gain + rounding:
                 split = begin + np.int64(t)
-                missing_alone = split + 1 == histogram.n_bins
-                if _is_allowed(limits, left_0[t], left_1[t], classes, missing_alone):
+                if _is_allowed(limits, left_0[t], left_1[t], classes, split + 1 == histogram.n_bins):
                     gain, place = scores[t], split
     return gain, place
 
 
 def _many_scan(row: Criterion) -> Callable[..., Any]:
     """Return a compiled scan of more than two classes."""
-    start, move, score = row.start, row.move, row.score
-    if row.start is None:
-        start, move, score = _define_steps(row.gain)
+    steps: Any = row.start, row.move, row.score
+    start, move, score = steps if row.start is not None else _define_steps(row.gain)
 
     @bare_device
     def scan_many(histogram, classes, span, missing_left, gain, buffers):
         first, stop = span
         left = buffers.left[: classes.n]
-        _start_left(histogram, missing_left, left)
+        start_left(histogram, missing_left, left)
         totals = classes.totals
         bar, place = gain + ROUNDING, np.int64(-1)
         crowded = histogram.starts[histogram.n_bins] > _CROWDED * histogram.n_bins
@@ -257,16 +244,10 @@ def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
     first, stop = span
     own, place, n_waiting = buffers.own, np.int64(-1), 0
     left = buffers.left[: classes.n]
-    _start_left(histogram, missing_left, left)
+    start_left(histogram, missing_left, left)
     for t in range(stop):
-        if classes.n == 2:
-            left[0] += histogram.weights[2 * t]
-            left[1] += histogram.weights[2 * t + 1]
-        else:
-            for entry in range(histogram.starts[t], histogram.starts[t + 1]):
-                left[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
-        missing_alone = t + 1 == histogram.n_bins
-        if t < first or not _is_allowed(limits, left[0], left[1], classes, missing_alone):
+        add_bins(histogram, t, t + 1, left)
+        if t < first or not _is_allowed(limits, left[0], left[1], classes, t + 1 == histogram.n_bins):
             continue
         n_waiting = add_split(own, n_waiting, left, classes, t)
         if n_waiting == len(own.places):
@@ -277,21 +258,7 @@ def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
 
 @bare_device
 def scan(criterion, histogram, classes, span, missing_left, gain, limits, buffers):
-    """Return (gain, place) of the best split after a bin in a range that gains more than `gain`, or a place of -1.
-
-    Parameters
-    ----------
-    criterion : int
-    histogram : Histogram
-    classes : Classes
-    span : tuple of two int
-        From which bin to before which one, as `find_admissible` returns them.
-    missing_left : bool
-        Where the missing values go.
-    gain : float
-    limits : Limits
-    buffers : ScanBuffers
-    """
+    """Return (gain, place) of the best split after a bin of `span` that gains more than `gain`, or a place of -1."""
     if criterion == OWN:
         return _scan_own(histogram, classes, span, missing_left, gain, limits, buffers)
     if classes.n == 2:

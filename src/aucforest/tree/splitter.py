@@ -1,7 +1,5 @@
 """The best split of one node: features drawn by the key of the node, a histogram and a scan for each of them.
 
-The histograms come from samples in memory or from counts that were summed elsewhere; all else is the same.
-
 Ties: the feature drawn first wins, within it a split with the missing values on the right, and then the lowest bin.
 """
 
@@ -15,86 +13,58 @@ from aucforest.tree.binning import BinValues, bin_of, midway
 from aucforest.tree.categories import OrderBuffers, make_order_buffers
 from aucforest.tree.criteria import OWN, ROUNDING, gain_by_definition, gains_most
 from aucforest.tree.features import NUMERIC, FeatureBuffers, draw_bins, make_feature_buffers, order_bins
-from aucforest.tree.histogram import (
-    PAIR_SAMPLES,
-    HistogramBuffers,
-    make_histogram_buffers,
-    number_classes,
-)
+from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, add_bins, make_histogram_buffers, number_classes
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import has_code
-from aucforest.tree.scan import Limits, ScanBuffers, find_admissible, is_bounded, make_scan_buffers, scan, start_scores
+from aucforest.tree.scan import (
+    Limits,
+    ScanBuffers,
+    find_admissible,
+    is_bounded,
+    make_scan_buffers,
+    scan,
+    start_left,
+    start_scores,
+)
 from aucforest.tree.tree import SET_WORDS
-
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class Rules(NamedTuple):
-    """What splits are searched for.
-
-    criterion : int
-    is_random : bool
-        Whether one split of every feature is drawn instead of all being searched.
-    max_features, min_samples_leaf, min_weight_leaf : int
-    signs : (n_features,), int8
-        Monotonic constraints; empty where there are none.
-    kinds : (n_features,), int8
-    values : BinValues
-    is_sampled : bool
-        Whether rows may have values outside all bins, since the bins come from some of the rows.
-    """
+    """What splits are searched for."""
 
     criterion: int
-    is_random: bool
+    is_random: bool  # whether one split of every feature is drawn instead of all being searched
     max_features: int
     min_samples_leaf: int
     min_weight_leaf: int
-    signs: NDArray[np.int8]
-    kinds: NDArray[np.int8]
+    signs: NDArray[np.int8]  # (n_features,) monotonic constraints; empty where there are none
+    kinds: NDArray[np.int8]  # (n_features,)
     values: BinValues
-    is_sampled: bool
+    is_sampled: bool  # whether rows may have values outside all bins, since the bins come from some of the rows
 
 
 class Node(NamedTuple):
-    """What the search knows of a node beside its samples.
+    """What the search knows of a node beside its samples."""
 
-    totals : (n_classes,), int64, class totals, at least two of them above zero
-    n_samples : int
-    key : uint64, which alone decides what is drawn
-    low, high : float, the limits of the frequency of the second class
-    names : as in `Columns`
-    """
-
-    totals: NDArray[np.int64]
+    totals: NDArray[np.int64]  # (n_classes,) class totals, at least two of them above zero
     n_samples: int
-    key: np.uint64
-    low: float
+    key: np.uint64  # which alone decides what is drawn
+    low: float  # the limits of the frequency of the second class
     high: float
-    names: NDArray[np.uint32]
+    names: NDArray[np.uint32]  # as in `Columns`
 
 
 class Split(NamedTuple):
-    """A split. There is none where `feature` is -1.
+    """A split. There is none where `feature` is -1."""
 
-    feature : int
-    code : int, the last code on the left, in the order of the kind
-    next_code : int, the first one on the right; -1 when only missing values go there
-    missing_left : bool, where missing values go; where the node has none, where those of new data go: to the heavier
-        child
-    drawn : float, where the random splitter drew the threshold
-    gain : float
-    left : (n_present,), int64, the totals on the left of the classes that the node holds
-    codes_left, codes_right : (4,), uint64, the codes of the node on either side; filled where a kind splits by sets
-    """
-
-    feature: int
-    code: int
-    next_code: int
-    missing_left: bool
-    drawn: float
+    feature: int | np.int64
+    code: int | np.int64  # the last code on the left, in the order of the kind
+    next_code: int | np.int64  # the first one on the right; -1 when only missing values go there
+    missing_left: bool  # where missing values go; those of new data, where the node has none: to the heavier child
+    drawn: float  # where the random splitter drew the threshold
     gain: float
-    left: NDArray[np.int64]
-    codes_left: NDArray[np.uint64]
+    left: NDArray[np.int64]  # (n_present,) the totals on the left of the classes that the node holds
+    codes_left: NDArray[np.uint64]  # (4,) the codes of the node on either side; filled where a kind splits by sets
     codes_right: NDArray[np.uint64]
 
 
@@ -106,39 +76,23 @@ class SplitBuffers(NamedTuple):
     scan: ScanBuffers
     features: FeatureBuffers
     left: NDArray[np.int64]  # (n_classes,)
-    right: NDArray[np.int64]  # (n_classes,)
+    right: NDArray[np.int64]
     codes_left: NDArray[np.uint64]  # (4,)
-    codes_right: NDArray[np.uint64]  # (4,)
+    codes_right: NDArray[np.uint64]
 
 
 def make_split_buffers(
     n_features: int, n_codes: int, n_classes: int, table: NDArray[np.float64] | None = None, address: int = 0
 ) -> SplitBuffers:
     """Allocate the buffers for features of up to n_codes codes, the missing one included."""
-    left, right = np.empty((2, n_classes), dtype=np.int64)
     return SplitBuffers(
         make_histogram_buffers(n_codes, n_classes),
         make_order_buffers(n_classes),
         make_scan_buffers(n_classes, np.empty(0) if table is None else table, address),
         make_feature_buffers(n_features),
-        left,
-        right,
+        *np.empty((2, n_classes), dtype=np.int64),
         *np.empty((2, SET_WORDS), dtype=np.uint64),
     )
-
-
-@bare_device
-def _sum_left(histogram, place, missing_left, left):
-    """Sum the totals on the left of a split."""
-    for k in range(histogram.n_classes):
-        left[k] = histogram.missing[k] if missing_left else 0
-    if histogram.n_classes == 2:
-        for t in range(np.uint64(place + 1)):
-            left[0] += histogram.weights[np.uint64(2) * t]
-            left[1] += histogram.weights[np.uint64(2) * t + np.uint64(1)]
-    else:
-        for entry in range(histogram.starts[place + 1]):
-            left[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
 
 
 @bare_device
@@ -164,10 +118,7 @@ def _is_heavier_left(left, totals):
 
 @bare_device
 def _cannot_be_beaten(criterion, left, classes):
-    """Say whether a split has the greatest gain of all splits, whatever the class totals are; False for some that have.
-
-    It parts no class.
-    """
+    """Say whether a split parts no class and so gains most of all, whatever the totals; False for some that do."""
     n_left = 0
     for k in range(classes.n):
         if left[k] != 0 and left[k] != classes.totals[k]:
@@ -176,22 +127,11 @@ def _cannot_be_beaten(criterion, left, classes):
     return gains_most(criterion, n_left, classes.n)
 
 
-class _Best(NamedTuple):
-    """The best split so far, but for its arrays: as in `Split`."""
-
-    feature: int
-    code: int
-    next_code: int
-    missing_left: bool
-    drawn: float
-    gain: float
-
-
 @bare_device
 def _order(histogram, feature, classes, node, rules, buffers):
-    """Bring the bins of a feature into the order of their splits; return the place of the one split that is drawn.
+    """Bring the bins of a feature into the order of their splits; return the place and threshold that are drawn.
 
-    The place is -1 where all splits are searched. Second comes the threshold that is drawn.
+    The place is -1 where all splits are searched.
     """
     kind = rules.kinds[feature]
     if not rules.is_random:
@@ -204,25 +144,15 @@ def _order(histogram, feature, classes, node, rules, buffers):
 
 
 @bare_device
-def _search(histogram, span, missing_left, gain, feature, classes, node, rules, buffers):
-    """Return the gain and the place of the best split of a feature, with missing values on one side."""
-    is_constrained = len(rules.signs) > 0
-    limits = Limits(is_constrained, rules.signs[feature] if is_constrained else 0, node.low, node.high)
-    return scan(rules.criterion, histogram, classes, span, missing_left, gain, limits, buffers.scan)
-
-
-@bare_device
 def _keep(histogram, place, missing_left, by_set, classes, buffers):
     """Keep the totals and the sets left of a split, and return the code right of it and where missing values go."""
-    _sum_left(histogram, place, missing_left, buffers.left)
+    start_left(histogram, missing_left, buffers.left[: classes.n])
+    add_bins(histogram, 0, place + 1, buffers.left)
     if not histogram.has_missing:
         missing_left = _is_heavier_left(buffers.left, classes.totals)
     if by_set:
         _keep_sets(histogram, place, buffers.codes_left, buffers.codes_right)
-    next_code = np.int64(-1)
-    if place + 1 < histogram.n_bins:
-        next_code = np.int64(histogram.codes[place + 1])
-    return next_code, missing_left
+    return np.int64(histogram.codes[place + 1]) if place + 1 < histogram.n_bins else np.int64(-1), missing_left
 
 
 @bare_device
@@ -248,31 +178,34 @@ def find_split(count, source, features, node, rules, buffers):
     """
     classes = number_classes(node.totals, buffers.histogram)
     start_scores(rules.criterion, node.totals, classes, buffers.scan)
-    best = _Best(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0)
+    left, right, sets = buffers.left[: classes.n], buffers.right[: classes.n], (buffers.codes_left, buffers.codes_right)
+    best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, left, sets[0], sets[1])
+    is_constrained = len(rules.signs) > 0
     # Larger nodes may have counted the next feature already.
     may_stop = node.n_samples < PAIR_SAMPLES and rules.criterion != OWN
     for t in range(len(features)):
         feature = np.int64(features[t])
         histogram = count(source, features, t, classes, is_bounded(rules), buffers.histogram)
         only, drawn = _order(histogram, feature, classes, node, rules, buffers.order)
+        limits = Limits(is_constrained, rules.signs[feature] if is_constrained else 0, node.low, node.high)
         for side in range(2 if histogram.has_missing else 1):
             first, stop = find_admissible(histogram, classes, side == 1, node.n_samples, rules)
             if only >= 0:
                 first, stop = max(first, only), min(stop, only + 1)
             span = first, stop
-            gain, place = _search(histogram, span, side == 1, best.gain, feature, classes, node, rules, buffers)
+            gain, place = scan(rules.criterion, histogram, classes, span, side == 1, best.gain, limits, buffers.scan)
             if place >= 0:
                 by_set = rules.kinds[feature] != NUMERIC
                 next_code, missing_left = _keep(histogram, place, side == 1, by_set, classes, buffers)
-                best = _Best(feature, np.int64(histogram.codes[place]), next_code, missing_left, drawn, gain)
-        if may_stop and best.feature == feature and _cannot_be_beaten(rules.criterion, buffers.left, classes):
+                code = np.int64(histogram.codes[place])
+                best = Split(feature, code, next_code, missing_left, drawn, gain, left, sets[0], sets[1])
+        if may_stop and best.feature == feature and _cannot_be_beaten(rules.criterion, left, classes):
             break
-    left, right, gain = buffers.left[: classes.n], buffers.right[: classes.n], best.gain
-    if best.feature >= 0 and rules.criterion != OWN:
-        for k in range(classes.n):
-            right[k] = classes.totals[k] - left[k]
-        gain = gain_by_definition(rules.criterion, left, right)
-    sets = buffers.codes_left, buffers.codes_right
+    if best.feature < 0 or rules.criterion == OWN:
+        return best
+    for k in range(classes.n):
+        right[k] = classes.totals[k] - left[k]
+    gain = gain_by_definition(rules.criterion, left, right)
     return Split(best.feature, best.code, best.next_code, best.missing_left, best.drawn, gain, left, sets[0], sets[1])
 
 
@@ -295,7 +228,7 @@ def threshold_of(split, names, rules):
 def write_set(split, names, values, words):
     """Write the categories that go left: those of the codes, not of bins or of a local copy."""
     for word in range(SET_WORDS):
-        words[word] = _ALL if split.missing_left else np.uint64(0)
+        words[word] = ~np.uint64(0) if split.missing_left else np.uint64(0)
     for word in range(SET_WORDS):
         bits = split.codes_left[word] | split.codes_right[word]
         while bits != np.uint64(0):
