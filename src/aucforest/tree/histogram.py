@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, lowest_bit
-from aucforest.tree.samples import Columns, label_of, packed_weight, row_of, weight_of
+from aucforest.tree.samples import Columns, label_of, packed_weight, row_of
 
 # Up to here sorting the samples costs less than a histogram; level by level growth must not ask for smaller nodes.
 SORT_SAMPLES = 16
 # From here on filling the histograms of two features at once pays.
 PAIR_SAMPLES = 64
-# A step over an empty cell costs less than listing one that is not.
-_CELLS_PER_SAMPLE = 4
 
 
 class Classes(NamedTuple):
@@ -58,7 +56,6 @@ class HistogramBuffers(NamedTuple):
     n_samples: NDArray[np.int64]  # (n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
     listed: NDArray[np.uint32]  # (n_cells,)
-    sums: NDArray[np.int64]  # of the listed cells
     codes: NDArray[np.uint32]  # (n_codes,) and so on: as in `Histogram`
     starts: NDArray[np.int64]
     classes: NDArray[np.uint32]
@@ -74,18 +71,15 @@ def make_histogram_buffers(n_codes: int, n_classes: int) -> HistogramBuffers:
     n_cells = n_codes << max(1, (n_classes - 1).bit_length())
     if n_cells > 2**32:
         raise ValueError(f"{n_codes} codes with {n_classes} classes are too many: set max_bins to 255 or less")
-    # One sample may take an entry of its own, whatever the cells.
-    n_codes, n_entries = n_codes + SORT_SAMPLES, n_cells + SORT_SAMPLES
     return HistogramBuffers(
         cells=np.zeros((2, n_cells), dtype=np.int64),
         n_samples=np.zeros(n_codes, dtype=np.int64),
         mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
-        listed=np.empty(n_entries, dtype=np.uint32),
-        sums=np.empty(n_entries, dtype=np.int64),
+        listed=np.empty(n_cells, dtype=np.uint32),
         codes=np.empty(n_codes, dtype=np.uint32),
         starts=np.empty(n_codes + 1, dtype=np.int64),
-        classes=np.empty(n_entries, dtype=np.uint32),
-        weights=np.empty(n_entries, dtype=np.int64),
+        classes=np.empty(n_cells, dtype=np.uint32),
+        weights=np.empty(n_cells, dtype=np.int64),
         samples=np.empty(n_codes, dtype=np.int64),
         missing=np.empty(n_classes, dtype=np.int64),
         places=np.empty(n_classes, dtype=np.int32),
@@ -229,68 +223,40 @@ def _collect_listed(n_listed, shift, cells, buffers):
 
 
 @bare_device
-def _collect_sorted(n_cells, shift, buffers):
-    """Make a histogram of more classes of the cells that are listed in rising order, equal ones added up."""
-    n_bins, n_entries, last = np.uint64(0), np.uint64(0), np.uint64(0)
-    buffers.starts[0] = 0
-    for t in range(np.uint64(n_cells)):
-        cell = np.uint64(buffers.listed[t])
-        if t > np.uint64(0) and cell == last:
-            buffers.weights[n_entries - np.uint64(1)] += buffers.sums[t]
-            continue
-        code = cell >> shift
-        n_bins += np.uint64((t == np.uint64(0)) | (code != last >> shift))
-        buffers.codes[n_bins - np.uint64(1)] = code
-        buffers.classes[n_entries] = cell - (code << shift)
-        buffers.weights[n_entries] = buffers.sums[t]
-        n_entries += np.uint64(1)
-        buffers.starts[n_bins] = n_entries
-        last = cell
-    return np.int64(n_bins)
-
-
-@bare_device
-def _insert_samples(column, samples, weights, classes, buffers):
-    """List the cells of a few samples in rising order, and their weights: by insertion, one of each sample."""
-    cells, sums = buffers.listed, buffers.sums
+def _list_few(column, samples, classes, listed):
+    """Do what `_list_cells` does for a few samples, by insertion."""
+    n_listed = 0
     for i in range(len(samples)):
-        sample = samples[i]
-        cell = (np.uint64(column[row_of(sample)]) << classes.shift) | np.uint64(classes.places[label_of(sample)])
-        place = i
-        while place > 0 and cells[place - 1] > cell:
-            cells[place], sums[place] = cells[place - 1], sums[place - 1]
+        item = np.uint64(column[row_of(samples[i])])
+        if classes.n > 2:
+            item = (item << classes.shift) | np.uint64(classes.places[label_of(samples[i])])
+        place = n_listed
+        while place > 0 and listed[place - 1] > item:
             place -= 1
-        cells[place], sums[place] = cell, weight_of(sample, weights)
+        if place > 0 and listed[place - 1] == item:
+            continue
+        for later in range(n_listed, place, -1):
+            listed[later] = listed[later - 1]
+        listed[place] = item
+        n_listed += 1
+    return n_listed
 
 
 @bare_device
-def _collect_inserted_pair(n_samples, buffers):
-    """Make a histogram of two classes of those, and return the number of bins."""
-    n_bins = np.uint64(0)
-    for i in range(np.uint64(n_samples)):
-        cell = np.uint64(buffers.listed[i])
-        code = cell >> np.uint64(1)
-        if n_bins == np.uint64(0) or np.uint64(buffers.codes[n_bins - np.uint64(1)]) != code:
-            buffers.codes[n_bins] = code
-            buffers.weights[np.uint64(2) * n_bins] = 0
-            buffers.weights[np.uint64(2) * n_bins + np.uint64(1)] = 0
-            n_bins += np.uint64(1)
-        buffers.weights[np.uint64(2) * (n_bins - np.uint64(1)) + (cell & np.uint64(1))] += buffers.sums[i]
-    return np.int64(n_bins)
-
-
-@bare_device
-def _count_many(column, samples, weights, n_codes, classes, buffers):
-    """Count the samples of a node with more than two classes, and return the number of bins."""
-    cells = buffers.cells[0]
-    _fill(column, samples, weights, classes, cells)
+def _list_cells(column, samples, n_codes, classes, buffers):
+    """List the codes (of two classes) or cells of the samples in rising order; return how many, or -1 to take all."""
+    if len(samples) <= SORT_SAMPLES:
+        return np.int64(_list_few(column, samples, classes, buffers.listed))
+    if classes.n == 2:
+        return np.int64(-1) if n_codes <= len(samples) else list_codes(column, samples, n_codes, buffers)
     n_cells = n_codes << np.int64(classes.shift)
-    if n_cells <= _CELLS_PER_SAMPLE * len(samples):
-        return _collect_all(n_codes, classes, cells, buffers)
+    # A step over an empty cell costs less than listing one that is not.
+    if n_cells <= 4 * len(samples):
+        return np.int64(-1)
     for i in range(len(samples)):
         code = np.uint64(column[row_of(samples[i])])
         mark_bit(buffers.mask, (code << classes.shift) | np.uint64(classes.places[label_of(samples[i])]))
-    return _collect_listed(list_bits(buffers.mask, n_cells, buffers.listed), classes.shift, cells, buffers)
+    return list_bits(buffers.mask, n_cells, buffers.listed)
 
 
 @bare_device
@@ -353,25 +319,21 @@ def count_samples(node, features, t, classes, with_samples, buffers):
     columns, samples = node.columns, node.samples
     feature = features[t]
     column, n_codes = columns.codes[feature], columns.n_bins[feature] + 1
-    if len(samples) <= SORT_SAMPLES:
-        _insert_samples(column, samples, columns.weights, classes, buffers)
-        if classes.n == 2:
-            n_bins = _collect_inserted_pair(len(samples), buffers)
-        else:
-            n_bins = _collect_sorted(len(samples), classes.shift, buffers)
-    elif classes.n > 2:
-        n_bins = _count_many(column, samples, columns.weights, n_codes, classes, buffers)
-    else:
-        # Two features are counted at a time.
-        paired = len(columns.weights) == 0 and len(samples) >= PAIR_SAMPLES
-        cells = buffers.cells[t & 1 if paired else 0]
-        if paired and t & 1 == 0 and t + 1 < len(features):
-            next_column = columns.codes[features[t + 1]]
-            _fill_pair(column, next_column, samples, classes, cells, buffers.cells[1])
-        elif not paired or t & 1 == 0:
-            _fill(column, samples, columns.weights, classes, cells)
-        n_listed = -1 if n_codes <= len(samples) else list_codes(column, samples, n_codes, buffers)
+    # Two features are counted at a time.
+    paired = classes.n == 2 and len(columns.weights) == 0 and len(samples) >= PAIR_SAMPLES
+    cells = buffers.cells[t & 1 if paired else 0]
+    if paired and t & 1 == 0 and t + 1 < len(features):
+        next_column = columns.codes[features[t + 1]]
+        _fill_pair(column, next_column, samples, classes, cells, buffers.cells[1])
+    elif not paired or t & 1 == 0:
+        _fill(column, samples, columns.weights, classes, cells)
+    n_listed = _list_cells(column, samples, n_codes, classes, buffers)
+    if classes.n == 2:
         n_bins = _collect_pair(n_listed, n_codes, cells, buffers)
+    elif n_listed < 0:
+        n_bins = _collect_all(n_codes, classes, cells, buffers)
+    else:
+        n_bins = _collect_listed(n_listed, classes.shift, cells, buffers)
     if with_samples:
         for i in range(len(samples)):
             buffers.n_samples[np.uint64(column[row_of(samples[i])])] += 1

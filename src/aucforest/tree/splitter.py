@@ -96,17 +96,6 @@ def make_split_buffers(
 
 
 @bare_device
-def _keep_sets(histogram, place, codes_left, codes_right):
-    """Write the codes on either side of a split."""
-    for word in range(SET_WORDS):
-        codes_left[word], codes_right[word] = np.uint64(0), np.uint64(0)
-    for t in range(histogram.n_bins):
-        code = np.uint64(histogram.codes[t])
-        words = codes_left if t <= place else codes_right
-        words[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
-
-
-@bare_device
 def _is_heavier_left(left, totals):
     """Say whether at least half of the weight is on the left of a split; what rounding may miss counts as half."""
     on_left, weight = np.int64(0), np.int64(0)
@@ -151,13 +140,17 @@ def _keep(histogram, place, missing_left, by_set, classes, buffers):
     if not histogram.has_missing:
         missing_left = _is_heavier_left(buffers.left, classes.totals)
     if by_set:
-        _keep_sets(histogram, place, buffers.codes_left, buffers.codes_right)
+        for word in range(SET_WORDS):
+            buffers.codes_left[word], buffers.codes_right[word] = np.uint64(0), np.uint64(0)
+        for t in range(histogram.n_bins):
+            code, words = np.uint64(histogram.codes[t]), buffers.codes_left if t <= place else buffers.codes_right
+            words[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
     return np.int64(histogram.codes[place + 1]) if place + 1 < histogram.n_bins else np.int64(-1), missing_left
 
 
 @bare_device
 def find_split(count, source, features, node, rules, buffers):
-    """Find the best split of a node.
+    """Return the best split of a node, whose arrays are overwritten by the next search; its gain is by the definition.
 
     Parameters
     ----------
@@ -170,11 +163,6 @@ def find_split(count, source, features, node, rules, buffers):
     node : Node
     rules : Rules
     buffers : SplitBuffers
-
-    Returns
-    -------
-    Split
-        Its gain is that of the definition of the criterion; its arrays are overwritten by the next search.
     """
     classes = number_classes(node.totals, buffers.histogram)
     start_scores(rules.criterion, node.totals, classes, buffers.scan)
