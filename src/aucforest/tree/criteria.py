@@ -238,7 +238,7 @@ def _hellinger_pair(left_0, left_1, total_0, total_1, buffers, scores):
 
 @bare_device
 def _hellinger_start(left, totals, bar, crowded, buffers):
-    """Return a bound of the sum over pairs, the sums of both roots over classes, and how many are whole on the right."""
+    """Return a bound of the sum over pairs, the sums of both roots, and how many classes are whole on the right."""
     n = len(totals)
     _start_order(n, buffers)
     for k in range(n):
@@ -492,8 +492,8 @@ class Criterion(NamedTuple):
         Fills the scores of many splits of two classes, given int64 arrays of the totals on the left. They need not be
         the gains but must rise with them, and 0 must stand for no gain. Returns up to which difference scores are ties.
     start, move, score : or None
-        The gains of splits of more classes, one after the other: start(left, totals, bar, crowded, buffers) -> state, then
-        move(state, k, left, moved, totals, buffers) -> state after the weight `moved` of class k has gone left, and
+        The gains of splits of more classes, one after the other: start(left, totals, bar, crowded, buffers) -> state,
+        then move(state, k, left, moved, totals, buffers) -> state once the weight `moved` of class k has gone left, and
         score(state, bar, left, totals, buffers) -> (state, gain), where a gain up to `bar` may be any number up to it.
     best : f(n_left, n) -> bool
         Whether no split gains more than one that sends n_left of n classes to the left and parts none.
