@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from aucforest.estimators._bootstrap import RowDraws
 from aucforest.estimators._growing import make_training_set
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.tree.bootstrap import RowDraws
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 
 

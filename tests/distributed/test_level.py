@@ -13,8 +13,8 @@ from aucforest.distributed._executor import LocalExecutor
 from aucforest.distributed._level import grow_by_level
 from aucforest.distributed._level_tasks import histogram_dtype
 from aucforest.distributed._parts import cut_into_parts, describe_growth
+from aucforest.estimators._bootstrap import BLOCK_ROWS, RowDraws
 from aucforest.estimators._growing import grow_trees, tree_keys
-from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
 from tests.distributed.rows import make_tied_rows, prepare
 
 KEYS = tree_keys(7, range(3))

@@ -10,6 +10,7 @@ from joblib import parallel_config
 from sklearn.tree import DecisionTreeClassifier
 
 from aucforest.estimators import _growing
+from aucforest.estimators._bootstrap import RowDraws
 from aucforest.estimators._growing import (
     fit_fixed_point,
     grow_trees,
@@ -19,7 +20,6 @@ from aucforest.estimators._growing import (
     tree_weights,
 )
 from aucforest.estimators._growth_params import GrowthParams, resolve_max_features
-from aucforest.tree.bootstrap import RowDraws
 from tests.estimators.data import digest, make_table, small_forest
 
 X, Y = make_table(n_rows=101, n_classes=3)

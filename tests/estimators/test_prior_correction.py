@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
 
+from aucforest.estimators._bootstrap import RowDraws
 from aucforest.estimators._prior_correction import PriorCorrection, fit_correction, odds_formula
 from aucforest.metrics import roc_auc_score
-from aucforest.tree.bootstrap import RowDraws
 from tests.estimators.data import make_table, small_forest
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tree.shrinkage import add_shrunk, shrink
+from aucforest.tree.tree import shrink
 from tests.reference import shrinkage as reference
 from tests.tree.test_tree import refusal, small_tree
 
@@ -56,26 +56,6 @@ def test_from_the_frequencies_to_those_of_the_root(seed):
     left_child, weight, value = random_tree(seed, 3)
     np.testing.assert_allclose(shrink(left_child, weight, value, 0.0), value, atol=1e-14)
     np.testing.assert_allclose(shrink(left_child, weight, value, 1e15), np.tile(value[0], (len(value), 1)), atol=1e-9)
-
-
-@given(SEEDS, st.integers(2, 4), st.booleans())
-def test_add_shrunk(seed, n_classes, last_alone):
-    rng = np.random.default_rng(seed)
-    amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), 9
-    n_columns = 1 if last_alone else n_classes
-    total, n_trees = np.zeros((n_rows, n_columns, len(amounts))), np.zeros(n_rows, dtype=np.int64)
-    expected, seen = np.zeros_like(total), np.zeros(n_rows)
-    for tree in range(3):
-        left_child, weight, value = random_tree(seed + tree, n_classes)
-        leaves = rng.choice(np.flatnonzero(left_child < 0), n_rows)
-        counts = rng.integers(3, size=n_rows).astype(np.uint16)
-        add_shrunk(left_child, weight, value, amounts, leaves, counts, total, n_trees)
-        for i, amount in enumerate(amounts):
-            by_node = np.array(reference.shrink(left_child, weight, value, amount))[:, n_classes - n_columns :]
-            expected[counts == 0, :, i] += by_node[leaves[counts == 0]]
-        seen += counts == 0
-    np.testing.assert_allclose(total, expected, atol=1e-13)
-    np.testing.assert_array_equal(n_trees, seen)
 
 
 def test_a_tree_predicts_what_it_is_shrunk_to():

@@ -9,7 +9,7 @@ from aucforest.distributed._coding import Coding
 from aucforest.distributed._dask_executor import DaskExecutor
 from aucforest.distributed._fitting import Target
 from aucforest.distributed._parts import CodedPart
-from aucforest.tree.bootstrap import BLOCK_ROWS
+from aucforest.estimators._bootstrap import BLOCK_ROWS
 
 # Parameters that trees do not depend on.
 _FREE = {"random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client"}

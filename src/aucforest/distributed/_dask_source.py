@@ -16,11 +16,11 @@ from aucforest.distributed._dask_executor import DaskExecutor, import_distribute
 from aucforest.distributed._executor import as_completed, merge_by_groups
 from aucforest.distributed._fitting import CodedFit, RunningSums, Target, code_part
 from aucforest.distributed._parts import CodedPart
+from aucforest.estimators._bootstrap import BLOCK_ROWS, RowDraws
 from aucforest.estimators._columns import Table, as_table, decode_labels
 from aucforest.estimators._growing import combine_weights, map_in_threads
 from aucforest.estimators._out_of_bag import Bags, Sums, sum_places, within
 from aucforest.estimators._training_data import kept_rows
-from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
 from aucforest.tree.prediction import PackedTrees
 
 # Summaries that are merged at a time.

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from aucforest.distributed._level_kernels import PartColumns, Route, copy_samples, fill_histograms, route_samples
 from aucforest.distributed._parts import CodedPart, Growth, Rows, join_parts
+from aucforest.estimators._bootstrap import BLOCK_ROWS
 from aucforest.estimators._growing import TrainingSet, grow_rows, make_buffers, tree_weights
-from aucforest.tree.bootstrap import BLOCK_ROWS
 from aucforest.tree.samples import take_samples
 from aucforest.tree.tree import Nodes
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from joblib import effective_n_jobs
 
 from aucforest.distributed._level import needs_all_rows
+from aucforest.estimators._bootstrap import BLOCK_ROWS
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._memory import NODE_BYTES, ROW_BYTES, WEIGHT_BYTES, bytes_of_growing, bytes_of_sum
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
-from aucforest.tree.bootstrap import BLOCK_ROWS
 from aucforest.tree.samples import MOST_ROWS
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}

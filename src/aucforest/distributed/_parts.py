@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.estimators._bootstrap import RowDraws
 from aucforest.estimators._growing import TrainingSet, fit_fixed_point
 from aucforest.estimators._growth_params import GrowthParams
 from aucforest.tree.binning import BinnedMatrix, BinValues
-from aucforest.tree.bootstrap import RowDraws
 from aucforest.tree.samples import FixedPoint
 
 

@@ -32,6 +32,7 @@ from aucforest.estimators._growing import (
     run_in_threads,
 )
 from aucforest.estimators._model_files import SavedModel
+from aucforest.estimators._paths import paths
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.estimators._training_data import TrainingData, kept_rows
 from aucforest.interop.folded_trees import FoldedTrees
@@ -39,7 +40,7 @@ from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.prediction import PackedTrees, add_probabilities, find_leaves
 from aucforest.tree.samples import MAX_CLASSES
-from aucforest.tree.tree import Tree, paths
+from aucforest.tree.tree import Tree
 
 # Rows of one task of prediction: a task takes some milliseconds.
 _TASK_ROWS = 2048

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.estimators._bootstrap import RowDraws
 from aucforest.estimators._class_weights import weights_by_class
 from aucforest.estimators._columns import Categories, check_same_categories
 from aucforest.estimators._growing import tree_keys
@@ -27,7 +28,6 @@ from aucforest.estimators._thresholds import (
     tune_threshold,
 )
 from aucforest.estimators._training_data import TrainingData
-from aucforest.tree.bootstrap import RowDraws
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 

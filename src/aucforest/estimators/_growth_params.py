@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from aucforest.estimators._bootstrap import RowDraws
 from aucforest.estimators._extras import resolve_criterion, resolve_monotonic_cst
-from aucforest.tree.bootstrap import RowDraws
 
 _NO_LIMIT = 2**31 - 1
 

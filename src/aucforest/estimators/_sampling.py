@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.tree.bootstrap import RowDraws
+from aucforest.estimators._bootstrap import RowDraws
 
 SCHEMES = ("bootstrap", "stratified", "balanced", "subsample")
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._growing import run_in_threads
 from aucforest.estimators._out_of_bag import TrainingRows
+from aucforest.estimators._paths import add_shrunk
 from aucforest.metrics import hand_till_score, roc_auc_score
 from aucforest.tree.prediction import PackedTrees, find_leaves
-from aucforest.tree.shrinkage import add_shrunk
 from aucforest.tree.tree import Tree
 
 # The evidence for all of these is in benchmarks/rare_classes.py and benchmarks/noisy_sets.py.

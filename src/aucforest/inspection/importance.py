@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from tqdm import tqdm
 
+from aucforest.estimators._bootstrap import BLOCK_ROWS
 from aucforest.estimators._growing import run_in_threads
 from aucforest.estimators._oob_score import resolve_scorer
 from aucforest.estimators._out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
@@ -16,7 +17,6 @@ from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._models import check_count, check_forest, feature_names_of
 from aucforest.inspection._parts import Part, split_into_parts
 from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
-from aucforest.tree.bootstrap import BLOCK_ROWS
 from aucforest.tree.prediction import BLOCK_ROWS as WALK_ROWS
 
 # Permuted columns of one task: finding the leaves of the data as they are is shared among them.

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from aucforest.estimators._bootstrap import RowDraws
 from aucforest.estimators._growing import tree_keys
 from aucforest.estimators._out_of_bag import Bags
 from aucforest.inspection._models import check_forest
-from aucforest.tree.bootstrap import RowDraws
 
 # Rows whose predictions by all trees are held at a time.
 _BLOCK_ROWS = 1024

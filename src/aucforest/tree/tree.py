@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.shrinkage import fill_parents, shrink
 
 LEAF = -1
 # From so many classes on, frequencies that are 0 are not stored where most are.
@@ -349,30 +348,35 @@ def depths(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.
 
 
 @bare_kernel
-def _fill_paths(left_child, leaves, parent, ends, nodes):
-    """Fill the nodes on the way to every leaf; those of a row end before `ends`."""
-    fill_parents(left_child, parent)
-    for row in range(len(leaves)):
-        node, place = leaves[row], ends[row]
-        while node >= 0:
-            place -= 1
-            nodes[place] = node
-            node = parent[node]
+def _shrink(left_child, weight, value, amount, shrunk):
+    """Fill shrunk, (n_nodes, n_columns), from the root down: children come after their parent."""
+    for k in range(value.shape[1]):
+        shrunk[0, k] = value[0, k]
+    for node in range(len(left_child)):
+        if left_child[node] < 0:
+            continue
+        factor = weight[node] / (weight[node] + amount)
+        for child in range(left_child[node], left_child[node] + 2):
+            for k in range(value.shape[1]):
+                # Rounding may lead a little out of the range of frequencies.
+                moved = shrunk[node, k] + (value[child, k] - value[node, k]) * factor
+                shrunk[child, k] = min(max(moved, 0.0), 1.0)
 
 
-def paths(
-    left_child: NDArray[np.int32], depth: NDArray[np.int64], leaves: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes on the ways to the leaves of some rows; left_child and depth are those of a `Tree`.
+def shrink(
+    left_child: NDArray[np.int32], weight: NDArray[np.float64], value: NDArray[np.float64], amount: float
+) -> NDArray[np.float64]:
+    """Return the frequencies of the nodes of a `Tree` by hierarchical shrinkage; the amount is in units of weight.
 
-    Returns
-    -------
-    nodes : ndarray of shape (n_passed,), int64
-        The nodes that the rows pass, from the root to the leaf, row after row.
-    starts : ndarray of shape (n_rows + 1,), int64
-        Where the nodes of each row begin.
+    With p_t the class frequencies of node t and n_t its weight, h_root = p_root and
+    h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent): children of a light node move little from it. So h_t is
+    a weighted mean of the frequencies on the way to t, and where a monotonic constraint orders these, it is ordered.
+
+    References
+    ----------
+    Agarwal, Tan, Ronen, Singh, Yu (2022). Hierarchical shrinkage: improving the accuracy and interpretability of
+    tree-based models. ICML.
     """
-    starts = np.concatenate(([0], np.cumsum(depth[leaves] + 1)))
-    nodes = np.empty(starts[-1], dtype=np.int64)
-    _fill_paths(left_child, np.ascontiguousarray(leaves), np.empty(len(left_child), dtype=np.int64), starts[1:], nodes)
-    return nodes, starts
+    shrunk = np.empty(value.shape)
+    _shrink(left_child, weight, value, amount, shrunk)
+    return shrunk

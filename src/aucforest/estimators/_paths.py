@@ -1,14 +1,4 @@
-"""Hierarchical shrinkage: what a node predicts leans on its ancestors.
-
-With p_t the class frequencies of node t and n_t its weight, h_root = p_root and
-h_t = h_parent + (p_t - p_parent) / (1 + lambda / n_parent): children of a light node move little from it. So h_t is a
-weighted mean of the frequencies on the way to t, and where these are ordered by a monotonic constraint it is, too.
-
-References
-----------
-Agarwal, Tan, Ronen, Singh, Yu (2022). Hierarchical shrinkage: improving the accuracy and interpretability of
-tree-based models. ICML.
-"""
+"""The nodes on the way to leaves, and what they make of the leaves of a shrunk tree."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +10,7 @@ _MOST_SHRUNK = 2**25
 
 
 @bare_device
-def fill_parents(left_child, parent):
+def _fill_parents(left_child, parent):
     """Fill the parent of every node, -1 for the root."""
     parent[0] = -1
     for node in range(len(left_child)):
@@ -29,35 +19,34 @@ def fill_parents(left_child, parent):
             parent[left_child[node] + 1] = node
 
 
-@bare_device
-def _shrinkage_factor(weight, amount):
-    """Return how much of its difference from a parent of this weight a node keeps."""
-    return weight / (weight + amount)
-
-
 @bare_kernel
-def _shrink(left_child, weight, value, amount, shrunk):
-    """Fill shrunk, (n_nodes, n_columns), from the root down: children come after their parent."""
-    for k in range(value.shape[1]):
-        shrunk[0, k] = value[0, k]
-    for node in range(len(left_child)):
-        if left_child[node] < 0:
-            continue
-        factor = _shrinkage_factor(weight[node], amount)
-        for child in range(left_child[node], left_child[node] + 2):
-            for k in range(value.shape[1]):
-                # Rounding may lead a little out of the range of frequencies.
-                moved = shrunk[node, k] + (value[child, k] - value[node, k]) * factor
-                shrunk[child, k] = min(max(moved, 0.0), 1.0)
+def _fill_paths(left_child, leaves, parent, ends, nodes):
+    """Fill the nodes on the way to every leaf; those of a row end before `ends`."""
+    _fill_parents(left_child, parent)
+    for row in range(len(leaves)):
+        node, place = leaves[row], ends[row]
+        while node >= 0:
+            place -= 1
+            nodes[place] = node
+            node = parent[node]
 
 
-def shrink(
-    left_child: NDArray[np.int32], weight: NDArray[np.float64], value: NDArray[np.float64], amount: float
-) -> NDArray[np.float64]:
-    """Return the shrunk class frequencies of the nodes of a `Tree`; the amount is lambda, in units of weight."""
-    shrunk = np.empty(value.shape)
-    _shrink(left_child, weight, value, amount, shrunk)
-    return shrunk
+def paths(
+    left_child: NDArray[np.int32], depth: NDArray[np.int64], leaves: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes on the ways to the leaves of some rows; left_child and depth are those of a `Tree`.
+
+    Returns
+    -------
+    nodes : ndarray of shape (n_passed,), int64
+        The nodes that the rows pass, from the root to the leaf, row after row.
+    starts : ndarray of shape (n_rows + 1,), int64
+        Where the nodes of each row begin.
+    """
+    starts = np.concatenate(([0], np.cumsum(depth[leaves] + 1)))
+    nodes = np.empty(starts[-1], dtype=np.int64)
+    _fill_paths(left_child, np.ascontiguousarray(leaves), np.empty(len(left_child), dtype=np.int64), starts[1:], nodes)
+    return nodes, starts
 
 
 @bare_kernel
@@ -65,7 +54,7 @@ def _add_paths(
     left_child, weight, value, first_column, amounts, leaves, counts, parent, slots, path, shrunk, total, n_trees
 ):
     """Add what the leaf of every row out of bag predicts; nodes on the way to no such leaf are left out."""
-    fill_parents(left_child, parent)
+    _fill_parents(left_child, parent)
     slots[:] = -1
     slots[0], n_slots = 0, 1
     for k in range(shrunk.shape[1]):
@@ -81,7 +70,7 @@ def _add_paths(
         for step in range(n_new - 1, -1, -1):
             above, node = node, path[step]
             for i in range(len(amounts)):
-                factor = _shrinkage_factor(weight[above], amounts[i])
+                factor = weight[above] / (weight[above] + amounts[i])
                 for k in range(shrunk.shape[1]):
                     difference = value[node, first_column + k] - value[above, first_column + k]
                     shrunk[n_slots, k, i] = shrunk[slots[above], k, i] + difference * factor
@@ -111,7 +100,7 @@ def add_shrunk(
     Parameters
     ----------
     left_child, weight, value
-        As in `shrink`.
+        As in `tree.shrink`.
     amounts : ndarray of shape (n_amounts,), float64
         Several lambda, in units of weight.
     leaves : ndarray of shape (n_rows,), int64

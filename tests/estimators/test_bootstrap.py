@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tree.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.estimators._bootstrap import BLOCK_ROWS, RowDraws
 from aucforest.tree.random import tree_key
 from tests.reference.tree import derive_key
 
