@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, add_out_of_bag, add_probabilities, find_leaves
+from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, add_probabilities, find_leaves
 from tests.interop.trees import make_tree
 from tests.reference.tree import leaf_of
 from tests.tree.test_tree import small_tree
@@ -111,7 +111,7 @@ def test_out_of_bag_rows_alone_are_walked(trees):
     # All rows are out of the bag of the first tree, none of that of the second.
     counts[0], counts[1] = 0, 1
     total, n_trees = np.full((n_rows, trees[0].n_classes), 0.25), np.full(n_rows, 7)
-    add_out_of_bag(*packed.arguments(packed.values), X, counts, *scratch(n_rows), total, n_trees)
+    add_probabilities(*packed.arguments(packed.values), X, *scratch(n_rows), total, counts, n_trees)
     expected = np.full_like(total, 0.25)
     for tree, drawn in zip(trees, counts):
         for row in np.flatnonzero(drawn == 0):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._bootstrap import BLOCK_ROWS, RowDraws
 from aucforest.estimators._growing import run_in_threads
-from aucforest.tree.prediction import PackedTrees, add_out_of_bag
+from aucforest.tree.prediction import PackedTrees, add_probabilities
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ def sum_places(
         active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
         for some, sums in zip(ranges, all_sums):
             drawn = np.ascontiguousarray(counts[some.start - trees.start : some.stop - trees.start])
-            arguments = packed.arguments(packed.values_of(some), some)
-            add_out_of_bag(*(*arguments, table, drawn, active, leaves, sums.total[rows], sums.n_trees[rows]))
+            arguments = packed.arguments(packed.values, some)
+            add_probabilities(*(*arguments, table, active, leaves, sums.total[rows], drawn, sums.n_trees[rows]))
     return all_sums
 
 

@@ -180,8 +180,7 @@ def _sum_amounts(
         leaves = np.empty(counts.shape, dtype=np.int64)
         scratch = np.empty(len(wanted), dtype=np.uint64), np.empty(len(wanted), dtype=np.uint32)
         packed, some = pack(group)
-        names = packed.names[packed.first_leaf[some.start] : packed.first_leaf[some.stop]]
-        find_leaves(*(*packed.arguments(names, some), table, counts, *scratch, leaves))
+        find_leaves(*(*packed.arguments(packed.names, some), table, counts, *scratch, leaves))
         for i, tree in enumerate(trees[group.start : group.stop]):
             add_shrunk(tree.left_child, tree.weight, tree.value, amounts, leaves[i], counts[i], total, n_trees)
         return total, n_trees

@@ -28,6 +28,8 @@ _TILE_ROWS = 512
 _LARGEST = float(np.finfo(np.float64).max)
 
 ParallelMap = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
+# The least and the greatest value of every bin of a feature.
+Bins = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class BinValues(NamedTuple):
@@ -184,19 +186,12 @@ def choose_bins(
     weights: NDArray[np.float64],
     max_bins: int,
     all_distinct: Callable[[NDArray[np.float64]], NDArray[np.float64] | None],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the greatest value of each bin of one feature.
+) -> Bins:
+    """Return the bins of one feature, given its values in the sampled rows in their order, which may get sorted.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n_sampled,), float64
-        The values of the sampled rows in the order of the rows; NaN is missing. May be sorted in place.
-    weights : ndarray of shape (n_sampled,), float64, or empty
-        Of exact sums: rounding would move the ends of bins.
-    max_bins : int
-    all_distinct : callable
-        Takes the distinct values of the sample, and returns those of all rows, sorted, or None for more than max_bins.
-        Called where the sample has few.
+    Weights, of the same rows or none, are such that their sums are exact: rounding would move the ends of bins. Where
+    the sample has few distinct values, `all_distinct` takes them and returns those of all rows, sorted, or None for
+    more than max_bins.
     """
     if len(weights) > 0:
         order = np.argsort(column, kind="stable")
@@ -212,9 +207,7 @@ def choose_bins(
     return lower[:n_bins].copy(), upper[:n_bins].copy()
 
 
-def add_distinct(
-    X: NDArray[Any], feature: int, known: NDArray[np.float64], max_bins: int
-) -> NDArray[np.float64] | None:
+def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
     """Return the distinct values of a column and those known, sorted; None for more than max_bins."""
     both = np.empty(max_bins)
     both[: len(known)] = known
@@ -222,7 +215,7 @@ def add_distinct(
     return both[:n_known] if n_known <= max_bins else None
 
 
-def join_bins(bins: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> BinValues:
+def join_bins(bins: Iterable[Bins]) -> BinValues:
     """Put the bins of all features together."""
     lower, upper = zip(*bins)
     first = np.concatenate(([0], np.cumsum([len(values) for values in lower]))).astype(np.int64)
@@ -264,17 +257,16 @@ def bin_matrix(
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
-    most = np.full(n_features, max_bins or len(rows))
-    if by_set is not None:
-        most[by_set] = MAX_BINS
+    room = max_bins or len(rows)
+    most = [room] * n_features if by_set is None else np.where(by_set, MAX_BINS, room).tolist()
 
-    def bin_feature(feature: int, column: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bin_feature(feature: int, column: NDArray[np.float64]) -> Bins:
         def all_distinct(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
-            return known.copy() if len(rows) == n_rows else add_distinct(X, feature, known, int(most[feature]))
+            return known.copy() if len(rows) == n_rows else add_distinct(X, feature, known, most[feature])
 
-        return choose_bins(column, row_weights, int(most[feature]), all_distinct)
+        return choose_bins(column, row_weights, most[feature], all_distinct)
 
-    def bin_group(first_feature: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def bin_group(first_feature: int) -> list[Bins]:
         columns = np.empty((min(group, n_features - first_feature), len(rows)))
         _take(X, rows, first_feature, columns)
         return [bin_feature(first_feature + i, column) for i, column in enumerate(columns)]

@@ -51,12 +51,12 @@ class ScoreBuffers(NamedTuple):
     `table` is empty where totals are too large for it, or where the criterion has no use for it.
     """
 
-    fraction: NDArray[np.int64]
     inverse: NDArray[np.float64]  # of the class totals of the node; filled once a node
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
     half_cosine: NDArray[np.float64]
     half_sine: NDArray[np.float64]
+    fraction: NDArray[np.int64]
     order: NDArray[np.int64]
     place: NDArray[np.int64]
     left: NDArray[np.int64]
@@ -66,8 +66,7 @@ class ScoreBuffers(NamedTuple):
 
 def make_score_buffers(n_classes: int, table: NDArray[np.float64]) -> ScoreBuffers:
     """Allocate the buffers."""
-    integers, floats = np.empty((5, n_classes), dtype=np.int64), np.empty((5, n_classes))
-    return ScoreBuffers(integers[0], *floats, *integers[1:], table)
+    return ScoreBuffers._make((*np.empty((5, n_classes)), *np.empty((5, n_classes), dtype=np.int64), table))
 
 
 def entropy_table(criterion: int, weight: float) -> NDArray[np.float64]:
@@ -83,13 +82,7 @@ def entropy_table(criterion: int, weight: float) -> NDArray[np.float64]:
 
 
 @bare_device
-def _half_difference(left_a: float, left_b: float) -> float:
-    """Return the AUC, less 1/2, of two classes that send these fractions to the left."""
-    return 0.5 * abs(left_a - left_b)
-
-
-@bare_device
-def hellinger_distance(left_a: float, left_b: float) -> float:
+def _distance(left_a: float, left_b: float) -> float:
     """Return the Hellinger distance of two classes that send these fractions to the left.
 
     Not by way of their overlap, 1 - distance**2 / 2: that cancels, and makes 1e-8 of what rounding leaves of nothing.
@@ -99,27 +92,25 @@ def hellinger_distance(left_a: float, left_b: float) -> float:
     return math.sqrt(on_left * on_left + on_right * on_right)
 
 
-@bare_device
-def _mean_over_pairs(distance, left, right):
-    """Return the mean of a distance over the pairs of classes present."""
-    score, n_pairs = 0.0, 0
-    for i in range(len(left)):
-        total_i = left[i] + right[i]
-        if total_i == 0:
-            continue
-        for j in range(i):
-            total_j = left[j] + right[j]
-            if total_j == 0:
-                continue
-            score += distance(left[i] / total_i, left[j] / total_j)
-            n_pairs += 1
-    return score / n_pairs if n_pairs > 0 else 0.0
+def _mean_over_pairs(distance: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the compiled gain that is the mean of a distance over the pairs of classes present."""
+
+    @bare_device
+    def gain(left, right):
+        score, n_pairs = 0.0, 0
+        for i in range(len(left)):
+            for j in range(i):
+                total_i, total_j = left[i] + right[i], left[j] + right[j]
+                if total_i > 0 and total_j > 0:
+                    score += distance(left[i] / total_i, left[j] / total_j)
+                    n_pairs += 1
+        return score / n_pairs if n_pairs > 0 else 0.0
+
+    return gain
 
 
-@bare_device
-def _auc_gain(left, right):
-    """Return the AUC of a split, less that of no split."""
-    return _mean_over_pairs(_half_difference, left, right)
+_auc_gain = _mean_over_pairs(bare_device(lambda left_a, left_b: 0.5 * abs(left_a - left_b)))
+_hellinger_gain = _mean_over_pairs(_distance)
 
 
 @bare_device
@@ -218,16 +209,10 @@ def _auc_score(state, bar, left, totals, buffers):
 
 
 @bare_device
-def _hellinger_gain(left, right):
-    """Return the mean Hellinger distance of a split."""
-    return _mean_over_pairs(hellinger_distance, left, right)
-
-
-@bare_device
 def _hellinger_pair(left_0, left_1, total_0, total_1, buffers, scores):
     """Score splits of two classes."""
     for t in range(len(scores)):
-        scores[t] = hellinger_distance(left_0[t] / total_0, left_1[t] / total_1)
+        scores[t] = _distance(left_0[t] / total_0, left_1[t] / total_1)
     return ROUNDING
 
 
@@ -303,47 +288,34 @@ def _hellinger_score(state, bar, left, totals, buffers):
 
 
 @bare_device
-def _gini_part(frequency: float) -> float:
-    """Return what a class of this frequency adds to the Gini impurity."""
-    return frequency * (1.0 - frequency)
-
-
-@bare_device
-def x_log_x(x: float) -> float:
+def _x_log_x(x: float) -> float:
     """Return x log2 x, and 0 at 0."""
     return x * math.log2(x) if x > 0.0 else 0.0
 
 
-@bare_device
-def _entropy_part(frequency: float) -> float:
-    """Return what a class of this frequency adds to the entropy, in bits."""
-    return -x_log_x(frequency)
+def _impurity_decrease(part: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the compiled gain that is the impurity of the node less the weighted impurities of its children."""
+
+    @bare_device
+    def gain(left, right):
+        left_weight, right_weight = 0.0, 0.0
+        for k in range(len(left)):
+            left_weight += left[k]
+            right_weight += right[k]
+        weight = left_weight + right_weight
+        if left_weight == 0.0 or right_weight == 0.0:
+            return 0.0
+        decrease = 0.0
+        for k in range(len(left)):
+            whole = weight * part((left[k] + right[k]) / weight)
+            decrease += whole - left_weight * part(left[k] / left_weight) - right_weight * part(right[k] / right_weight)
+        return decrease / weight
+
+    return gain
 
 
-@bare_device
-def _impurity_decrease(part, left, right):
-    """Return the impurity of the node less the weighted impurities of its children."""
-    left_weight, right_weight = 0.0, 0.0
-    for k in range(len(left)):
-        left_weight += left[k]
-        right_weight += right[k]
-    weight = left_weight + right_weight
-    if left_weight == 0.0 or right_weight == 0.0:
-        return 0.0
-    decrease = 0.0
-    for k in range(len(left)):
-        decrease += (
-            weight * part((left[k] + right[k]) / weight)
-            - left_weight * part(left[k] / left_weight)
-            - right_weight * part(right[k] / right_weight)
-        )
-    return decrease / weight
-
-
-@bare_device
-def _gini_gain(left, right):
-    """Return the decrease of the Gini impurity."""
-    return _impurity_decrease(_gini_part, left, right)
+_gini_gain = _impurity_decrease(bare_device(lambda frequency: frequency * (1.0 - frequency)))
+_entropy_gain = _impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequency)))
 
 
 @bare_device
@@ -393,12 +365,6 @@ def _gini_score(state, bar, left, totals, buffers):
 
 
 @bare_device
-def _entropy_gain(left, right):
-    """Return the decrease of the entropy."""
-    return _impurity_decrease(_entropy_part, left, right)
-
-
-@bare_device
 def _n_log_n(n, weight, table):
     """Return n log2 n by the table; where there is none, of n as a fraction of the weight, in units of the weight.
 
@@ -406,7 +372,7 @@ def _n_log_n(n, weight, table):
     """
     if len(table) > 0:
         return table[np.uint64(np.int64(n))]
-    return weight * x_log_x(n / weight)
+    return weight * _x_log_x(n / weight)
 
 
 @bare_device
@@ -482,20 +448,18 @@ def _one_of_two(n_left, n):
 
 
 class Criterion(NamedTuple):
-    """A criterion: its definition and, where it has them, its fast forms, compiled functions all.
+    """A criterion: its code, its definition and, where it has them, its fast forms, compiled functions all.
 
-    code : int
-    gain : f(left, right) -> float
-        The definition: what a split gains over no split, from the class totals of both children, int64 arrays. It is 0
-        for a split that separates nothing.
-    pair : f(left_0, left_1, total_0, total_1, buffers, scores) -> float, or None
-        Fills the scores of many splits of two classes, given int64 arrays of the totals on the left. They need not be
-        the gains but must rise with them, and 0 must stand for no gain. Returns up to which difference scores are ties.
-    start, move, score : or None
-        The gains of splits of more classes, one after the other: start(left, totals, bar, crowded, buffers) -> state,
-        then move(state, k, left, moved, totals, buffers) -> state once the weight `moved` of class k has gone left, and
-        score(state, bar, left, totals, buffers) -> (state, gain), where a gain up to `bar` may be any number up to it.
-    best : f(n_left, n) -> bool
+    gain(left, right) : the definition
+        What a split gains over no split, from the class totals of both children; 0 if it separates nothing.
+    pair(left_0, left_1, total_0, total_1, buffers, scores) -> which differences of scores are ties at most
+        Fills the scores of many splits of two classes, given arrays of the totals on the left. They need not be the
+        gains but must rise with them, and 0 must stand for no gain.
+    start(left, totals, bar, crowded, buffers) -> state, move(state, k, left, moved, totals, buffers) -> state, score -> (state,
+    gain), of (state, bar, left, totals, buffers)
+        The gains of splits of more classes one after the other, moved on by the weight `moved` of class k that goes
+        left. Of a gain up to `bar` any number up to it will do.
+    best(n_left, n) -> bool
         Whether no split gains more than one that sends n_left of n classes to the left and parts none.
     """
 
@@ -532,20 +496,10 @@ gains_most = by_code(each_criterion(lambda row: row.best))
 
 @bare_kernel
 def split_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
-    """Return what a split gains over no split.
+    """Return what a split gains over no split, from the class totals of both children, (n_classes,), int64.
 
-    Parameters
-    ----------
-    criterion : int
-        One of the codes in `CRITERIA`.
-    left, right : ndarray of shape (n_classes,), int64
-        Class totals of the two children.
-
-    Returns
-    -------
-    float
-        0 for a split that separates nothing; at most 1/2 for auc, 1 for gini, log2(n_classes) for entropy, sqrt(2)
-        for hellinger.
+    That is 0 for a split that separates nothing; at most 1/2 for auc, 1 for gini, log2(n_classes) for entropy, sqrt(2)
+    for hellinger. Criteria are given by their codes in `CRITERIA`.
     """
     return gain_by_definition(criterion, left, right)
 
@@ -555,36 +509,21 @@ class OwnCriterion(NamedTuple):
 
     The function is compiled into a loop over many splits, and growing trees calls that by its address. So trees are
     compiled once, whatever the function, and a call costs nothing beside the splits that it scores.
-
-    address : of the loop, as `_compile.compile_scorer` makes it; 0 for none
-    unit : the weight that one unit of the integer class totals stands for
-    totals : (n_classes,), float64, of the node
-    lefts : (n_waiting, n_classes), float64, of the splits that wait for their scores
-    places : (n_waiting,), int64, the places of these splits
-    scores : (n_waiting,), float64
-    failed : (1,), bool: whether the function raised an exception
     """
 
-    address: int
-    unit: float
-    totals: NDArray[np.float64]
-    lefts: NDArray[np.float64]
-    places: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    failed: NDArray[np.bool_]
+    address: int  # of the loop, as `_compile.compile_scorer` makes it; 0 for none
+    unit: float  # the weight that one unit of the integer class totals stands for
+    totals: NDArray[np.float64]  # (n_classes,) of the node
+    lefts: NDArray[np.float64]  # (n_waiting, n_classes) of the splits that wait for their scores
+    places: NDArray[np.int64]  # (n_waiting,) of these splits
+    scores: NDArray[np.float64]  # (n_waiting,)
+    failed: NDArray[np.bool_]  # (1,) whether the function raised an exception
 
 
 def make_own_criterion(address: int, n_classes: int, unit: float = 1.0) -> OwnCriterion:
     """Allocate the buffers."""
-    return OwnCriterion(
-        address=address,
-        unit=unit,
-        totals=np.empty(n_classes),
-        lefts=np.empty((_WAITING, n_classes)),
-        places=np.empty(_WAITING, dtype=np.int64),
-        scores=np.empty(_WAITING),
-        failed=np.zeros(1, dtype=np.bool_),
-    )
+    places, scores, failed = np.empty(_WAITING, dtype=np.int64), np.empty(_WAITING), np.zeros(1, dtype=np.bool_)
+    return OwnCriterion(address, unit, np.empty(n_classes), np.empty((_WAITING, n_classes)), places, scores, failed)
 
 
 @bare_device

@@ -108,18 +108,15 @@ def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
         most_rows.append(most_rows[-1] // _RATIO)
     most_rows.append(last_rows)
     sizes = np.array(most_rows, dtype=np.int64)
-    n_copied = int(sizes[1:].sum())
-    ranked = columns.codes.dtype != np.uint8
-    return Copies(
-        most_rows=sizes,
-        first=n_copied + n_rows - np.cumsum(sizes),
-        height=np.zeros(len(sizes), dtype=np.int64),
-        codes=np.empty((n_features, n_copied), dtype=columns.codes.dtype),
-        weights=np.empty(n_copied if len(columns.weights) > 0 else 0, dtype=np.int64),
-        n_bins=columns.n_bins.copy(),
-        names=np.empty((n_features, last_rows + 1) if ranked else (0, 0), dtype=np.uint32),
-        rank_of=np.empty(int(columns.n_bins.max()) + 1 if ranked else 0, dtype=np.uint32),
-    )
+    n_copied, n_weights = int(sizes[1:].sum()), len(columns.weights)
+    codes = np.empty((n_features, n_copied), dtype=columns.codes.dtype)
+    weights = np.empty(n_copied if n_weights > 0 else 0, dtype=np.int64)
+    shape, n_ranks = (n_features, last_rows + 1), int(columns.n_bins.max()) + 1
+    if columns.codes.dtype == np.uint8:
+        shape, n_ranks = (0, 0), 0
+    names, rank_of = np.empty(shape, dtype=np.uint32), np.empty(n_ranks, dtype=np.uint32)
+    first = n_copied + n_rows - np.cumsum(sizes)
+    return Copies(sizes, first, np.zeros_like(sizes), codes, weights, columns.n_bins.copy(), names, rank_of)
 
 
 def make_workspace(
@@ -135,21 +132,16 @@ def make_workspace(
             " strategy 'level' on a cluster"
         )
     capacity = 2 * n_rows + 1
-
-    def make_stack() -> Stack:
-        return Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64))
-
-    return Workspace(
-        samples=np.empty(n_rows, dtype=np.uint64),
-        spill=np.empty(n_rows, dtype=np.uint64),
-        stack=make_stack(),
-        split=make_stack(),
-        heap=np.empty(n_rows + 1, dtype=np.int64),
-        nodes=make_nodes(capacity, n_classes, by_set=bool(np.any(rules.kinds != NUMERIC))),
-        limits=np.empty((capacity if len(rules.signs) > 0 else 0, 2)),
-        copies=_make_copies(columns, n_rows, last_rows),
-        buffers=make_split_buffers(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, **options),
+    samples, spill = np.empty((2, n_rows), dtype=np.uint64)
+    stack, split = (
+        Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)
     )
+    heap = np.empty(n_rows + 1, dtype=np.int64)
+    nodes = make_nodes(capacity, n_classes, by_set=bool(np.any(rules.kinds != NUMERIC)))
+    limits = np.empty((capacity if len(rules.signs) > 0 else 0, 2))
+    buffers = make_split_buffers(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, **options)
+    copies = _make_copies(columns, n_rows, last_rows)
+    return Workspace(samples, spill, stack, split, heap, nodes, limits, copies, buffers)
 
 
 @bare_device
@@ -191,13 +183,12 @@ def _copy_branch(columns, samples, level, copies, buffers):
     first = copies.first[level]
     ranked = level + 1 == len(copies.most_rows) and len(copies.names) > 0
     for feature in range(len(columns.codes)):
-        column = columns.codes[feature]
-        local = copies.codes[feature, first : first + len(samples)]
+        column, local = columns.codes[feature], copies.codes[feature, first : first + len(samples)]
         if ranked:
             _rank_codes(column, samples, feature, columns.n_bins[feature], local, copies, buffers)
-            continue
-        for i in range(len(samples)):
-            local[i] = column[row_of(samples[i])]
+        else:
+            for i in range(len(samples)):
+                local[i] = column[row_of(samples[i])]
     for i in range(len(samples)):
         if len(copies.weights) > 0:
             copies.weights[first + i] = columns.weights[row_of(samples[i])]
@@ -207,12 +198,8 @@ def _copy_branch(columns, samples, level, copies, buffers):
 @bare_device
 def start_node(nodes, node, n_samples):
     """Make a node a leaf until it is split."""
-    nodes.feature[node] = -1
-    nodes.threshold[node] = 0.0
-    nodes.missing_left[node] = False
-    nodes.left_child[node] = -1
-    nodes.gain[node] = 0.0
-    nodes.n_samples[node] = n_samples
+    nodes.feature[node], nodes.left_child[node], nodes.n_samples[node] = -1, -1, n_samples
+    nodes.threshold[node], nodes.missing_left[node], nodes.gain[node] = 0.0, False, 0.0
 
 
 @bare_device
@@ -230,10 +217,8 @@ def may_split(totals, n_samples, depth, stops):
 @bare_device
 def record_split(split, nodes, node, left_child, names, rules):
     """Write a split down: at its node, and the class totals of its children."""
-    nodes.feature[node] = split.feature
-    nodes.missing_left[node] = split.missing_left
-    nodes.left_child[node] = left_child
-    nodes.gain[node] = split.gain
+    nodes.feature[node], nodes.left_child[node] = split.feature, left_child
+    nodes.missing_left[node], nodes.gain[node] = split.missing_left, split.gain
     if rules.kinds[split.feature] == NUMERIC:
         nodes.threshold[node] = threshold_of(split, names, rules)
     else:
@@ -256,22 +241,17 @@ def pass_limits(limits, nodes, node, split, signs):
         limits[child, 0], limits[child, 1] = limits[node, 0], limits[node, 1]
     if split.next_code < 0 or signs[split.feature] == 0:
         return
-    left_totals, right_totals = nodes.totals[left], nodes.totals[left + 1]
-    middle = 0.5 * (
-        second_frequency(left_totals[0], left_totals[1]) + second_frequency(right_totals[0], right_totals[1])
-    )
+    on_left = second_frequency(nodes.totals[left, 0], nodes.totals[left, 1])
+    on_right = second_frequency(nodes.totals[left + 1, 0], nodes.totals[left + 1, 1])
     rises = signs[split.feature] > 0
-    limits[left if rises else left + 1, 1] = middle
-    limits[left + 1 if rises else left, 0] = middle
+    limits[left if rises else left + 1, 1] = limits[left + 1 if rises else left, 0] = 0.5 * (on_left + on_right)
 
 
 @bare_device
 def _push(stack, n_stacked, start, end, node, depth, key):
     """Put a node on a stack and return the stack's new height."""
-    stack.nodes[n_stacked, 0] = start
-    stack.nodes[n_stacked, 1] = end
-    stack.nodes[n_stacked, 2] = node
-    stack.nodes[n_stacked, 3] = depth
+    place = stack.nodes[n_stacked]
+    place[0], place[1], place[2], place[3] = start, end, node, depth
     stack.keys[n_stacked] = key
     return n_stacked + 1
 
@@ -355,11 +335,10 @@ def _split_node(columns, samples, node, key, n_nodes, rules, min_gain, work):
         return False
     record_split(split, nodes, node, n_nodes, columns.names, rules)
     column, missing_code = columns.codes[split.feature], columns.n_bins[split.feature]
+    also_left = missing_code if split.missing_left else np.int64(-1)
     if rules.kinds[split.feature] == NUMERIC:
-        also_left = missing_code if split.missing_left else split.code
         n_left = partition(is_at_most, split.code, column, samples, work.spill, also_left)
     else:
-        also_left = missing_code if split.missing_left else np.int64(-1)
         n_left = partition(has_code, split.codes_left, column, samples, work.spill, also_left)
     start_node(nodes, n_nodes, n_left)
     start_node(nodes, n_nodes + 1, len(samples) - n_left)
@@ -414,24 +393,9 @@ def _grow(columns, rules, stops, n_samples, key, work):
 
 
 def grow_tree(columns: Columns, rules: Rules, stops: Stops, n_samples: int, key: int, work: Workspace) -> Nodes:
-    """Grow one tree.
+    """Grow one tree from work.samples[:n_samples], which are rearranged, given the key of the root.
 
-    Parameters
-    ----------
-    columns : Columns
-        All rows.
-    rules : Rules
-    stops : Stops
-    n_samples : int
-        work.samples[:n_samples] are the samples of the tree; they are rearranged.
-    key : int
-        The key of the root.
-    work : Workspace
-
-    Returns
-    -------
-    Nodes
-        In the memory of `work`, so only until the next tree is grown.
+    The nodes are in the memory of `work`, so they are there only until the next tree is grown.
     """
     n_nodes = _grow(columns, rules, stops, n_samples, np.uint64(key), work)
     nodes = first_nodes(work.nodes, n_nodes)

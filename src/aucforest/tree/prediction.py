@@ -21,6 +21,7 @@ BLOCK_ROWS = 512
 _LEAF = np.uint32(0xFFFFFFFF)
 _MISSING_LEFT = np.uint32(0x80000000)
 _BY_SET = np.uint32(0x40000000)
+_FEATURE_BITS = np.uint32(0x3FFFFFFF)
 
 # 16 bytes, a quarter of a cache line; the top bit of `feature` says where missing values go, the next one that the
 # threshold is the number of a set. A leaf has its number among the leaves of the tree in place of a child.
@@ -103,15 +104,11 @@ class PackedTrees:
             some.values = self.values[leaves[0] : leaves[-1]]
         return some
 
-    def values_of(self, trees: range) -> NDArray[np.float64]:
-        """Return what the leaves of some trees predict."""
-        return self.values[self.first_leaf[trees.start] : self.first_leaf[trees.stop]]
-
     def arguments(self, leaves: NDArray[Any], trees: range | None = None) -> tuple[Any, ...]:
-        """Return the first arguments of a walk of some trees that reads something of their leaves, as `values`."""
+        """Return the first arguments of a walk of some trees that reads something of all leaves, such as `values`."""
         trees = range(len(self.first) - 1) if trees is None else trees
-        first_leaf = self.first_leaf[trees.start : trees.stop + 1]
-        return self.nodes, self.sets, self.first[trees.start : trees.stop + 1], leaves, first_leaf - first_leaf[0]
+        first, first_leaf = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
+        return self.nodes, self.sets, first, leaves[first_leaf[0] : first_leaf[-1]], first_leaf - first_leaf[0]
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
@@ -183,10 +180,7 @@ def _descend(nodes, sets, X, any_missing, active, leaves):
         for i in range(n_active):
             row = active[i] >> _NODE_BITS
             node = nodes[active[i] & _NODE_MASK]
-            if sets is None:
-                value = X[row, np.uint64(node.feature & ~_MISSING_LEFT)]
-            else:
-                value = X[row, np.uint64(node.feature & ~(_MISSING_LEFT | _BY_SET))]
+            value = X[row, np.uint64(node.feature & _FEATURE_BITS)]
             if sets is not None and node.feature & _BY_SET:
                 goes_right = _is_right_of_set(sets, node.threshold, value)
             else:
@@ -228,34 +222,6 @@ def _add_leaf(values, leaf, total):
             total[k] += values[leaf, k]
 
 
-@bare_kernel
-def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves, total):
-    """Add the leaf frequencies of all trees, in order.
-
-    Parameters
-    ----------
-    nodes, sets, first, values, first_leaf
-        Of `PackedTrees`.
-    X : ndarray of shape (n_rows, n_features), float64, C order
-        Of categorical features the codes, or NaN.
-    active, leaves : ndarray of shape (n_rows,), uint64 and uint32
-        Scratch.
-    total : ndarray of shape (n_rows, n_classes), float64
-        Output, added to.
-    """
-    for start in range(0, len(X), BLOCK_ROWS):
-        block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
-        n_rows = np.uint64(len(block))
-        any_missing = _any_missing(block)
-        for tree in range(len(first) - 1):
-            for i in range(n_rows):
-                active[i] = i
-            _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_rows], leaves)
-            leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
-            for i in range(n_rows):
-                _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
-
-
 @bare_device
 def _list_out_of_bag(counts, active):
     """List the rows with a count of 0, and return how many they are."""
@@ -267,37 +233,50 @@ def _list_out_of_bag(counts, active):
 
 
 @bare_kernel
-def add_out_of_bag(nodes, sets, first, values, first_leaf, X, counts, active, leaves, total, n_trees):
-    """Add the leaf frequencies of all trees, in order, for the rows out of bag of a tree, and count the trees.
+def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves, total, counts=None, n_trees=None):
+    """Add the leaf frequencies of all trees, in order: of all rows or, given counts, of those out of bag of a tree.
 
     Parameters
     ----------
-    nodes, sets, first, values, first_leaf, X, active, leaves, total
-        As in `add_probabilities`.
-    counts : ndarray of shape (n_all_trees, n_rows), uint16
-        How often each row is in the sample of each tree.
-    n_trees : ndarray of shape (n_rows,), int64
+    nodes, sets, first, values, first_leaf
+        Of `PackedTrees`.
+    X : ndarray of shape (n_rows, n_features), float64, C order
+        Of categorical features the codes, or NaN.
+    active, leaves : ndarray of shape (n_rows,), uint64 and uint32
+        Scratch.
+    total : ndarray of shape (n_rows, n_classes), float64
         Output, added to.
+    counts : ndarray of shape (n_all_trees, n_rows), uint16, or None
+        How often each row is in the sample of each tree.
+    n_trees : ndarray of shape (n_rows,), int64, or None
+        Output, raised by one for every tree that a row is out of bag of.
     """
     for start in range(0, len(X), BLOCK_ROWS):
         block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
+        n_rows = np.uint64(len(block))
         any_missing = _any_missing(block)
         for tree in range(len(first) - 1):
-            of_tree = counts[tree, start : start + BLOCK_ROWS]
-            n_active = _list_out_of_bag(of_tree, active)
+            n_active = n_rows
+            if counts is None:
+                for i in range(n_rows):
+                    active[i] = i
+            else:
+                n_active = _list_out_of_bag(counts[tree, start : start + BLOCK_ROWS], active)
             _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
             leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
-            for i in range(np.uint64(len(block))):
-                if of_tree[i] == 0:
+            for i in range(n_rows):
+                if counts is not None:
+                    if counts[tree, start + i] > 0:
+                        continue
                     n_trees[start + i] += 1
-                    _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
+                _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
 
 
 @bare_kernel
 def find_leaves(nodes, sets, first, names, first_leaf, X, counts, active, leaves, found):
-    """Write the leaf in every tree of its rows out of bag, by its number in `Tree`; arguments as in `add_out_of_bag`.
+    """Write the leaf in every tree of its rows out of bag, by its number in `Tree`.
 
-    That of the other rows in `found`, (n_all_trees, n_rows), int64, is left as it is.
+    That of other rows in `found`, (n_all_trees, n_rows), int64, is left as it is; the rest as in `add_probabilities`.
     """
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):

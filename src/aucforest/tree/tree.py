@@ -23,6 +23,8 @@ _MANY_CLASSES = 16
 MISSING_CODE = 255
 SET_WORDS = 4
 
+Checks = Iterator[tuple[bool | np.bool_, str]]
+
 
 class Nodes(NamedTuple):
     """The nodes of a tree that grows; children stand side by side, a leaf has feature -1.
@@ -43,16 +45,12 @@ class Nodes(NamedTuple):
 
 def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
     """Allocate room for so many nodes; untouched pages cost nothing."""
-    return Nodes(
-        feature=np.empty(capacity, dtype=np.int32),
-        threshold=np.empty(capacity),
-        missing_left=np.empty(capacity, dtype=np.bool_),
-        left_child=np.empty(capacity, dtype=np.int32),
-        gain=np.empty(capacity),
-        n_samples=np.empty(capacity, dtype=np.int64),
-        totals=np.empty((capacity, n_classes), dtype=np.int64),
-        sets=np.empty((capacity if by_set else 0, SET_WORDS), dtype=np.uint64),
-    )
+    shape = (capacity if by_set else 0, SET_WORDS)
+    feature, left_child = np.empty((2, capacity), dtype=np.int32)
+    threshold, gain = np.empty((2, capacity))
+    missing_left, n_samples = np.empty(capacity, dtype=np.bool_), np.empty(capacity, dtype=np.int64)
+    totals, sets = np.empty((capacity, n_classes), dtype=np.int64), np.empty(shape, dtype=np.uint64)
+    return Nodes(feature, threshold, missing_left, left_child, gain, n_samples, totals, sets)
 
 
 def first_nodes(nodes: Nodes, n_nodes: int) -> Nodes:
@@ -264,71 +262,67 @@ class Tree:
 
         A tree that passes can be walked by compiled code: every walk stays inside the arrays and ends in a leaf.
         """
-        n_nodes = self.n_nodes
+        for checks in (self._check_structure, self._check_sets, self._check_numbers):
+            for is_broken, fault in checks():
+                if is_broken:
+                    raise ValueError(f"tree: {fault}")
+
+    def _check_structure(self) -> Checks:
+        """Yield whether a fault is there, and what it is; the next check can be made once those before it passed."""
+        n_nodes, stored = self.n_nodes, self.frequencies
         expected = {"feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "left_child": np.int32}
         expected |= {"gain": np.float64, "n_samples": np.int64, "weight": np.float64}
         for name, dtype in expected.items():
             array = getattr(self, name)
-            if array.dtype != dtype or array.shape != (n_nodes,):
-                raise ValueError(f"tree: {name} must be {np.dtype(dtype)} of shape ({n_nodes},)")
-        stored = self.frequencies
-        if stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0:
-            raise ValueError(f"tree: frequencies must be float64, ({n_nodes}, n_classes), with at least one node")
-        splits = np.flatnonzero(~self.is_leaf)
-        if np.any((self.feature < LEAF) | (self.feature >= self.n_features)):
-            raise ValueError(f"tree: a feature is not in [-1, {self.n_features})")
-        if np.any(self.left_child[self.is_leaf] != LEAF):
-            raise ValueError("tree: a leaf has a child")
+            is_other = array.dtype != dtype or array.shape != (n_nodes,)
+            yield is_other, f"{name} must be {np.dtype(dtype)} of shape ({n_nodes},)"
+        is_other = stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0
+        yield is_other, f"frequencies must be float64, ({n_nodes}, n_classes), with at least one node"
+        splits, feature = np.flatnonzero(~self.is_leaf), self.feature
+        yield np.any((feature < LEAF) | (feature >= self.n_features)), f"a feature is not in [-1, {self.n_features})"
+        yield np.any(self.left_child[self.is_leaf] != LEAF), "a leaf has a child"
         left = self.left_child[splits].astype(np.int64)
-        if np.any(left <= splits) or np.any(left + 1 >= n_nodes):
-            raise ValueError("tree: a child does not come after its parent, or is out of range")
-        if not np.array_equal(np.sort(np.concatenate((left, left + 1))), np.arange(1, n_nodes)):
-            raise ValueError("tree: a node other than the root does not have exactly one parent")
-        if np.any(np.isnan(self.threshold)) or np.any(self.threshold[self.is_leaf] != 0.0):
-            raise ValueError("tree: a threshold is NaN, or a leaf has one")
-        self._validate_sets()
-        self._validate_numbers(splits, left)
+        is_stray = np.any(left <= splits) or np.any(left + 1 >= n_nodes)
+        yield is_stray, "a child does not come after its parent, or is out of range"
+        is_tree = np.array_equal(np.sort(np.concatenate((left, left + 1))), np.arange(1, n_nodes))
+        yield not is_tree, "a node other than the root does not have exactly one parent"
+        is_wrong = np.any(np.isnan(self.threshold)) or np.any(self.threshold[self.is_leaf] != 0.0)
+        yield is_wrong, "a threshold is NaN, or a leaf has one"
 
-    def _validate_sets(self) -> None:
-        """Check the splits of categorical features."""
-        n_sets = len(self.set_nodes)
-        if self.set_nodes.dtype != np.int64 or self.set_nodes.shape != (n_sets,):
-            raise ValueError(f"tree: set_nodes must be int64 of shape ({n_sets},)")
-        if self.sets.dtype != np.uint64 or self.sets.shape != (n_sets, SET_WORDS):
-            raise ValueError(f"tree: sets must be uint64 of shape ({n_sets}, {SET_WORDS})")
-        if np.any(np.diff(self.set_nodes) <= 0) or np.any((self.set_nodes < 0) | (self.set_nodes >= self.n_nodes)):
-            raise ValueError(f"tree: the nodes with a set are not in rising order within [0, {self.n_nodes})")
-        if np.any(self.is_leaf[self.set_nodes]) or np.any(self.threshold[self.set_nodes] != 0.0):
-            raise ValueError("tree: a leaf has a set, or a node with a set has a threshold")
-        missing_left = (self.sets[:, -1] >> np.uint64(63)).astype(np.bool_)
-        if not np.array_equal(missing_left, self.missing_left[self.set_nodes]):
-            raise ValueError("tree: a set and missing_left disagree on missing values")
-        by_set = np.unique(self.feature[self.set_nodes])
-        others = np.delete(self.feature, self.set_nodes)
-        if np.any(np.isin(others, by_set)):
-            raise ValueError("tree: a feature is split both by sets and by thresholds")
+    def _check_sets(self) -> Checks:
+        """Yield the same of the splits of categorical features."""
+        nodes, sets, n_sets = self.set_nodes, self.sets, len(self.set_nodes)
+        yield nodes.dtype != np.int64 or nodes.shape != (n_sets,), f"set_nodes must be int64 of shape ({n_sets},)"
+        is_other = sets.dtype != np.uint64 or sets.shape != (n_sets, SET_WORDS)
+        yield is_other, f"sets must be uint64 of shape ({n_sets}, {SET_WORDS})"
+        is_stray = np.any(np.diff(nodes) <= 0) or np.any((nodes < 0) | (nodes >= self.n_nodes))
+        yield is_stray, f"the nodes with a set are not in rising order within [0, {self.n_nodes})"
+        is_wrong = np.any(self.is_leaf[nodes]) or np.any(self.threshold[nodes] != 0.0)
+        yield is_wrong, "a leaf has a set, or a node with a set has a threshold"
+        missing_left = (sets[:, -1] >> np.uint64(63)).astype(np.bool_)
+        agree = np.array_equal(missing_left, self.missing_left[nodes])
+        yield not agree, "a set and missing_left disagree on missing values"
+        both = np.isin(np.delete(self.feature, nodes), self.feature[nodes])
+        yield np.any(both), "a feature is split both by sets and by thresholds"
 
-    def _validate_numbers(self, splits: NDArray[np.int64], left: NDArray[np.int64]) -> None:
-        """Check what nodes say of their samples."""
-        value = self.value
-        if not (np.all(np.isfinite(value)) and np.all(value >= 0.0)):
-            raise ValueError("tree: a class frequency is negative or not finite")
-        if not np.allclose(value.sum(axis=1), 1.0, rtol=0, atol=1e-9):
-            raise ValueError("tree: the class frequencies of a node do not sum to 1")
-        if not (np.all(np.isfinite(self.weight)) and np.all(self.weight > 0.0)):
-            raise ValueError("tree: a weight is not finite and positive")
-        in_children = self.n_samples[left] + self.n_samples[left + 1]
-        if np.any(self.n_samples < 1) or np.any(self.n_samples[splits] != in_children):
-            raise ValueError("tree: the samples of two children do not add up to their parent's")
-        totals = value * self.weight[:, None]
-        if not np.allclose(totals[splits], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * self.weight[0]):
-            raise ValueError("tree: the class weights of two children do not add up to their parent's")
+    def _check_numbers(self) -> Checks:
+        """Yield the same of what nodes say of their samples."""
+        value, weight, n_samples, gain = self.value, self.weight, self.n_samples, self.gain
+        splits = np.flatnonzero(~self.is_leaf)
+        left = self.left_child[splits].astype(np.int64)
+        yield not np.all(np.isfinite(value) & (value >= 0.0)), "a class frequency is negative or not finite"
+        are_frequencies = np.allclose(value.sum(axis=1), 1.0, rtol=0, atol=1e-9)
+        yield not are_frequencies, "the class frequencies of a node do not sum to 1"
+        yield not np.all(np.isfinite(weight) & (weight > 0.0)), "a weight is not finite and positive"
+        add_up = np.array_equal(n_samples[splits], n_samples[left] + n_samples[left + 1])
+        yield np.any(n_samples < 1) or not add_up, "the samples of two children do not add up to their parent's"
+        totals = value * weight[:, None]
+        add_up = np.allclose(totals[splits], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * weight[0])
+        yield not add_up, "the class weights of two children do not add up to their parent's"
         # An infinite one is what a great one times great weights comes to: nothing is left of the differences.
-        if not self.shrinkage >= 0.0:
-            raise ValueError("tree: shrinkage is negative or NaN")
-        gain = self.gain
-        if not np.all(np.isfinite(gain)) or np.any(gain[splits] <= 0.0) or np.any(gain[self.is_leaf] != 0.0):
-            raise ValueError("tree: a split without a gain, or a leaf with one")
+        yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
+        is_wrong = not np.all(np.isfinite(gain)) or np.any(gain[splits] <= 0.0) or np.any(gain[self.is_leaf] != 0.0)
+        yield is_wrong, "a split without a gain, or a leaf with one"
 
 
 @bare_kernel
