@@ -135,7 +135,7 @@ def _find_device_compiler() -> dict[str, Any]:
         def set_env(self, *_: object) -> None:
             """Leave the environment of a function out that is never called from Python."""
 
-    class DeviceLibrary(library):  # type: ignore[misc]
+    class DeviceLibrary(library):  # type: ignore[misc, valid-type]
         def _optimize_final_module(self) -> None:
             pass
 
@@ -149,7 +149,7 @@ def _find_device_compiler() -> dict[str, Any]:
 
         codegen = NoMachineCode()
 
-    class DeviceCompiler(compiler):  # type: ignore[misc]
+    class DeviceCompiler(compiler):  # type: ignore[misc, valid-type]
         def __init__(self, typingctx: Any, targetctx: Any, _: None, *others: Any) -> None:
             super().__init__(typingctx, targetctx, DeviceLibrary(targetctx.codegen(), "device"), *others)
 
@@ -166,7 +166,7 @@ def _known(**options: bool) -> dict[str, bool]:
 
 
 _DEVICE_OPTIONS: dict[str, Any] = _known(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-if "no_cpython_wrapper" in _DEVICE_OPTIONS and not os.environ.get("AUC_NODEV"):
+if "no_cpython_wrapper" in _DEVICE_OPTIONS:
     _DEVICE_OPTIONS |= _find_device_compiler()
 
 

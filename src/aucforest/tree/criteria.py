@@ -13,10 +13,8 @@ gini        decrease of the Gini impurity 1 - sum q_k^2
 entropy     decrease of the entropy -sum q_k log2 q_k, in bits
 hellinger   mean over pairs of the Hellinger distance between (a_i, 1 - a_i) and (a_j, 1 - a_j)
 
-References
-----------
-O'Brien, Ishwaran: "AUC splitting", randomForestSRC vignette (the two-class formula). Hand, Till 2001 (the mean over
-pairs). Cieslak, Hoens, Chawla, Kegelmeyer 2012 (Hellinger distance trees).
+AUC of two classes: O'Brien, Ishwaran, "AUC splitting", randomForestSRC vignette. Mean over pairs: Hand, Till 2001.
+Hellinger distance trees: Cieslak, Hoens, Chawla, Kegelmeyer 2012.
 """
 
 import math
@@ -455,10 +453,11 @@ class Criterion(NamedTuple):
     pair(left_0, left_1, total_0, total_1, buffers, scores) -> which differences of scores are ties at most
         Fills the scores of many splits of two classes, given arrays of the totals on the left. They need not be the
         gains but must rise with them, and 0 must stand for no gain.
-    start(left, totals, bar, crowded, buffers) -> state, move(state, k, left, moved, totals, buffers) -> state, score -> (state,
-    gain), of (state, bar, left, totals, buffers)
-        The gains of splits of more classes one after the other, moved on by the weight `moved` of class k that goes
-        left. Of a gain up to `bar` any number up to it will do.
+    start(left, totals, bar, crowded, buffers) -> state
+    move(state, k, left, moved, totals, buffers) -> state
+    score(state, bar, left, totals, buffers) -> (state, gain)
+        The gains of splits of more classes one after the other: the state moves on by the weight `moved` of class k,
+        which has gone left. Of a gain up to `bar` any number up to it will do.
     best(n_left, n) -> bool
         Whether no split gains more than one that sends n_left of n classes to the left and parts none.
     """

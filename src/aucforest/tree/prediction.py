@@ -38,12 +38,7 @@ _CODE_BITS = np.uint64(0xFF)
 class PackedTrees:
     """The nodes of some trees in one array, laid out for walking: nodes that many rows pass stand close together.
 
-    Parameters
-    ----------
-    trees : sequence of Tree
-        Valid trees of the same numbers of features and classes.
-    run : callable
-        A parallel `map`; its calls share memory and release the GIL.
+    The trees are valid and of the same numbers of features and classes; `run` is that of `bin_matrix`.
 
     Attributes
     ----------

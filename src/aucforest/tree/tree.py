@@ -360,16 +360,12 @@ def _shrink(left_child, weight, value, amount, shrunk):
 def shrink(
     left_child: NDArray[np.int32], weight: NDArray[np.float64], value: NDArray[np.float64], amount: float
 ) -> NDArray[np.float64]:
-    """Return the frequencies of the nodes of a `Tree` by hierarchical shrinkage; the amount is in units of weight.
+    """Return the frequencies of the nodes of a `Tree`, shrunk by an amount in units of weight.
 
-    With p_t the class frequencies of node t and n_t its weight, h_root = p_root and
+    This is hierarchical shrinkage (Agarwal, Tan, Ronen, Singh, Yu 2022, ICML). With p_t
+    the class frequencies of node t and n_t its weight, h_root = p_root and
     h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent): children of a light node move little from it. So h_t is
     a weighted mean of the frequencies on the way to t, and where a monotonic constraint orders these, it is ordered.
-
-    References
-    ----------
-    Agarwal, Tan, Ronen, Singh, Yu (2022). Hierarchical shrinkage: improving the accuracy and interpretability of
-    tree-based models. ICML.
     """
     shrunk = np.empty(value.shape)
     _shrink(left_child, weight, value, amount, shrunk)
