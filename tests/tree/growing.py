@@ -14,10 +14,11 @@ from aucforest.tree.growing import Stops, branch_rows, grow_tree, make_workspace
 from aucforest.tree.samples import Columns, take_samples
 from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Tree
+from tests.reference.tree import GAINS
 
 NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 NO_LIMIT = 2**31 - 1
-NAMES = ["auc", "gini", "entropy", "hellinger"]
+NAMES = list(GAINS)
 
 
 class Grown(NamedTuple):
@@ -29,7 +30,10 @@ class Grown(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How to grow a tree; `last_rows` None is what the engine would choose, `by_set` are the categorical features."""
+    """How to grow a tree; `last_rows` None is what the engine would choose, `by_set` are the categorical features.
+
+    `kinds`, if given, are the kinds of all features.
+    """
 
     criterion: str | Callable[..., Any] = "auc"
     max_features: int = NO_LIMIT
@@ -45,6 +49,7 @@ class Growth(NamedTuple):
     key: int = 0
     last_rows: int | None = None
     by_set: tuple[int, ...] = ()
+    kinds: tuple[int, ...] = ()
 
 
 def bin_for(X, max_bins: int | None = 255, wide: bool = False, weights=None) -> BinnedMatrix:
@@ -61,7 +66,8 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     weighted, weights = weights is not None, np.asarray([] if weights is None else weights, np.int64)
     columns = Columns(binned.codes, binned.n_bins, weights, NO_NAMES)
     criterion = CRITERIA[how.criterion] if isinstance(how.criterion, str) else OWN
-    kinds = np.where(np.isin(np.arange(n_features), how.by_set), CATEGORICAL, NUMERIC).astype(np.int8)
+    by_set = np.isin(np.arange(n_features), how.by_set)
+    kinds = np.array(how.kinds or np.where(by_set, CATEGORICAL, NUMERIC), dtype=np.int8)
     max_features, signs = min(how.max_features, n_features), np.array(how.signs, dtype=np.int8)
     bounds = max_features, how.min_samples_leaf, how.min_weight_leaf
     rules = Rules(criterion, how.random, *bounds, signs, kinds, binned.values, is_sampled=False)
@@ -76,7 +82,7 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     n_samples = take_samples(labels, counts, not weighted, work.samples)
     nodes = grow_tree(columns, rules, stops, n_samples, how.key, work)
     check_buffers_are_clean(work.buffers)
-    tree = Tree.from_nodes(nodes, 1.0, kinds == CATEGORICAL)
+    tree = Tree.from_nodes(nodes, 1.0, kinds != NUMERIC)
     tree.validate()
     splits = [node for node in preorder(tree) if tree.feature[node] >= 0]
     assert tree.left_child[splits].tolist() == list(range(1, tree.n_nodes, 2)), "not numbered depth first"

@@ -1,9 +1,11 @@
 """Arguments and options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from aucforest.tree.criteria import CRITERIA
 
 # A target with more distinct integers than the first, and fewer rows for each on average than the second, is refused as
 # a quantity.
@@ -25,7 +27,10 @@ Positive = Annotated[
     ),
 ]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of row weights.")]
-Criterion = Literal["auc", "gini", "entropy", "hellinger"]
+if TYPE_CHECKING:
+    Criterion = str
+else:
+    Criterion = Literal[tuple(CRITERIA)]
 Seed = Annotated[int, typer.Option(min=0, help="Draws whatever is drawn.")]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 takes all cores.")]
 JsonOut = Annotated[

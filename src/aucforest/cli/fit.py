@@ -28,7 +28,7 @@ def fit(
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
     positive: Positive = None,
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
-    criterion: Annotated[Criterion, typer.Option(help="What makes a cut good.")] = "auc",
+    criterion: Annotated[Criterion, typer.Option(help="What makes a split good.")] = "auc",
     sampling: Annotated[
         Literal["bootstrap", "stratified", "balanced", "subsample"], typer.Option(help="How trees draw rows.")
     ] = "bootstrap",

@@ -89,6 +89,13 @@ def _reorder(histogram, buffers):
 
 
 @bare_device
+def sort_bins(histogram, buffers):
+    """Bring the bins into the order of their scores, equal ones as they stand."""
+    _rank(histogram.n_bins, buffers)
+    _reorder(histogram, buffers)
+
+
+@bare_device
 def _project(histogram, n_classes, buffers):
     """Score every bin by the product of the direction with its class frequencies, less the mean ones."""
     centre = 0.0
@@ -162,8 +169,7 @@ def order_categories(criterion, histogram, classes, buffers):
             buffers.scores[i] = second / (first + second)
     else:
         _score_bins(criterion, histogram, classes, buffers)
-    _rank(histogram.n_bins, buffers)
-    _reorder(histogram, buffers)
+    sort_bins(histogram, buffers)
 
 
 @bare_device
@@ -182,6 +188,5 @@ def draw_categories(histogram, classes, feature, names, values, key, buffers):
             goes_left = derive_key(attempt_key, category) & np.uint64(1)
             buffers.scores[i] = 1.0 - np.float64(goes_left)
             n_left += int(goes_left)
-    _rank(n_bins, buffers)
-    _reorder(histogram, buffers)
+    sort_bins(histogram, buffers)
     return n_left - 1, 0.0
