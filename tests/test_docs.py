@@ -32,6 +32,17 @@ def test_the_examples_print_what_they_say(page):
     assert said == []
 
 
+def test_the_diffs_of_contributing_apply():
+    diffs = "".join(re.findall(r"^```diff\n(.+?)^```", PAGES["CONTRIBUTING.md"], flags=re.MULTILINE | re.DOTALL))
+    _, *parts = re.split(r"^--- (.+)\n\+\+\+ .+\n", diffs, flags=re.MULTILINE)
+    assert len(parts) > 6
+    for path, hunks in zip(parts[::2], parts[1::2]):
+        source = "" if path == "/dev/null" else (ROOT / path.removeprefix("a/")).read_text()
+        for hunk in hunks.split("@@\n")[1:]:
+            before = "".join(line[1:] or "\n" for line in hunk.splitlines(keepends=True) if line[0] != "+")
+            assert before in source
+
+
 def test_links_to_files_lead_somewhere():
     links = [(page, link) for page, text in PAGES.items() for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)]
     assert len(links) > 20

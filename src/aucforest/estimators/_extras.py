@@ -1,4 +1,4 @@
-"""Parameters that plain trees do without: monotonic constraints, extremely randomised cuts, a user's own criterion."""
+"""Parameters that plain trees do without: monotonic constraints, randomised splits, a user's own criterion."""
 
 from typing import Any
 

@@ -23,45 +23,46 @@ from aucforest.estimators.tree import AUCTreeClassifier
 
 
 class AUCForestClassifier(Exports, ForestFit):
-    """A random forest whose cuts are scored by the AUC of the two children.
+    """A random forest whose splits are scored by the AUC of the two children.
 
     Parameters
     ----------
     n_estimators : int, default=300
         Number of trees.
     criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"} or compiled function, default="auc"
-        What makes a cut good; "log_loss" is another name of "entropy". See `AUCTreeClassifier`.
+        What makes a split good; "log_loss" is another name of "entropy". See `AUCTreeClassifier`.
     splitter : {"best", "random"}, default="best"
-        Whether a node searches all cuts of a feature, or draws one of each. See `AUCTreeClassifier`.
+        Whether a node searches all splits of a feature, or one drawn of each. See `AUCTreeClassifier`.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
         How many features that are not constant in a node it looks at, or their fraction; None for all.
     max_depth : int or None, default=None
-        Most cuts on the way to a leaf.
+        Most splits on the way to a leaf.
     min_samples_split : int or float, default=2
-        Fewest rows, or fraction of the training rows, of a node that is cut. A row that a tree drew several times is
-        one row.
+        Fewest rows, or fraction of the training rows, of a node that is split. A row that is several times
+        in the bootstrap sample of a tree is one row.
     min_samples_leaf : int or float, default=1
         Fewest rows, or fraction of the training rows, of a leaf.
     min_weight_fraction_leaf : float, default=0.0
         Least weight of a leaf, as a fraction of the tree's total weight.
     min_gain : float, default=0.0
-        Least gain of a cut, in the units of the criterion.
+        Least gain of a split, in the units of the criterion.
     max_leaf_nodes : int or None, default=None
         Most leaves of a tree, which then grows best first.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
         1 where the probability of ``classes_[1]`` must not fall as the feature rises, -1 where it must not rise, 0
         where it is free. Two classes only.
     bootstrap : bool, default=True
-        Whether each tree draws rows; otherwise each sees all rows.
+        Whether each tree grows on a bootstrap sample of the rows; otherwise each sees all rows.
     sampling : {"bootstrap", "stratified", "balanced", "subsample"} or dict, default="bootstrap"
-        How: with replacement from all rows; with replacement from each class, so that class shares are kept; with
-        replacement as many rows of each class as the rarest one has; without replacement, 63.2 % of the rows; or
-        with replacement at rates by class label, such as ``{"rare": 1.0, "common": 0.1}``, 1 for a class not named.
+        How it is drawn: with replacement from all rows; with replacement from each class, so that class frequencies are
+        kept; with replacement as many rows of each class as the rarest one has; without replacement, 63.2 % of the
+        rows; or with replacement at rates by class label, such as ``{"rare": 1.0, "common": 0.1}``, 1 for a class not
+        named.
     max_samples : int, float or None, default=None
-        How many rows a tree draws in all, or their number as a fraction of the training rows; None leaves it to
-        `sampling`. Shared out to classes they are rounded, to one row of each at least. Not with rates.
+        Size of the bootstrap sample, as a number or a fraction of the training rows; None leaves it to `sampling`.
+        Shared out to classes they are rounded, to one row of each at least. Not with rates.
     prior_correction : bool, default=True
-        Whether probabilities are brought back to the class shares of the training rows where `sampling` draws
+        Whether probabilities are brought back to the class frequencies of the training rows where `sampling` draws
         classes at different rates r_k. By those alone p_k becomes p_k / r_k, normalised; fitted to out-of-bag rows,
         which show trees of few rows to be too unsure as well, it becomes p_k ** b * c_k. Two classes are ranked as
         before. What `class_weight` does to them stays.
@@ -74,15 +75,16 @@ class AUCForestClassifier(Exports, ForestFit):
         of bag; 0 or None leaves the class frequencies as they are.
     threshold : None, "prevalence", "gmean", "youden", "f1", {"cost": matrix} or float, default=None
         How `predict` turns probabilities into labels. None takes the most probable class. "prevalence" takes the class
-        whose probability is greatest in units of its share of the training rows [3]_: of two classes the second from
-        its share on (`class_weight` moves probabilities away from the shares). A number is the least probability at
-        which the second of two classes is predicted; "gmean", "youden" and "f1" look for the best one among all
-        out-of-bag probabilities, and so do costs of two classes; that needs a bootstrap. ``cost[i][j]`` is what it
-        costs to predict class j where i is true; of more than two classes the least expected cost decides.
+        whose probability is greatest in units of its frequency in the training rows [3]_: of two classes the second
+        from its frequency on (`class_weight` moves probabilities away from the frequencies). A number is the least
+        probability at which the second of two classes is predicted; "gmean", "youden" and "f1" look for the best one
+        among all out-of-bag probabilities, and so do costs of two classes; that needs a bootstrap. ``cost[i][j]`` is
+        what it costs to predict class j where i is true; of more than two classes the least expected cost decides.
     oob_score : bool, str or callable, default=False
-        Whether to score the forest on the rows that trees did not draw: by ROC AUC, Hand and Till's for more than two
-        classes, or by the name of a scikit-learn scorer or a callable ``scorer(estimator, X, y)``, which is given
-        ``sample_weight`` where there are weights, and X with codes for categories. Needs a bootstrap.
+        Whether to score the forest out of bag, on the rows that are not in the sample of a tree: by ROC AUC, Hand and
+        Till's for more than two classes, or by the name of a scikit-learn scorer or a callable ``scorer(estimator, X,
+        y)``, which is given ``sample_weight`` where there are weights, and X with codes for categories. Needs a
+        bootstrap.
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; None searches all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
@@ -90,7 +92,7 @@ class AUCForestClassifier(Exports, ForestFit):
         a pandas or polars frame that hold categories, text or bools; an array has none.
     warm_start : bool, default=False
         Whether `fit` keeps the trees there are and adds the missing ones; the data should be the same, and for
-        `oob_score`, tuned thresholds and prior correction also the draws.
+        `oob_score`, tuned thresholds and prior correction also the sampling.
     n_jobs : int or None, default=None
         Threads of `fit` and prediction; None is 1 unless a joblib ``parallel_config`` says otherwise, -1 all
         processors. Results are the same, to the last bit, for every value and backend.
@@ -113,23 +115,24 @@ class AUCForestClassifier(Exports, ForestFit):
         Their names, where X had string column names.
     categories_ : dict of int to ndarray
         The categories of each categorical feature, by its index: their places are their codes in ``trees_``. Up to 254
-        keep a code of their own; the rarest beyond come last and share code 254.
+        keep a code of their own; the rarest beyond come last and have code 254 together.
     feature_importances_ : ndarray of shape (n_features,)
         Total gain by feature times node weight, normalised to sum 1.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes that probabilities refer to, by sample weight: those of the training rows, or of what is
-        drawn of them with ``prior_correction=False``.
+        Class frequencies that probabilities refer to, by sample weight: those of the training rows, or of the
+        bootstrap samples with ``prior_correction=False``.
     shrinkage_ : float
         The lambda that predictions were shrunk by.
     threshold_ : float, ndarray or None
-        What `predict` goes by: a probability of the second of two classes, the shares of more, their costs, or None.
+        What `predict` goes by: a probability of the second of two classes, the frequencies of more, their costs, or
+        None.
     threshold_std_ : float
         Standard deviation of a tuned threshold when trees are resampled.
     oob_score_ : float
         Score of the out-of-bag probabilities; where `shrinkage` and `threshold` were chosen by them, it is a little
         too good: the choice of `shrinkage` lifts the ROC AUC of pure noise, 50 rare ones among 1000 rows, by 0.007.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        Probabilities from the trees that did not draw a row; NaN where all did, and for rows of weight 0.
+        Probabilities from the trees whose sample a row is not in; NaN where it is in all, and for rows of weight 0.
 
     See Also
     --------
@@ -241,9 +244,9 @@ class AUCForestClassifier(Exports, ForestFit):
         y : array-like of shape (n_samples,)
             Class labels: bool, int or str; at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative; multiplies the draws of the bootstrap. Trees depend on the ratios of weights alone, so that
-            constant weights have no effect (a criterion of your own is given the weights as they are). A row of weight
-            0 is as if absent.
+            Non-negative; multiplies the counts of the bootstrap sample. Trees depend on the ratios of weights alone, so
+            that constant weights have no effect (a criterion of your own is given the weights as they are). A row of
+            weight 0 is as if absent.
 
         Returns
         -------
@@ -330,7 +333,7 @@ class AUCForestClassifier(Exports, ForestFit):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Total gain by feature times node weight, normalised to sum 1; zeros for trees without a cut."""
+        """Total gain by feature times node weight, normalised to sum 1; zeros for trees without a split."""
         return self._feature_importances()
 
     def __len__(self) -> int:

@@ -21,39 +21,39 @@ from aucforest.tree.tree import Tree
 
 
 class AUCTreeClassifier(Exports):
-    """A decision tree whose cuts are scored by the AUC of the two children.
+    """A decision tree whose splits are scored by the AUC of the two children.
 
     Parameters
     ----------
     criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"} or compiled function, default="auc"
-        What makes a cut good; "log_loss" is another name of "entropy". See Notes.
+        What makes a split good; "log_loss" is another name of "entropy". See Notes.
     splitter : {"best", "random"}, default="best"
-        Whether a node searches all cuts of a feature, or draws one uniformly between its least and greatest value
-        there (extremely randomised trees). An infinite value counts as lying as far beyond the finite ones as these
-        reach. A draw that leaves a child too small is no cut.
+        Whether a node searches all splits of a feature, or one whose threshold is drawn uniformly between its least
+        and greatest value there (extremely randomised trees). An infinite value counts as lying as far beyond the
+        finite ones as these reach. A threshold that leaves a child too small makes no split.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         How many features that are not constant in a node it looks at, or their fraction; None for all.
     max_depth : int or None, default=None
-        Most cuts on the way to a leaf.
+        Most splits on the way to a leaf.
     min_samples_split : int or float, default=2
-        Fewest rows, or fraction of the training rows, of a node that is cut.
+        Fewest rows, or fraction of the training rows, of a node that is split.
     min_samples_leaf : int or float, default=1
         Fewest rows, or fraction of the training rows, of a leaf.
     min_weight_fraction_leaf : float, default=0.0
         Least weight of a leaf, as a fraction of the total weight.
     min_gain : float, default=0.0
-        Least gain of a cut, in the units of the criterion: AUC - 1/2, impurity decrease in the node, or Hellinger
+        Least gain of a split, in the units of the criterion: AUC - 1/2, impurity decrease in the node, or Hellinger
         distance.
     max_leaf_nodes : int or None, default=None
-        Most leaves. With a limit the tree grows best first: the next cut is the one whose gain times the weight of
+        Most leaves. With a limit the tree grows best first: the next split is the one whose gain times the weight of
         its node is greatest.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
         1 where the probability of ``classes_[1]`` must not fall as the feature rises, -1 where it must not rise, 0
-        where it is free. Two classes only. The bounds of scikit-learn's trees: the class shares of all nodes keep to
-        the order.
+        where it is free. Two classes only. The bounds of scikit-learn's trees: the class frequencies of all nodes
+        keep to the order.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn; classes are balanced by their total sample weight. With two classes the weights cancel in
-        the AUC of a cut; they still move the frequencies in leaves.
+        the AUC of a split; they still move the frequencies in leaves.
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; a feature with fewer distinct values keeps them all. None
         searches all distinct values.
@@ -75,40 +75,40 @@ class AUCTreeClassifier(Exports):
         Their names, where X had string column names.
     categories_ : dict of int to ndarray
         The categories of each categorical feature, by its index: their places are their codes in ``tree_``. Up to 254
-        keep a code of their own; the rarest beyond come last and share code 254.
+        keep a code of their own; the rarest beyond come last and have code 254 together.
     feature_importances_ : ndarray of shape (n_features,)
         Total gain by feature times node weight, normalised to sum 1.
 
     See Also
     --------
-    AUCForestClassifier : Many of these on bootstraps of the rows.
+    AUCForestClassifier : Many of these on bootstrap samples of the rows.
 
     Notes
     -----
-    With alpha and beta the fractions of the two classes that go right, the score of a cut is
+    With alpha and beta the fractions of the two classes that go right, the score of a split is
     max((1 - alpha + beta) / 2, (1 - beta + alpha) / 2), the ROC AUC of the classifier that it is; with more classes
-    the mean over the pairs of classes present in the node. A cut must improve on 1/2 strictly. The Gini decrease is
-    2 (q0 q1 (beta - alpha))**2 / (pL pR) with q the class shares and p the shares of the children: it prefers cuts
-    near the ends, AUC does not.
+    the mean over the pairs of classes present in the node. A split must improve on 1/2 strictly. The Gini decrease is
+    2 (q0 q1 (beta - alpha))**2 / (pL pR) with q the class frequencies and p the proportions of the children: it
+    prefers splits near the ends, AUC does not.
 
-    Missing values (NaN) are tried on both sides of every cut; where a node has seen none, they follow the heavier
-    child. Ties go to the feature drawn first, then to missing values on the right, then to the lowest threshold. What
-    a tie is for each criterion, and all other rules of ties and of missing values, are on the page
-    :doc:`Ties and missing values </mathematics/ties>`.
+    Missing values (NaN) are tried on both sides of every split; where a node has seen none, they follow the heavier
+    child. Ties go to the feature drawn first, then to missing values on the right, then to the lowest threshold. What a
+    tie is for each criterion, and all other rules of ties and of missing values, are on the page :doc:`Ties and missing
+    values </mathematics/ties>`.
 
-    A cut of a categorical feature parts its categories into two sets. With two classes it is the best of all subsets:
-    some cut of the categories in the order of their class shares is. (Where bounds on the children forbid that one,
-    it is the best allowed cut of this order.) With more classes the order is that of the first principal component of
-    the class shares, in which classes weigh alike under "auc" and "hellinger". It can miss the best subset: in
-    simulated nodes of 3 to 8 categories and classes, in 18 % of them under "auc", 1 % under "gini", 10 % under
-    "entropy" and 24 % under "hellinger", which costs 1.1, 0.1, 0.9 and 1.1 % of the gain in the mean, and up to 50 % in
-    a single node (:doc:`details </mathematics/trees>`). Categories that a node has not seen
-    follow its missing values, and so do those that the tree has not seen.
+    A split of a categorical feature parts its categories into two sets. With two classes it is the best of all subsets:
+    some split of the categories in the order of their class frequencies is. (Where bounds on the children forbid that
+    one, it is the best allowed split of this order.) With more classes the order is that of the first principal
+    component of the class frequencies, in which classes weigh alike under "auc" and "hellinger". It can miss the best
+    subset: in simulated nodes of 3 to 8 categories and classes, in 18 % of them under "auc", 1 % under "gini", 10 %
+    under "entropy" and 24 % under "hellinger", which costs 1.1, 0.1, 0.9 and 1.1 % of the gain in the mean, and up to
+    50 % in a single node (:doc:`details </mathematics/trees>`). Categories that a node has not seen follow its missing
+    values, and so do those that the tree has not seen.
 
     A criterion of your own is a function that ``numba.njit`` compiled, ``f(left_totals, node_totals) -> score``. Both
     arguments are float64 arrays of shape (n_classes,), in the order of ``classes_``: the weight of every class to the
-    left of the cut, and in the node. Both sides of the cut hold some weight. The cut with the greatest score wins; a
-    score that is not finite and above 0 makes no cut, so it should say what a cut gains over no cut.
+    left of the split, and in the node. Both sides of the split hold some weight. The split with the greatest score
+    wins; a score that is not finite and above 0 makes no split, so it should say what a split gains over no split.
 
     References
     ----------
@@ -211,7 +211,7 @@ class AUCTreeClassifier(Exports):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Total gain by feature times node weight, normalised to sum 1; zeros for a tree without a cut."""
+        """Total gain by feature times node weight, normalised to sum 1; zeros for a tree without a split."""
         return self._feature_importances()
 
     def get_depth(self) -> int:

@@ -136,20 +136,22 @@ def start_left(histogram, missing_left, left):
 
 def _pair_scores(row: Criterion) -> Callable[..., Any]:
     """Return a compiled function that scores splits of two classes, by the definition where there is no fast form."""
-    if row.pair is not None:
-        return row.pair
-    gain = row.gain
+    pair, gain = row.pair, row.gain
+
+    @bare_device
+    def by_fast_form(left_0, left_1, total_0, total_1, buffers, scores):
+        return pair(left_0, left_1, np.float64(total_0), np.float64(total_1), buffers, scores)
 
     @bare_device
     def by_definition(left_0, left_1, total_0, total_1, buffers, scores):
         left, right = buffers.left[:2], buffers.right[:2]
         for t in range(len(scores)):
             left[0], left[1] = left_0[t], left_1[t]
-            right[0], right[1] = np.int64(total_0) - left[0], np.int64(total_1) - left[1]
+            right[0], right[1] = total_0 - left[0], total_1 - left[1]
             scores[t] = gain(left, right)
         return ROUNDING
 
-    return by_definition
+    return by_definition if pair is None else by_fast_form
 
 
 _score_pair = by_code(each_criterion(_pair_scores))
@@ -162,7 +164,7 @@ def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, 
     left = buffers.left[: classes.n]
     start_left(histogram, missing_left, left)
     sum_0, sum_1 = left[0], left[1]
-    total_0, total_1 = np.float64(classes.totals[0]), np.float64(classes.totals[1])
+    total_0, total_1 = classes.totals[0], classes.totals[1]
     place = np.int64(-1)
     for begin in range(0, stop, _BLOCK):
         end = min(begin + _BLOCK, stop)
