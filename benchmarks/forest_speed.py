@@ -165,8 +165,22 @@ def criteria() -> None:
         print(f"{name:<12}{seconds[name]:>8.3f} s{ratio:>8.2f} of {peer:<6}test AUC {aucs[name]:.4f}")
 
 
+def criteria_of_many_classes() -> None:
+    """Compare the criteria with Gini, by the number of classes."""
+    names = "gini", "auc", "entropy", "hellinger"
+    print(f"\ncriteria, {N_TREES} trees, shrinkage off, seconds and ratio to gini")
+    print(f"{'classes':<9}{'training rows':<18}" + "".join(f"{name:>18}" for name in names))
+    for n_classes in (2, 8, 26):
+        X, y, _, _ = binary(100_000) if n_classes == 2 else many_classes(n_classes)
+        runs = {name: partial(fit_ours, X, y, N_TREES, criterion=name, shrinkage=None) for name in names}
+        interleaved(runs, 1)  # warm
+        seconds = interleaved(runs, 5)
+        ratios = "".join(f"{seconds[name]:>10.3f} ({seconds[name] / seconds['gini']:5.2f})" for name in names)
+        print(f"{n_classes:<9}{f'{X.shape[0]:,} x {X.shape[1]}':<18}{ratios}", flush=True)
+
+
 def random(title: str, split: Split) -> None:
-    """Compare extremely randomised cuts with scikit-learn's, without a bootstrap, under the Gini criterion."""
+    """Compare extremely randomised splits with scikit-learn's, without a bootstrap, under the Gini criterion."""
     X, y, test_X, test_y = split
     options = {"criterion": "gini", "splitter": "random", "bootstrap": False, "shrinkage": None}
     fits: dict[str, Callable[[], Any]] = {
@@ -175,7 +189,7 @@ def random(title: str, split: Split) -> None:
     }
     aucs = {name: ranking(test_y, fit().predict_proba(test_X)) for name, fit in fits.items()}  # warms up too
     seconds = interleaved(fits, 3)
-    print(f"\nextremely randomised cuts, {title}: {X.shape[0]:,} x {X.shape[1]}, shrinkage off")
+    print(f"\nextremely randomised splits, {title}: {X.shape[0]:,} x {X.shape[1]}, shrinkage off")
     for name, auc in aucs.items():
         ratio = seconds[name] / seconds["aucforest"]
         print(f"{name:<14}{seconds[name]:>8.3f} s{ratio:>8.2f}   test AUC {auc:.4f}")
@@ -213,7 +227,7 @@ PARTS: dict[str, Callable[[], object]] = {
     "classes": classes,
     "real": lambda: compare("page blocks, 5 classes", page_blocks()),
     "exact": exact,
-    "criteria": criteria,
+    "criteria": lambda: (criteria(), criteria_of_many_classes()),
     "random": lambda: (random("5 % positive", binary(100_000)), random("page blocks", page_blocks())),
     "memory": memory,
 }
