@@ -60,7 +60,7 @@ class AUCForestClassifier(Exports, ForestFit):
         named.
     max_samples : int, float or None, default=None
         Size of the bootstrap sample, as a number or a fraction of the training rows; None leaves it to `sampling`.
-        Shared out to classes they are rounded, to one row of each at least. Not with rates.
+        Parted among classes it is rounded, to one row of each at least. Not with rates.
     prior_correction : bool, default=True
         Whether probabilities are brought back to the class frequencies of the training rows where `sampling` draws
         classes at different rates r_k. By those alone p_k becomes p_k / r_k, normalised; fitted to out-of-bag rows,
