@@ -136,7 +136,8 @@ def start_left(histogram, missing_left, left):
 
 def _pair_scores(row: Criterion) -> Callable[..., Any]:
     """Return a compiled function that scores splits of two classes, by the definition where there is no fast form."""
-    pair, gain = row.pair, row.gain
+    pair: Any = row.pair
+    gain = row.gain
 
     @bare_device
     def by_fast_form(left_0, left_1, total_0, total_1, buffers, scores):
