@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, lowest_bit
-from aucforest.tree.samples import Columns, label_of, packed_weight, row_of
+from aucforest.tree.samples import Columns, label_of, packed_weight, row_of, weight_of
 
-# Up to here sorting the samples costs less than a histogram; level by level growth must not ask for smaller nodes.
+# Up to here sorting the samples costs less than filling cells.
 SORT_SAMPLES = 16
 # From here on filling the histograms of two features at once pays.
 PAIR_SAMPLES = 64
@@ -56,6 +56,7 @@ class HistogramBuffers(NamedTuple):
     n_samples: NDArray[np.int64]  # (n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
     listed: NDArray[np.uint32]  # (n_cells,)
+    sums: NDArray[np.int64]  # (SORT_SAMPLES,)
     codes: NDArray[np.uint32]  # (n_codes,) and so on: as in `Histogram`
     starts: NDArray[np.int64]
     classes: NDArray[np.uint32]
@@ -75,7 +76,8 @@ def make_histogram_buffers(n_codes: int, n_classes: int) -> HistogramBuffers:
         cells=np.zeros((2, n_cells), dtype=np.int64),
         n_samples=np.zeros(n_codes, dtype=np.int64),
         mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
-        listed=np.empty(n_cells, dtype=np.uint32),
+        listed=np.empty(n_cells + SORT_SAMPLES, dtype=np.uint32),
+        sums=np.empty(SORT_SAMPLES, dtype=np.int64),
         codes=np.empty(n_codes, dtype=np.uint32),
         starts=np.empty(n_codes + 1, dtype=np.int64),
         classes=np.empty(n_cells, dtype=np.uint32),
@@ -223,30 +225,43 @@ def _collect_listed(n_listed, shift, cells, buffers):
 
 
 @bare_device
-def _list_few(column, samples, classes, listed):
-    """Do what `_list_cells` does for a few samples, by insertion."""
-    n_listed = 0
+def _sort_samples(column, samples, weights, classes, buffers):
+    """Make a histogram of a few samples by insertion, and return the number of bins."""
+    cells, sums, shift = buffers.listed, buffers.sums, classes.shift
     for i in range(len(samples)):
-        item = np.uint64(column[row_of(samples[i])])
-        if classes.n > 2:
-            item = (item << classes.shift) | np.uint64(classes.places[label_of(samples[i])])
-        place = n_listed
-        while place > 0 and listed[place - 1] > item:
+        cell = (np.uint64(column[row_of(samples[i])]) << shift) | np.uint64(classes.places[label_of(samples[i])])
+        place = i
+        while place > 0 and cells[place - 1] > cell:
+            cells[place], sums[place] = cells[place - 1], sums[place - 1]
             place -= 1
-        if place > 0 and listed[place - 1] == item:
+        cells[place], sums[place] = cell, weight_of(samples[i], weights)
+    n_bins, n_entries, last = np.uint64(0), np.uint64(0), np.uint64(0)
+    buffers.starts[0] = 0
+    for i in range(np.uint64(len(samples))):
+        cell = np.uint64(cells[i])
+        code = cell >> shift
+        if i > np.uint64(0) and cell == last and classes.n > 2:
+            buffers.weights[n_entries - np.uint64(1)] += sums[i]
             continue
-        for later in range(n_listed, place, -1):
-            listed[later] = listed[later - 1]
-        listed[place] = item
-        n_listed += 1
-    return n_listed
+        if i == np.uint64(0) or code != last >> shift:
+            buffers.codes[n_bins] = code
+            n_bins += np.uint64(1)
+            if classes.n == 2:
+                buffers.weights[np.uint64(2) * n_bins - np.uint64(2)] = 0
+                buffers.weights[np.uint64(2) * n_bins - np.uint64(1)] = 0
+        last = cell
+        if classes.n == 2:
+            buffers.weights[np.uint64(2) * n_bins - np.uint64(2) + (cell & np.uint64(1))] += sums[i]
+        else:
+            buffers.classes[n_entries], buffers.weights[n_entries] = cell - (code << shift), sums[i]
+            n_entries += np.uint64(1)
+            buffers.starts[n_bins] = n_entries
+    return np.int64(n_bins)
 
 
 @bare_device
 def _list_cells(column, samples, n_codes, classes, buffers):
     """List the codes (of two classes) or cells of the samples in rising order; return how many, or -1 to take all."""
-    if len(samples) <= SORT_SAMPLES:
-        return np.int64(_list_few(column, samples, classes, buffers.listed))
     if classes.n == 2:
         return np.int64(-1) if n_codes <= len(samples) else list_codes(column, samples, n_codes, buffers)
     n_cells = n_codes << np.int64(classes.shift)
@@ -257,6 +272,16 @@ def _list_cells(column, samples, n_codes, classes, buffers):
         code = np.uint64(column[row_of(samples[i])])
         mark_bit(buffers.mask, (code << classes.shift) | np.uint64(classes.places[label_of(samples[i])]))
     return list_bits(buffers.mask, n_cells, buffers.listed)
+
+
+@bare_device
+def _collect(n_listed, n_codes, classes, cells, buffers):
+    """Move cells to a histogram, the listed ones or all for -1, and return the number of bins."""
+    if classes.n == 2:
+        return _collect_pair(n_listed, n_codes, cells, buffers)
+    if n_listed < 0:
+        return _collect_all(n_codes, classes, cells, buffers)
+    return _collect_listed(n_listed, classes.shift, cells, buffers)
 
 
 @bare_device
@@ -322,18 +347,17 @@ def count_samples(node, features, t, classes, with_samples, buffers):
     # Two features are counted at a time.
     paired = classes.n == 2 and len(columns.weights) == 0 and len(samples) >= PAIR_SAMPLES
     cells = buffers.cells[t & 1 if paired else 0]
+    # Of two classes listing codes costs little where there are few.
+    is_sorted = len(samples) <= SORT_SAMPLES and (classes.n > 2 or n_codes > 64 * len(samples))
     if paired and t & 1 == 0 and t + 1 < len(features):
         next_column = columns.codes[features[t + 1]]
         _fill_pair(column, next_column, samples, classes, cells, buffers.cells[1])
-    elif not paired or t & 1 == 0:
+    elif not is_sorted and (not paired or t & 1 == 0):
         _fill(column, samples, columns.weights, classes, cells)
-    n_listed = _list_cells(column, samples, n_codes, classes, buffers)
-    if classes.n == 2:
-        n_bins = _collect_pair(n_listed, n_codes, cells, buffers)
-    elif n_listed < 0:
-        n_bins = _collect_all(n_codes, classes, cells, buffers)
+    if is_sorted:
+        n_bins = _sort_samples(column, samples, columns.weights, classes, buffers)
     else:
-        n_bins = _collect_listed(n_listed, classes.shift, cells, buffers)
+        n_bins = _collect(_list_cells(column, samples, n_codes, classes, buffers), n_codes, classes, cells, buffers)
     if with_samples:
         for i in range(len(samples)):
             buffers.n_samples[np.uint64(column[row_of(samples[i])])] += 1
