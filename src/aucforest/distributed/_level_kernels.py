@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.features import NUMERIC, draw_features
 from aucforest.tree.growing import may_split, record_split, start_node
-from aucforest.tree.histogram import take_apart
+from aucforest.tree.histogram import class_shift, take_apart
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import has_code, is_at_most, label_of, packed_weight, partition, row_of
 from aucforest.tree.splitter import Node, find_split
@@ -160,9 +160,7 @@ def fill_histograms(columns, n_bins, weights, samples, starts, ends, nodes, feat
         Zero before, one histogram after the other: (n_bins[feature] + 1, n_classes + 1), the weight of every class at
         every code and, last, the number of samples.
     """
-    shift, at = np.uint64(0), 0
-    while (1 << shift) < n_classes:
-        shift += np.uint64(1)
+    shift, at = class_shift(n_classes), 0
     for i in range(len(nodes)):
         start, end = _span(columns, features[i])
         column, n_codes = columns.flat[start:end], n_bins[features[i]] + 1

@@ -16,7 +16,7 @@ from aucforest.tree.samples import FixedPoint
 
 
 class CodedPart(NamedTuple):
-    """Rows that follow each other; all parts but the last are of whole blocks (`bootstrap.BLOCK_ROWS`).
+    """Rows that follow each other; all parts but the last are of whole blocks (`_bootstrap.BLOCK_ROWS`).
 
     first_row : int
         The number of the first one among all rows that trees draw from.
@@ -83,7 +83,7 @@ def describe_growth(training: TrainingSet, params: GrowthParams) -> Growth:
 
 
 def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[int]) -> list[CodedPart]:
-    """Return views of the rows between bounds, which are multiples of `bootstrap.BLOCK_ROWS` but for the last."""
+    """Return views of the rows between bounds, which are multiples of `_bootstrap.BLOCK_ROWS` but for the last."""
     parts = []
     for start, stop in pairwise(bounds):
         rows = slice(start, stop)

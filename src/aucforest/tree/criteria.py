@@ -125,7 +125,13 @@ def _auc_pair(left_0, left_1, total_0, total_1, buffers, scores):
 def _start_order(n, buffers):
     """Put n classes in the order of their numbers, all of them on the right."""
     for k in range(n):
-        buffers.order[k] = buffers.place[k] = k
+        _put(k, k, buffers)
+
+
+@bare_device
+def _put(k, place, buffers):
+    """Put a class at a place of the order."""
+    buffers.order[place], buffers.place[k] = k, place
 
 
 @bare_device
@@ -134,8 +140,7 @@ def _leave_right(k, n_right, buffers):
     place = buffers.place[k]
     if place >= n_right:
         return place, n_right
-    other = buffers.order[n_right - 1]
-    buffers.order[place], buffers.place[other] = other, place
+    _put(buffers.order[n_right - 1], place, buffers)
     return n_right - 1, n_right - 1
 
 
@@ -186,9 +191,9 @@ def _auc_move(state, k, left, moved, totals, buffers):
         other = buffers.order[place + 1]
         pair_sum += (buffers.fraction[other] - at) * (2 * place - last)
         at = buffers.fraction[other]
-        buffers.order[place], buffers.place[other] = other, place
+        _put(other, place, buffers)
         place += 1
-    buffers.order[place], buffers.place[k] = k, place
+    _put(k, place, buffers)
     return pair_sum + (fraction - at) * (2 * place - last), n_right, limit, one, unit
 
 
@@ -250,10 +255,9 @@ def _hellinger_move(state, k, left, moved, totals, buffers):
     buffers.half_sine[k] = 0.5 * right_root / buffers.half_cosine[k]
     place, n_right = _leave_right(k, n_right, buffers)
     while place + 1 < len(totals) and buffers.left_root[buffers.order[place + 1]] < left_root:
-        other = buffers.order[place + 1]
-        buffers.order[place], buffers.place[other] = other, place
+        _put(buffers.order[place + 1], place, buffers)
         place += 1
-    buffers.order[place], buffers.place[k] = k, place
+    _put(k, place, buffers)
     bound += (len(totals) - 1) * (left_step - right_step)
     return bound, on_left + left_step, on_right + right_step, n_right
 

@@ -90,6 +90,15 @@ def make_histogram_buffers(n_codes: int, n_classes: int) -> HistogramBuffers:
 
 
 @bare_device
+def class_shift(n):
+    """Return by how many bits a code is shifted to make room for n classes."""
+    shift = np.uint64(0)
+    while (1 << shift) < n:
+        shift += np.uint64(1)
+    return shift
+
+
+@bare_device
 def number_classes(totals, buffers):
     """Number the classes of a node with these totals."""
     n = 0
@@ -98,10 +107,7 @@ def number_classes(totals, buffers):
             buffers.places[k] = n
             buffers.totals[n] = totals[k]
             n += 1
-    shift = np.uint64(0)
-    while (1 << shift) < n:
-        shift += np.uint64(1)
-    return Classes(n, shift, buffers.places, buffers.totals[:n])
+    return Classes(n, class_shift(n), buffers.places, buffers.totals[:n])
 
 
 @bare_device
@@ -133,19 +139,20 @@ def list_codes(column, samples, n_codes, buffers):
 
 
 @bare_device
+def _cell_of(column, sample, classes):
+    """Return the cell of the code and the class of a sample."""
+    return (np.uint64(column[row_of(sample)]) << classes.shift) + np.uint64(classes.places[label_of(sample)])
+
+
+@bare_device
 def _fill(column, samples, weights, classes, cells):
     """Add the weight of every sample to the cell of its code and class."""
-    places, shift = classes.places, classes.shift
     if len(weights) > 0:
         for i in range(len(samples)):
-            sample = samples[i]
-            row = row_of(sample)
-            cells[(np.uint64(column[row]) << shift) + np.uint64(places[label_of(sample)])] += weights[row]
+            cells[_cell_of(column, samples[i], classes)] += weights[row_of(samples[i])]
     else:
         for i in range(len(samples)):
-            sample = samples[i]
-            cell = (np.uint64(column[row_of(sample)]) << shift) + np.uint64(places[label_of(sample)])
-            cells[cell] += packed_weight(sample)
+            cells[_cell_of(column, samples[i], classes)] += packed_weight(samples[i])
 
 
 @bare_device
@@ -229,7 +236,7 @@ def _sort_samples(column, samples, weights, classes, buffers):
     """Make a histogram of a few samples by insertion, and return the number of bins."""
     cells, sums, shift = buffers.listed, buffers.sums, classes.shift
     for i in range(len(samples)):
-        cell = (np.uint64(column[row_of(samples[i])]) << shift) | np.uint64(classes.places[label_of(samples[i])])
+        cell = _cell_of(column, samples[i], classes)
         place = i
         while place > 0 and cells[place - 1] > cell:
             cells[place], sums[place] = cells[place - 1], sums[place - 1]
@@ -269,8 +276,7 @@ def _list_cells(column, samples, n_codes, classes, buffers):
     if n_cells <= 4 * len(samples):
         return np.int64(-1)
     for i in range(len(samples)):
-        code = np.uint64(column[row_of(samples[i])])
-        mark_bit(buffers.mask, (code << classes.shift) | np.uint64(classes.places[label_of(samples[i])]))
+        mark_bit(buffers.mask, _cell_of(column, samples[i], classes))
     return list_bits(buffers.mask, n_cells, buffers.listed)
 
 
