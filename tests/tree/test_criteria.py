@@ -234,7 +234,7 @@ def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table)
     starts = np.searchsorted(at, np.arange(n_bins + 1))
     listed = classes.astype(np.uint32), bins[at, classes], none
     codes = np.arange(n_bins, dtype=np.uint32)
-    histogram = Histogram(n_bins, n_classes, bool(missing.any()), 0, missing, codes, starts, *listed)
+    histogram = Histogram(n_bins, n_classes, bool(missing.any()), 0, missing, codes, none, none, starts, *listed)
     present = Classes(n_classes, np.uint64(3), np.arange(n_classes, dtype=np.int32), totals)
     table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
     buffers = make_scan_buffers(n_classes, table, 0)

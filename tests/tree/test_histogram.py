@@ -77,7 +77,8 @@ def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, weighted, 
         assert listed.tolist() == np.flatnonzero(expected[:-1].any(axis=1)).tolist()
         assert buffers.missing[:n].tolist() == expected[-1].tolist()
         if n == 2:
-            assert buffers.weights[: 2 * n_listed].reshape(-1, 2).tolist() == expected[listed].tolist()
+            lefts = np.stack((buffers.left_0, buffers.left_1), axis=1)[:n_listed]
+            assert lefts.tolist() == expected[listed].cumsum(axis=0).tolist()
         else:
             entries = slice(0, buffers.starts[n_listed])
             bins, present = np.nonzero(expected[listed])

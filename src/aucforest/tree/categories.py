@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device
 from aucforest.tree.binning import bin_of
 from aucforest.tree.criteria import AUC, HELLINGER
-from aucforest.tree.histogram import entries_of
+from aucforest.tree.histogram import weights_of_pair
 from aucforest.tree.random import derive_key
 
 # Codes of a feature, the missing one included.
@@ -72,18 +72,26 @@ def _rank(n_bins, buffers):
 @bare_device
 def _reorder(histogram, buffers):
     """Bring the bins into the order that is found."""
-    n_entries = 0
+    n_entries, sum_0, sum_1 = 0, np.int64(0), np.int64(0)
     for rank in range(histogram.n_bins):
         i = buffers.order[rank]
         buffers.codes[rank], buffers.samples[rank] = histogram.codes[i], histogram.samples[i]
-        start, end = entries_of(histogram, i)
-        for entry in range(start, end):
+        if histogram.n_classes == 2:
+            first, second = weights_of_pair(histogram, i)
+            sum_0 += first
+            sum_1 += second
+            buffers.weights[2 * rank], buffers.weights[2 * rank + 1] = sum_0, sum_1
+            continue
+        for entry in range(histogram.starts[i], histogram.starts[i + 1]):
             buffers.classes[n_entries], buffers.weights[n_entries] = histogram.classes[entry], histogram.weights[entry]
             n_entries += 1
         buffers.ends[rank] = n_entries
     for i in range(histogram.n_bins):
         histogram.codes[i], histogram.samples[i] = buffers.codes[i], buffers.samples[i]
-        histogram.starts[i + 1] = buffers.ends[i]
+        if histogram.n_classes == 2:
+            histogram.left_0[i], histogram.left_1[i] = buffers.weights[2 * i], buffers.weights[2 * i + 1]
+        else:
+            histogram.starts[i + 1] = buffers.ends[i]
     for entry in range(n_entries):
         histogram.classes[entry], histogram.weights[entry] = buffers.classes[entry], buffers.weights[entry]
 
@@ -165,7 +173,7 @@ def order_categories(criterion, histogram, classes, buffers):
     """Bring the bins of a categorical feature into the order of its splits."""
     if classes.n == 2:
         for i in range(histogram.n_bins):
-            first, second = histogram.weights[2 * i], histogram.weights[2 * i + 1]
+            first, second = weights_of_pair(histogram, i)
             buffers.scores[i] = second / (first + second)
     else:
         _score_bins(criterion, histogram, classes, buffers)

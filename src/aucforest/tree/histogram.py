@@ -30,8 +30,8 @@ class Classes(NamedTuple):
 class Histogram(NamedTuple):
     """The bins that samples of a node lie in, in the order in which they may be split; the missing ones stand apart.
 
-    Of two classes the weights of bin i are weights[2 * i] and weights[2 * i + 1]. Of more classes only those that the
-    bin has are listed: entries starts[i] .. starts[i + 1] of `classes` and `weights`.
+    Of two classes left_0[i] and left_1[i] are the weights in the bins 0 .. i, which a split after bin i has on its
+    left. Of more classes those that a bin has are listed: the entries starts[i] .. starts[i + 1] of the next two.
     """
 
     n_bins: int
@@ -40,6 +40,8 @@ class Histogram(NamedTuple):
     missing_samples: int | np.int64  # filled only where it is asked for, and so is `samples`
     missing: NDArray[np.int64]  # (n_classes,) class totals
     codes: NDArray[np.uint32]
+    left_0: NDArray[np.int64]
+    left_1: NDArray[np.int64]
     starts: NDArray[np.int64]
     classes: NDArray[np.uint32]
     weights: NDArray[np.int64]
@@ -58,6 +60,8 @@ class HistogramBuffers(NamedTuple):
     listed: NDArray[np.uint32]  # (n_cells,)
     sums: NDArray[np.int64]  # (SORT_SAMPLES,)
     codes: NDArray[np.uint32]  # (n_codes,) and so on: as in `Histogram`
+    left_0: NDArray[np.int64]
+    left_1: NDArray[np.int64]
     starts: NDArray[np.int64]
     classes: NDArray[np.uint32]
     weights: NDArray[np.int64]
@@ -79,6 +83,8 @@ def make_histogram_buffers(n_codes: int, n_classes: int) -> HistogramBuffers:
         listed=np.empty(n_cells + SORT_SAMPLES, dtype=np.uint32),
         sums=np.empty(SORT_SAMPLES, dtype=np.int64),
         codes=np.empty(n_codes, dtype=np.uint32),
+        left_0=np.empty(n_codes, dtype=np.int64),
+        left_1=np.empty(n_codes, dtype=np.int64),
         starts=np.empty(n_codes + 1, dtype=np.int64),
         classes=np.empty(n_cells, dtype=np.uint32),
         weights=np.empty(n_cells, dtype=np.int64),
@@ -168,28 +174,26 @@ def _fill_pair(column, next_column, samples, classes, cells, next_cells):
 
 @bare_device
 def _collect_pair(n_listed, n_codes, cells, buffers):
-    """Move the cells of two classes to a histogram, all codes or the listed ones; return the number of bins."""
-    codes, weights = buffers.codes, buffers.weights
-    n_bins = np.uint64(0)
+    """Sum the cells of two classes up, of all codes or the listed ones, and clear them; return the number of bins."""
+    codes, left_0, left_1 = buffers.codes, buffers.left_0, buffers.left_1
+    sum_0, sum_1, n_bins = np.int64(0), np.int64(0), np.uint64(0)
     if n_listed >= 0:
         for t in range(np.uint64(n_listed)):
-            code = buffers.listed[t]
-            cell = np.uint64(2) * np.uint64(code)
-            codes[t] = code
-            weights[np.uint64(2) * t] = cells[cell]
-            weights[np.uint64(2) * t + np.uint64(1)] = cells[cell + np.uint64(1)]
-            cells[cell] = 0
-            cells[cell + np.uint64(1)] = 0
+            cell = np.uint64(2) * np.uint64(buffers.listed[t])
+            sum_0 += cells[cell]
+            sum_1 += cells[cell + np.uint64(1)]
+            codes[t], left_0[t], left_1[t] = buffers.listed[t], sum_0, sum_1
+            cells[cell] = cells[cell + np.uint64(1)] = 0
         return n_listed
     for code in range(np.uint64(n_codes)):
         cell = np.uint64(2) * code
         first, second = cells[cell], cells[cell + np.uint64(1)]
-        cells[cell] = 0
-        cells[cell + np.uint64(1)] = 0
-        codes[n_bins] = code
-        weights[np.uint64(2) * n_bins] = first
-        weights[np.uint64(2) * n_bins + np.uint64(1)] = second
+        sum_0 += first
+        sum_1 += second
+        codes[n_bins], left_0[n_bins], left_1[n_bins] = code, sum_0, sum_1
         n_bins += np.uint64(first + second > 0)
+    for cell in range(np.uint64(2 * n_codes)):
+        cells[cell] = 0
     return np.int64(n_bins)
 
 
@@ -232,6 +236,20 @@ def _collect_listed(n_listed, shift, cells, buffers):
 
 
 @bare_device
+def _sum_sorted_pair(n_samples, buffers):
+    """Sum sorted cells of two classes up, and return the number of bins."""
+    sum_0, sum_1, n_bins, last = np.int64(0), np.int64(0), np.uint64(0), np.uint64(0)
+    for i in range(np.uint64(n_samples)):
+        code, is_second = np.uint64(buffers.listed[i]) >> np.uint64(1), np.int64(buffers.listed[i] & 1)
+        sum_0 += buffers.sums[i] * (1 - is_second)
+        sum_1 += buffers.sums[i] * is_second
+        n_bins += np.uint64((i == np.uint64(0)) | (code != last))
+        at, last = n_bins - np.uint64(1), code
+        buffers.codes[at], buffers.left_0[at], buffers.left_1[at] = code, sum_0, sum_1
+    return np.int64(n_bins)
+
+
+@bare_device
 def _sort_samples(column, samples, weights, classes, buffers):
     """Make a histogram of a few samples by insertion, and return the number of bins."""
     cells, sums, shift = buffers.listed, buffers.sums, classes.shift
@@ -242,27 +260,22 @@ def _sort_samples(column, samples, weights, classes, buffers):
             cells[place], sums[place] = cells[place - 1], sums[place - 1]
             place -= 1
         cells[place], sums[place] = cell, weight_of(samples[i], weights)
+    if classes.n == 2:
+        return _sum_sorted_pair(len(samples), buffers)
     n_bins, n_entries, last = np.uint64(0), np.uint64(0), np.uint64(0)
     buffers.starts[0] = 0
     for i in range(np.uint64(len(samples))):
         cell = np.uint64(cells[i])
         code = cell >> shift
-        if i > np.uint64(0) and cell == last and classes.n > 2:
+        if i > np.uint64(0) and cell == last:
             buffers.weights[n_entries - np.uint64(1)] += sums[i]
             continue
-        if i == np.uint64(0) or code != last >> shift:
-            buffers.codes[n_bins] = code
-            n_bins += np.uint64(1)
-            if classes.n == 2:
-                buffers.weights[np.uint64(2) * n_bins - np.uint64(2)] = 0
-                buffers.weights[np.uint64(2) * n_bins - np.uint64(1)] = 0
+        n_bins += np.uint64((i == np.uint64(0)) | (code != last >> shift))
+        buffers.codes[n_bins - np.uint64(1)] = code
         last = cell
-        if classes.n == 2:
-            buffers.weights[np.uint64(2) * n_bins - np.uint64(2) + (cell & np.uint64(1))] += sums[i]
-        else:
-            buffers.classes[n_entries], buffers.weights[n_entries] = cell - (code << shift), sums[i]
-            n_entries += np.uint64(1)
-            buffers.starts[n_bins] = n_entries
+        buffers.classes[n_entries], buffers.weights[n_entries] = cell - (code << shift), sums[i]
+        n_entries += np.uint64(1)
+        buffers.starts[n_bins] = n_entries
     return np.int64(n_bins)
 
 
@@ -291,23 +304,48 @@ def _collect(n_listed, n_codes, classes, cells, buffers):
 
 
 @bare_device
-def entries_of(histogram, i):
-    """Return which entries of the histogram are those of a bin: from which one to before which."""
-    if histogram.n_classes == 2:
-        return 2 * i, 2 * i + 2
-    return histogram.starts[i], histogram.starts[i + 1]
+def weights_of_pair(histogram, i):
+    """Return the weights of two classes in a bin."""
+    if i == 0:
+        return histogram.left_0[0], histogram.left_1[0]
+    return histogram.left_0[i] - histogram.left_0[i - 1], histogram.left_1[i] - histogram.left_1[i - 1]
 
 
 @bare_device
-def add_bins(histogram, start, stop, totals):
-    """Add the class totals of the bins start .. stop to others."""
+def weight_of_bin(histogram, i):
+    """Return the weight of all classes in a bin."""
     if histogram.n_classes == 2:
-        for t in range(np.uint64(start), np.uint64(stop)):
-            totals[0] += histogram.weights[np.uint64(2) * t]
-            totals[1] += histogram.weights[np.uint64(2) * t + np.uint64(1)]
+        first, second = weights_of_pair(histogram, i)
+        return first + second
+    weight = np.int64(0)
+    for entry in range(histogram.starts[i], histogram.starts[i + 1]):
+        weight += histogram.weights[entry]
+    return weight
+
+
+@bare_device
+def add_bin(histogram, i, totals):
+    """Add the class totals of a bin to others."""
+    if histogram.n_classes == 2:
+        first, second = weights_of_pair(histogram, i)
+        totals[0] += first
+        totals[1] += second
     else:
-        for entry in range(histogram.starts[start], histogram.starts[stop]):
+        for entry in range(histogram.starts[i], histogram.starts[i + 1]):
             totals[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
+
+
+@bare_device
+def sum_left(histogram, place, missing_left, left):
+    """Set the class totals on the left to those of a split after the bin at a place; -1 is before all bins."""
+    for k in range(histogram.n_classes):
+        left[k] = histogram.missing[k] if missing_left else 0
+    if histogram.n_classes > 2:
+        for entry in range(np.uint64(histogram.starts[place + 1])):
+            left[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
+    elif place >= 0:
+        left[0] += histogram.left_0[place]
+        left[1] += histogram.left_1[place]
 
 
 @bare_device
@@ -315,14 +353,13 @@ def take_apart(n_bins, missing_code, n_classes, buffers):
     """Return the histogram that lies in the buffers, its last bin apart if it is that of the missing values."""
     has_missing = n_bins > 0 and buffers.codes[n_bins - 1] == missing_code
     n_bins -= np.int64(has_missing)
-    missing, codes, starts = buffers.missing, buffers.codes, buffers.starts
-    classes, weights, samples = buffers.classes, buffers.weights, buffers.samples
-    n_missing = samples[n_bins] if has_missing else np.int64(0)
-    histogram = Histogram(n_bins, n_classes, has_missing, n_missing, missing, codes, starts, classes, weights, samples)
+    n_missing = buffers.samples[n_bins] if has_missing else np.int64(0)
+    bins = buffers.codes, buffers.left_0, buffers.left_1, buffers.starts, buffers.classes, buffers.weights
+    histogram = Histogram(n_bins, n_classes, has_missing, n_missing, buffers.missing, *bins, buffers.samples)
     for k in range(n_classes):
-        missing[k] = 0
+        buffers.missing[k] = 0
     if has_missing:
-        add_bins(histogram, n_bins, n_bins + 1, missing)
+        add_bin(histogram, n_bins, buffers.missing)
     return histogram
 
 

@@ -27,7 +27,7 @@ from aucforest.tree.criteria import (
     score_waiting,
     start_own,
 )
-from aucforest.tree.histogram import add_bins, entries_of
+from aucforest.tree.histogram import add_bin, sum_left, weight_of_bin
 
 # How many splits of two classes are scored at once: what a scan writes stays in the nearest cache.
 _BLOCK = 256
@@ -99,9 +99,7 @@ def find_admissible(histogram, classes, missing_left, n_samples, rules):
     first = stop
     for t in range(stop):
         samples += histogram.samples[t]
-        start, end = entries_of(histogram, t)
-        for entry in range(start, end):
-            weight += histogram.weights[entry]
+        weight += weight_of_bin(histogram, t)
         if n_samples - samples < rules.min_samples_leaf or node_weight - weight < rules.min_weight_leaf:
             return min(first, t), t
         if first == stop and samples >= rules.min_samples_leaf and weight >= rules.min_weight_leaf:
@@ -118,20 +116,11 @@ def second_frequency(first, second):
 @bare_device
 def _is_allowed(limits, left_0, left_1, classes, missing_alone):
     """Say whether a split keeps to the constraints; `missing_alone` if just missing values go right."""
-    if not limits.is_constrained:
-        return True
     left = second_frequency(left_0, left_1)
     right = second_frequency(classes.totals[0] - left_0, classes.totals[1] - left_1)
     if min(left, right) < limits.low or max(left, right) > limits.high:
         return False
     return missing_alone or limits.sign * (right - left) >= 0.0
-
-
-@bare_device
-def start_left(histogram, missing_left, left):
-    """Set the totals on the left before any bin is: those of the missing values, or nothing."""
-    for k in range(len(left)):
-        left[k] = histogram.missing[k] if missing_left else 0
 
 
 def _pair_scores(row: Criterion) -> Callable[..., Any]:
@@ -159,30 +148,36 @@ _score_pair = by_code(each_criterion(_pair_scores))
 
 
 @bare_device
+def _first_above(bar, scores, start):
+    """Return the first place from `start` on with a score above the bar, or the number of scores."""
+    t = np.uint64(start)
+    while t < np.uint64(len(scores)) and not scores[t] > bar:
+        t += np.uint64(1)
+    return np.int64(t)
+
+
+@bare_device
 def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, buffers):
     """Scan the splits of two classes, a block in three passes, since compilers vectorise the one in the middle."""
     first, stop = span
-    left = buffers.left[: classes.n]
-    start_left(histogram, missing_left, left)
-    sum_0, sum_1 = left[0], left[1]
+    missing_0, missing_1 = (histogram.missing[0], histogram.missing[1]) if missing_left else (np.int64(0), np.int64(0))
     total_0, total_1 = classes.totals[0], classes.totals[1]
     place = np.int64(-1)
-    for begin in range(0, stop, _BLOCK):
+    for begin in range(first, stop, _BLOCK):
         end = min(begin + _BLOCK, stop)
-        for t in range(np.uint64(begin), np.uint64(end)):
-            sum_0 += histogram.weights[np.uint64(2) * t]
-            sum_1 += histogram.weights[np.uint64(2) * t + np.uint64(1)]
-            buffers.left_0[t - np.uint64(begin)], buffers.left_1[t - np.uint64(begin)] = sum_0, sum_1
-        begin = max(begin, first)
-        skipped, n_splits = begin % _BLOCK if begin < end else 0, max(end - begin, 0)
-        left_0, left_1 = buffers.left_0[skipped : skipped + n_splits], buffers.left_1[skipped : skipped + n_splits]
-        scores = buffers.scores[:n_splits]
+        left_0, left_1, scores = histogram.left_0[begin:end], histogram.left_1[begin:end], buffers.scores[: end - begin]
+        if missing_left:
+            left_0, left_1 = buffers.left_0[: end - begin], buffers.left_1[: end - begin]
+            for t in range(end - begin):
+                left_0[t] = histogram.left_0[begin + t] + missing_0
+                left_1[t] = histogram.left_1[begin + t] + missing_1
         rounding = _score_pair(criterion, left_0, left_1, total_0, total_1, buffers.score, scores)
-        for t in range(np.uint64(n_splits)):
-            if scores[t] > gain + rounding:
-                split = begin + np.int64(t)
-                if _is_allowed(limits, left_0[t], left_1[t], classes, split + 1 == histogram.n_bins):
-                    gain, place = scores[t], split
+        t = _first_above(gain + rounding, scores, 0)
+        while t < len(scores):
+            missing_alone = begin + t + 1 == histogram.n_bins
+            if not limits.is_constrained or _is_allowed(limits, left_0[t], left_1[t], classes, missing_alone):
+                gain, place = scores[t], begin + t
+            t = _first_above(gain + rounding, scores, t + 1)
     return gain, place
 
 
@@ -195,7 +190,7 @@ def _many_scan(row: Criterion) -> Callable[..., Any]:
     def scan_many(histogram, classes, span, missing_left, gain, buffers):
         first, stop = span
         left = buffers.left[: classes.n]
-        start_left(histogram, missing_left, left)
+        sum_left(histogram, -1, missing_left, left)
         totals = classes.totals
         bar, place = gain + ROUNDING, np.int64(-1)
         crowded = histogram.starts[histogram.n_bins] > _CROWDED * histogram.n_bins
@@ -247,10 +242,11 @@ def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
     first, stop = span
     own, place, n_waiting = buffers.own, np.int64(-1), 0
     left = buffers.left[: classes.n]
-    start_left(histogram, missing_left, left)
+    sum_left(histogram, -1, missing_left, left)
     for t in range(stop):
-        add_bins(histogram, t, t + 1, left)
-        if t < first or not _is_allowed(limits, left[0], left[1], classes, t + 1 == histogram.n_bins):
+        add_bin(histogram, t, left)
+        missing_alone = t + 1 == histogram.n_bins
+        if t < first or (limits.is_constrained and not _is_allowed(limits, left[0], left[1], classes, missing_alone)):
             continue
         n_waiting = add_split(own, n_waiting, left, classes, t)
         if n_waiting == len(own.places):

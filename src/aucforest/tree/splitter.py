@@ -13,7 +13,7 @@ from aucforest.tree.binning import BinValues, bin_of, midway
 from aucforest.tree.categories import OrderBuffers, make_order_buffers
 from aucforest.tree.criteria import OWN, ROUNDING, gain_by_definition, gains_most
 from aucforest.tree.features import NUMERIC, FeatureBuffers, draw_bins, make_feature_buffers, order_bins
-from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, add_bins, make_histogram_buffers, number_classes
+from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, make_histogram_buffers, number_classes, sum_left
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import has_code
 from aucforest.tree.scan import (
@@ -23,7 +23,6 @@ from aucforest.tree.scan import (
     is_bounded,
     make_scan_buffers,
     scan,
-    start_left,
     start_scores,
 )
 from aucforest.tree.tree import SET_WORDS
@@ -135,8 +134,7 @@ def _order(histogram, feature, classes, node, rules, buffers):
 @bare_device
 def _keep(histogram, place, missing_left, by_set, classes, buffers):
     """Keep the totals and the sets left of a split, and return the code right of it and where missing values go."""
-    start_left(histogram, missing_left, buffers.left[: classes.n])
-    add_bins(histogram, 0, place + 1, buffers.left)
+    sum_left(histogram, place, missing_left, buffers.left)
     if not histogram.has_missing:
         missing_left = _is_heavier_left(buffers.left, classes.totals)
     if by_set:
