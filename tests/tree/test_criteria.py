@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from aucforest._compile import bare_kernel, by_code
 from aucforest.tree.criteria import _TABLE, CRITERIA, ROUNDING, Criterion, entropy_table, make_score_buffers, split_gain
 from aucforest.tree.histogram import Classes, Histogram
-from aucforest.tree.scan import _many_scan, _pair_scores, make_scan_buffers
+from aucforest.tree.scan import _define_pair, _many_scan, make_scan_buffers
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
 from tests.tree.growing import NAMES
@@ -23,14 +23,14 @@ from tests.tree.growing import NAMES
 # Beside every criterion one that has its definition alone.
 _ALONE = 10
 _ROWS = [*_TABLE.values(), *(Criterion(_ALONE + row.code, row.gain) for row in _TABLE.values())]
-_score_pair = by_code({row.code: _pair_scores(row) for row in _ROWS})
+_score_pair = by_code({row.code: row.pair or _define_pair(row.gain) for row in _ROWS})
 _scan_many = by_code({row.code: _many_scan(row) for row in _ROWS})
 
 
 @bare_kernel
-def score_pair(code, left_0, left_1, totals, buffers, scores):
-    """Score splits of two classes."""
-    _score_pair(code, left_0, left_1, totals[0], totals[1], buffers, scores)
+def score_pair(code, left, totals, bar, buffers):
+    """Score a split of two classes."""
+    return _score_pair(code, left[0], left[1], totals[0], totals[1], bar, buffers)
 
 
 @bare_kernel
@@ -200,12 +200,15 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
     lefts = unit * lefts[(lefts.sum(axis=1) > 0) & (lefts.sum(axis=1) < sum(totals))]
     totals = unit * np.array(totals)
     table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
-    scores, code = np.empty(len(lefts)), CRITERIA[criterion] + alone
-    score_pair(code, *np.ascontiguousarray(lefts.T), totals, make_score_buffers(2, table), scores)
-    # The gain of a definition, or what the fast form ranks by.
-    ranks = [rank_of(criterion, *sides) for sides in zip(lefts.tolist(), (totals - lefts).tolist())]
-    expected = [float(rank[alone == 0]) for rank in ranks]
-    assert scores.tolist() == pytest.approx(expected, rel=0, abs=0.1 * ROUNDING)
+    code, buffers = CRITERIA[criterion] + alone, make_score_buffers(2, table)
+    for left in lefts:
+        # The gain of a definition, or what the fast form ranks by.
+        expected = float(rank_of(criterion, left.tolist(), (totals - left).tolist())[alone == 0])
+        same = pytest.approx(expected, rel=0, abs=0.1 * ROUNDING)
+        assert score_pair(code, left, totals, 0.0, buffers) == same
+        # Beyond the bar it is the score, up to it anything that is.
+        assert score_pair(code, left, totals, expected - 0.5 * ROUNDING, buffers) == same
+        assert score_pair(code, left, totals, expected + 0.5 * ROUNDING, buffers) <= expected + 0.5 * ROUNDING
 
 
 @st.composite

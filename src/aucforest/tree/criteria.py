@@ -28,8 +28,8 @@ from aucforest._compile import bare_device, bare_kernel, by_code, call_scorer
 
 # Gains that differ by no more are ties: rounding may have parted them.
 ROUNDING = 1e-12
-# What rounding may do to a sum that is added to from one split to the next.
-_DRIFT = 1e-9
+# What rounding may do to a sum that is added to from one split to the next, and to one of a few products up to 1.
+_DRIFT, _DRIFT_OF_SQUARES = 1e-9, 1e-14
 # A user's own criterion, which is called by its address, and the codes of the others.
 OWN, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
 # Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorise
@@ -112,13 +112,26 @@ _hellinger_gain = _mean_over_pairs(_distance)
 
 
 @bare_device
-def _auc_pair(left_0, left_1, total_0, total_1, buffers, scores):
-    """Score splits of two classes by |d| / (total_0 total_1), d = total_0 left_1 - total_1 left_0, twice the gain."""
-    scale = 1.0 / (total_0 * total_1)
-    for t in range(len(scores)):
-        scores[t] = abs(total_0 * np.float64(left_1[t]) - total_1 * np.float64(left_0[t])) * scale
-    # Of integers below the limit scores differ by more than rounding where the integers do, and by nothing elsewhere.
-    return 0.0 if total_0 * total_1 < _EXACT_LIMIT else ROUNDING
+def pair_rounding(criterion, total_0, total_1):
+    """Return which differences of scores of two classes are ties at most.
+
+    Scores of the AUC are integers times a constant: where these are exact, so are ties.
+    """
+    is_exact = criterion == AUC and np.float64(total_0) * np.float64(total_1) < _EXACT_LIMIT
+    return 0.0 if is_exact else ROUNDING
+
+
+@bare_device
+def _correlation(left_0, left_1, total_0, total_1):
+    """Return d = total_0 left_1 - total_1 left_0: how far a split is from sending as much of one class to the left."""
+    return np.float64(total_0) * np.float64(left_1) - np.float64(total_1) * np.float64(left_0)
+
+
+@bare_device
+def _auc_pair(left_0, left_1, total_0, total_1, bar, buffers):
+    """Score a split by |d| / (total_0 total_1), twice the gain."""
+    scale = 1.0 / (np.float64(total_0) * np.float64(total_1))
+    return abs(_correlation(left_0, left_1, total_0, total_1)) * scale
 
 
 @bare_device
@@ -212,11 +225,19 @@ def _auc_score(state, bar, left, totals, buffers):
 
 
 @bare_device
-def _hellinger_pair(left_0, left_1, total_0, total_1, buffers, scores):
-    """Score splits of two classes."""
-    for t in range(len(scores)):
-        scores[t] = _distance(left_0[t] / total_0, left_1[t] / total_1)
-    return ROUNDING
+def _hellinger_pair(left_0, left_1, total_0, total_1, bar, buffers):
+    """Score a split by the gain, or by 0 where it cannot exceed the bar.
+
+    With a and b the fractions on the left, distance**2 = 2 - 2 sqrt(a b) - 2 sqrt((1 - a) (1 - b)), which is compared
+    without a root, times the product of the totals. It cancels, hence the allowance.
+    """
+    on_left = np.float64(left_0) * np.float64(left_1)
+    on_right = np.float64(total_0 - left_0) * np.float64(total_1 - left_1)
+    overlap = 1.0 - 0.5 * bar * bar
+    rest = (overlap * overlap + _DRIFT_OF_SQUARES) * (np.float64(total_0) * np.float64(total_1)) - on_left - on_right
+    if rest <= 0.0 or rest * rest <= 4.0 * on_left * on_right:
+        return 0.0
+    return _distance(left_0 / total_0, left_1 / total_1)
 
 
 # With cos(t) and sin(t) the roots of the fractions of a class on the left and on the right, the distance of two classes
@@ -321,19 +342,16 @@ _entropy_gain = _impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequ
 
 
 @bare_device
-def _gini_pair(left_0, left_1, total_0, total_1, buffers, scores):
-    """Score splits of two classes by |d| / sqrt(total_0 total_1 weight_left weight_right), d as for the AUC.
+def _gini_pair(left_0, left_1, total_0, total_1, bar, buffers):
+    """Score a split by |d| / sqrt(total_0 total_1 weight_left weight_right), or by 0 where that is up to the bar.
 
     That is the correlation of class and side. Its square times 2 total_0 total_1 / weight**2 is the gain.
     """
-    weight = total_0 + total_1
-    scale = 1.0 / math.sqrt(total_0 * total_1)
-    for t in range(len(scores)):
-        first, second = np.float64(left_0[t]), np.float64(left_1[t])
-        left_weight = first + second
-        d = total_0 * second - total_1 * first
-        scores[t] = abs(d) * scale / math.sqrt(left_weight * (weight - left_weight))
-    return ROUNDING
+    totals, on_left = np.float64(total_0) * np.float64(total_1), np.float64(left_0 + left_1)
+    d, sides = _correlation(left_0, left_1, total_0, total_1), on_left * (np.float64(total_0 + total_1) - on_left)
+    if d * d <= (bar * bar * totals) * sides:
+        return 0.0
+    return abs(d) / math.sqrt(totals * sides)
 
 
 @bare_device
@@ -378,18 +396,15 @@ def _n_log_n(n, weight, table):
 
 
 @bare_device
-def _entropy_pair(left_0, left_1, total_0, total_1, buffers, scores):
-    """Score splits of two classes."""
-    weight, table = total_0 + total_1, buffers.table
+def _entropy_pair(left_0, left_1, total_0, total_1, bar, buffers):
+    """Score a split by the gain."""
+    weight, table = np.float64(total_0 + total_1), buffers.table
     node = _n_log_n(weight, weight, table) - _n_log_n(total_0, weight, table) - _n_log_n(total_1, weight, table)
-    for t in range(len(scores)):
-        first, second = np.float64(left_0[t]), np.float64(left_1[t])
-        left_weight = first + second
-        parts = _n_log_n(first, weight, table) + _n_log_n(second, weight, table)
-        parts += _n_log_n(total_0 - first, weight, table) + _n_log_n(total_1 - second, weight, table)
-        wholes = _n_log_n(left_weight, weight, table) + _n_log_n(weight - left_weight, weight, table)
-        scores[t] = (node - (wholes - parts)) / weight
-    return ROUNDING
+    parts = _n_log_n(left_0, weight, table) + _n_log_n(left_1, weight, table)
+    parts += _n_log_n(total_0 - left_0, weight, table) + _n_log_n(total_1 - left_1, weight, table)
+    on_left = left_0 + left_1
+    wholes = _n_log_n(on_left, weight, table) + _n_log_n(total_0 + total_1 - on_left, weight, table)
+    return (node - (wholes - parts)) / weight
 
 
 @bare_device
@@ -454,9 +469,9 @@ class Criterion(NamedTuple):
 
     gain(left, right) : the definition
         What a split gains over no split, from the class totals of both children; 0 if it separates nothing.
-    pair(left_0, left_1, total_0, total_1, buffers, scores) -> which differences of scores are ties at most
-        Fills the scores of many splits of two classes, given arrays of the totals on the left. They need not be the
-        gains but must rise with them, and 0 must stand for no gain.
+    pair(left_0, left_1, total_0, total_1, bar, buffers) -> score
+        Scores a split of two classes. Scores need not be the gains but must rise with them, and 0 must stand for no
+        gain. Of a score up to `bar` any number up to it will do.
     start(left, totals, bar, crowded, buffers) -> state
     move(state, k, left, moved, totals, buffers) -> state
     score(state, bar, left, totals, buffers) -> (state, gain)

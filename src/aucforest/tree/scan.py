@@ -24,13 +24,12 @@ from aucforest.tree.criteria import (
     each_criterion,
     make_own_criterion,
     make_score_buffers,
+    pair_rounding,
     score_waiting,
     start_own,
 )
 from aucforest.tree.histogram import add_bin, sum_left, weight_of_bin
 
-# How many splits of two classes are scored at once: what a scan writes stays in the nearest cache.
-_BLOCK = 256
 # Bins are crowded with more classes than this in the mean.
 _CROWDED = 2
 
@@ -50,9 +49,6 @@ class ScanBuffers(NamedTuple):
     score: ScoreBuffers
     own: OwnCriterion
     left: NDArray[np.int64]  # (n_classes,)
-    scores: NDArray[np.float64]  # (_BLOCK,), and so are
-    left_0: NDArray[np.int64]
-    left_1: NDArray[np.int64]
 
 
 def make_scan_buffers(n_classes: int, table: NDArray[np.float64], address: int) -> ScanBuffers:
@@ -61,8 +57,6 @@ def make_scan_buffers(n_classes: int, table: NDArray[np.float64], address: int) 
         make_score_buffers(n_classes, table),
         make_own_criterion(address, n_classes),
         np.empty(n_classes, dtype=np.int64),
-        np.empty(_BLOCK),
-        *np.empty((2, _BLOCK), dtype=np.int64),
     )
 
 
@@ -123,62 +117,48 @@ def _is_allowed(limits, left_0, left_1, classes, missing_alone):
     return missing_alone or limits.sign * (right - left) >= 0.0
 
 
-def _pair_scores(row: Criterion) -> Callable[..., Any]:
-    """Return a compiled function that scores splits of two classes, by the definition where there is no fast form."""
-    pair: Any = row.pair
-    gain = row.gain
+def _pair_scan(row: Criterion) -> Callable[..., Any]:
+    """Return a compiled scan of two classes."""
+    code, pair = row.code, row.pair if row.pair is not None else _define_pair(row.gain)
 
     @bare_device
-    def by_fast_form(left_0, left_1, total_0, total_1, buffers, scores):
-        return pair(left_0, left_1, np.float64(total_0), np.float64(total_1), buffers, scores)
+    def scan_pair(histogram, classes, span, missing_left, gain, limits, buffers):
+        t, stop = np.uint64(span[0]), np.uint64(span[1])
+        missing_0, missing_1 = (histogram.missing[0], histogram.missing[1]) if missing_left else (0, 0)
+        total_0, total_1 = classes.totals[0], classes.totals[1]
+        rounding, score, place = pair_rounding(code, total_0, total_1), 0.0, np.int64(-1)
+        while t < stop:
+            # A loop that does nothing else is left at a branch, which costs less than moving the best one on each time.
+            bar, left_0, left_1 = gain + rounding, np.int64(0), np.int64(0)
+            while t < stop:
+                left_0, left_1 = histogram.left_0[t] + missing_0, histogram.left_1[t] + missing_1
+                score = pair(left_0, left_1, total_0, total_1, bar, buffers.score)
+                t += np.uint64(1)
+                if score > bar:
+                    break
+            missing_alone = np.int64(t) == histogram.n_bins
+            if score > bar and (
+                not limits.is_constrained or _is_allowed(limits, left_0, left_1, classes, missing_alone)
+            ):
+                gain, place = score, np.int64(t) - 1
+        return gain, place
+
+    return scan_pair
+
+
+def _define_pair(gain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the score of two classes of a criterion that has its definition alone."""
 
     @bare_device
-    def by_definition(left_0, left_1, total_0, total_1, buffers, scores):
+    def pair(left_0, left_1, total_0, total_1, bar, buffers):
         left, right = buffers.left[:2], buffers.right[:2]
-        for t in range(len(scores)):
-            left[0], left[1] = left_0[t], left_1[t]
-            right[0], right[1] = total_0 - left[0], total_1 - left[1]
-            scores[t] = gain(left, right)
-        return ROUNDING
+        left[0], left[1], right[0], right[1] = left_0, left_1, total_0 - left_0, total_1 - left_1
+        return gain(left, right)
 
-    return by_definition if pair is None else by_fast_form
+    return pair
 
 
-_score_pair = by_code(each_criterion(_pair_scores))
-
-
-@bare_device
-def _first_above(bar, scores, start):
-    """Return the first place from `start` on with a score above the bar, or the number of scores."""
-    t = np.uint64(start)
-    while t < np.uint64(len(scores)) and not scores[t] > bar:
-        t += np.uint64(1)
-    return np.int64(t)
-
-
-@bare_device
-def _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, buffers):
-    """Scan the splits of two classes, a block in three passes, since compilers vectorise the one in the middle."""
-    first, stop = span
-    missing_0, missing_1 = (histogram.missing[0], histogram.missing[1]) if missing_left else (np.int64(0), np.int64(0))
-    total_0, total_1 = classes.totals[0], classes.totals[1]
-    place = np.int64(-1)
-    for begin in range(first, stop, _BLOCK):
-        end = min(begin + _BLOCK, stop)
-        left_0, left_1, scores = histogram.left_0[begin:end], histogram.left_1[begin:end], buffers.scores[: end - begin]
-        if missing_left:
-            left_0, left_1 = buffers.left_0[: end - begin], buffers.left_1[: end - begin]
-            for t in range(end - begin):
-                left_0[t] = histogram.left_0[begin + t] + missing_0
-                left_1[t] = histogram.left_1[begin + t] + missing_1
-        rounding = _score_pair(criterion, left_0, left_1, total_0, total_1, buffers.score, scores)
-        t = _first_above(gain + rounding, scores, 0)
-        while t < len(scores):
-            missing_alone = begin + t + 1 == histogram.n_bins
-            if not limits.is_constrained or _is_allowed(limits, left_0[t], left_1[t], classes, missing_alone):
-                gain, place = scores[t], begin + t
-            t = _first_above(gain + rounding, scores, t + 1)
-    return gain, place
+_scan_pair = by_code(each_criterion(_pair_scan))
 
 
 def _many_scan(row: Criterion) -> Callable[..., Any]:
