@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from aucforest._compile import bare_kernel, by_code
 from aucforest.tree.criteria import _TABLE, CRITERIA, ROUNDING, Criterion, entropy_table, make_score_buffers, split_gain
 from aucforest.tree.histogram import Classes, Histogram
-from aucforest.tree.scan import _define_pair, _many_scan, make_scan_buffers
+from aucforest.tree.scan import _define_pair, _many_scan, make_scan_buffers, start_scores
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
 from tests.tree.growing import NAMES
@@ -36,6 +36,7 @@ def score_pair(code, left, totals, bar, buffers):
 @bare_kernel
 def scan_many(code, histogram, classes, first, stop, missing_left, gain, buffers):
     """Scan splits of more classes."""
+    start_scores(code, classes.totals, classes, buffers)
     return _scan_many(code, histogram, classes, (first, stop), missing_left, gain, buffers)
 
 
@@ -241,7 +242,6 @@ def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table)
     present = Classes(n_classes, np.uint64(3), np.arange(n_classes, dtype=np.int32), totals)
     table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
     buffers = make_scan_buffers(n_classes, table, 0)
-    buffers.score.inverse[:] = 1.0 / totals
 
     lefts = np.cumsum(bins, axis=0) + missing * missing_left
     stop = n_bins if missing.any() and not missing_left else n_bins - 1

@@ -37,6 +37,8 @@ OWN, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
 _PAIR_SUM_LIMIT = 2.0**60
 # n log2 n is looked up for totals below this; the table takes 32 MiB at most.
 _MOST_TABLE = 2**22
+# Up to so many classes bounds of a sum over pairs cost less than keeping them in order.
+_FEW_CLASSES = 10
 # Below this product of class totals the AUC of two classes is told apart exactly.
 _EXACT_LIMIT = 2.0**50
 # How many splits a user's own criterion scores at once.
@@ -49,14 +51,14 @@ class ScoreBuffers(NamedTuple):
     `table` is empty where totals are too large for it, or where the criterion has no use for it.
     """
 
-    inverse: NDArray[np.float64]  # of the class totals of the node; filled once a node
+    scale: NDArray[np.float64]  # `fraction_unit` over the class totals of the node; filled once a node
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
     half_cosine: NDArray[np.float64]
     half_sine: NDArray[np.float64]
     fraction: NDArray[np.int64]
-    order: NDArray[np.int64]
-    place: NDArray[np.int64]
+    order: NDArray[np.uint64]
+    place: NDArray[np.uint64]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     table: NDArray[np.float64]
@@ -64,7 +66,12 @@ class ScoreBuffers(NamedTuple):
 
 def make_score_buffers(n_classes: int, table: NDArray[np.float64]) -> ScoreBuffers:
     """Allocate the buffers."""
-    return ScoreBuffers._make((*np.empty((5, n_classes)), *np.empty((5, n_classes), dtype=np.int64), table))
+    roots, order, totals = (
+        np.empty((5, n_classes)),
+        np.empty((2, n_classes), np.uint64),
+        np.empty((3, n_classes), np.int64),
+    )
+    return ScoreBuffers(*roots, totals[0], *order, *totals[1:], table)
 
 
 def entropy_table(criterion: int, weight: float) -> NDArray[np.float64]:
@@ -135,9 +142,15 @@ def _auc_pair(left_0, left_1, total_0, total_1, bar, buffers):
 
 
 @bare_device
+def fraction_unit(criterion, n):
+    """Return what the fraction of all samples of a class is, of n classes: for the AUC as an integer."""
+    return _PAIR_SUM_LIMIT / (n * n) if criterion == AUC else 1.0
+
+
+@bare_device
 def _start_order(n, buffers):
     """Put n classes in the order of their numbers, all of them on the right."""
-    for k in range(n):
+    for k in range(np.uint64(n)):
         _put(k, k, buffers)
 
 
@@ -150,11 +163,11 @@ def _put(k, place, buffers):
 @bare_device
 def _leave_right(k, n_right, buffers):
     """Return the place of a class and how many are whole on the right, once it has gone left; these come first."""
-    place = buffers.place[k]
-    if place >= n_right:
+    place, last = buffers.place[k], np.uint64(n_right - 1)
+    if np.int64(place) >= n_right:
         return place, n_right
-    _put(buffers.order[n_right - 1], place, buffers)
-    return n_right - 1, n_right - 1
+    _put(buffers.order[last], place, buffers)
+    return last, n_right - 1
 
 
 @bare_device
@@ -172,17 +185,17 @@ def _pair_sum(n, fraction):
 def _auc_start(left, totals, bar, crowded, buffers):
     """Return the sum over pairs of |f_i - f_j|, f the fractions on the left as integers, and what it takes to go on.
 
-    That is how many classes are whole on the right, which sum reaches the bar, what a fraction of 1 is as an integer,
-    and what a sum of 1 gains: the gain is a mean over n (n - 1) / 2 pairs of half the difference of two fractions. The
-    number is -1 in crowded bins, from which many classes move at once: there bounds of the sum cost less.
+    That is how many classes are whole on the right, which sum reaches the bar, and what a sum of 1 gains: the gain is a
+    mean over n (n - 1) / 2 pairs of half the difference of two fractions. The number is -1 where bounds of the sum cost
+    less than keeping the order: with few classes, and in crowded bins, from which many classes move at once.
     """
     n = len(totals)
-    one, unit = _PAIR_SUM_LIMIT / (n * n), n / ((n - 1) * _PAIR_SUM_LIMIT)
+    unit = n / ((n - 1) * _PAIR_SUM_LIMIT)
     _start_order(n, buffers)
     for k in range(n):
         buffers.fraction[k] = 0
-    state = np.int64(0), np.int64(-1 if crowded else n), np.int64(bar / unit), one, unit
-    for k in range(n):
+    state = np.int64(0), np.int64(-1 if crowded or n <= _FEW_CLASSES else n), np.int64(bar / unit), unit
+    for k in range(np.uint64(n)):
         if left[k] > 0:
             state = _auc_move(state, k, left, left[k], totals, buffers)
     return state
@@ -194,34 +207,37 @@ def _auc_move(state, k, left, moved, totals, buffers):
 
     A class moves away from those before it and towards those behind it, until it overtakes them: at most away from all.
     """
-    pair_sum, n_right, limit, one, unit = state
-    last, fraction, at = len(totals) - 1, np.int64(left[k] * buffers.inverse[k] * one), buffers.fraction[k]
+    pair_sum, n_right, limit, unit = state
+    last, fraction, at = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
     buffers.fraction[k] = fraction
     if n_right < 0:
-        return pair_sum + (fraction - at) * last, n_right, limit, one, unit
+        return pair_sum + (fraction - at) * last, n_right, limit, unit
     place, n_right = _leave_right(k, n_right, buffers)
-    while place < last and buffers.fraction[buffers.order[place + 1]] < fraction:
-        other = buffers.order[place + 1]
-        pair_sum += (buffers.fraction[other] - at) * (2 * place - last)
-        at = buffers.fraction[other]
+    while place < np.uint64(last):
+        other = buffers.order[place + np.uint64(1)]
+        passed = buffers.fraction[other]
+        if passed >= fraction:
+            break
+        pair_sum += (passed - at) * (2 * np.int64(place) - last)
+        at = passed
         _put(other, place, buffers)
-        place += 1
+        place += np.uint64(1)
     _put(k, place, buffers)
-    return pair_sum + (fraction - at) * (2 * place - last), n_right, limit, one, unit
+    return pair_sum + (fraction - at) * (2 * np.int64(place) - last), n_right, limit, unit
 
 
 @bare_device
 def _auc_score(state, bar, left, totals, buffers):
     """Return the sum and the gain, both no more than bounds where the gain cannot exceed `bar`."""
-    pair_sum, n_right, limit, one, unit = state
+    pair_sum, n_right, limit, unit = state
     if pair_sum <= limit:
         return state, 0.0
     if n_right < 0:
         pair_sum = _pair_sum(len(totals), buffers.fraction)
     gain = pair_sum * unit
     if gain > bar:
-        limit = np.int64((gain + ROUNDING) / unit)
-    return (pair_sum, n_right, limit, one, unit), gain
+        limit = pair_sum + np.int64(ROUNDING / unit)
+    return (pair_sum, n_right, limit, unit), gain
 
 
 @bare_device
@@ -254,7 +270,7 @@ def _hellinger_start(left, totals, bar, crowded, buffers):
         buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
         buffers.half_cosine[k] = buffers.half_sine[k] = math.sqrt(0.5)
     state = 0.0, 0.0, np.float64(n), np.int64(n)
-    for k in range(n):
+    for k in range(np.uint64(n)):
         if left[k] > 0:
             state = _hellinger_move(state, k, left, left[k], totals, buffers)
     return state
@@ -268,16 +284,19 @@ def _hellinger_move(state, k, left, moved, totals, buffers):
     """
     bound, on_left, on_right, n_right = state
     # Not by way of 1 less the fraction: a whole class on the left must leave nothing on the right.
-    left_root = math.sqrt(left[k] * buffers.inverse[k])
-    right_root = math.sqrt((totals[k] - left[k]) * buffers.inverse[k])
+    left_root = math.sqrt(left[k] * buffers.scale[k])
+    right_root = math.sqrt((totals[k] - left[k]) * buffers.scale[k])
     left_step, right_step = left_root - buffers.left_root[k], right_root - buffers.right_root[k]
     buffers.left_root[k], buffers.right_root[k] = left_root, right_root
     buffers.half_cosine[k] = math.sqrt(0.5 + 0.5 * left_root)
     buffers.half_sine[k] = 0.5 * right_root / buffers.half_cosine[k]
     place, n_right = _leave_right(k, n_right, buffers)
-    while place + 1 < len(totals) and buffers.left_root[buffers.order[place + 1]] < left_root:
-        _put(buffers.order[place + 1], place, buffers)
-        place += 1
+    while place + np.uint64(1) < np.uint64(len(totals)):
+        other = buffers.order[place + np.uint64(1)]
+        if buffers.left_root[other] >= left_root:
+            break
+        _put(other, place, buffers)
+        place += np.uint64(1)
     _put(k, place, buffers)
     bound += (len(totals) - 1) * (left_step - right_step)
     return bound, on_left + left_step, on_right + right_step, n_right

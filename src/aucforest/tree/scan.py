@@ -22,6 +22,7 @@ from aucforest.tree.criteria import (
     ScoreBuffers,
     add_split,
     each_criterion,
+    fraction_unit,
     make_own_criterion,
     make_score_buffers,
     pair_rounding,
@@ -66,8 +67,9 @@ def start_scores(criterion, totals, classes, buffers):
     if criterion == OWN:
         start_own(buffers.own, totals)
     elif classes.n > 2:
+        unit = fraction_unit(criterion, classes.n)
         for k in range(classes.n):
-            buffers.score.inverse[k] = 1.0 / classes.totals[k]
+            buffers.score.scale[k] = unit / classes.totals[k]
 
 
 @bare_device
