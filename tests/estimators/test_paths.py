@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.estimators._paths import add_shrunk, paths
+from aucforest.tree.tree import depths
 from tests.interop.trees import make_tree
 from tests.reference import shrinkage as reference
 from tests.reference.paths import path
@@ -44,7 +45,8 @@ def test_add_shrunk(seed, n_classes, last_alone):
         left_child, weight, value = random_tree(seed + tree, n_classes)
         leaves = rng.choice(np.flatnonzero(left_child < 0), n_rows)
         counts = rng.integers(3, size=n_rows).astype(np.uint16)
-        add_shrunk(left_child, weight, value, amounts, leaves, counts, total, n_trees)
+        depth = depths(left_child, np.where(left_child < 0, -1, left_child + 1))
+        add_shrunk(left_child, depth, weight, value, amounts, leaves, counts, total, n_trees)
         for i, amount in enumerate(amounts):
             by_node = np.array(reference.shrink(left_child, weight, value, amount))[:, n_classes - n_columns :]
             expected[counts == 0, :, i] += by_node[leaves[counts == 0]]

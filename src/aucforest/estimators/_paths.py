@@ -50,41 +50,50 @@ def paths(
 
 
 @bare_kernel
-def _add_paths(
-    left_child, weight, value, first_column, amounts, leaves, counts, parent, slots, path, shrunk, total, n_trees
-):
-    """Add what the leaf of every row out of bag predicts; nodes on the way to no such leaf are left out."""
+def _add_paths(left_child, depth, weight, value, amounts, leaves, counts, buffers, total, n_trees):
+    """Add what the leaf of every row out of bag predicts; nodes on the way to no such leaf are left out.
+
+    Leaves are taken in the order of the nodes, so that what was computed for the way to one mostly serves the next:
+    `held` is the node of every depth whose shrunk frequencies are there.
+    """
+    parent, first, after, path, held, factors, shrunk = buffers
     _fill_parents(left_child, parent)
-    slots[:] = -1
-    slots[0], n_slots = 0, 1
-    for k in range(shrunk.shape[1]):
-        shrunk[0, k] = value[0, first_column + k]
+    first[:], held[:] = -1, -1
     for row in range(len(leaves)):
-        if counts[row] > 0:
-            continue
-        n_new, node = 0, leaves[row]
-        while slots[node] < 0:
+        if counts[row] == 0:
+            first[leaves[row]], after[row] = row, first[leaves[row]]
+            n_trees[row] += 1
+    held[0] = 0
+    for k in range(shrunk.shape[1]):
+        shrunk[0, k] = value[0, k]
+    for leaf in range(len(first)):
+        row, node, n_new = first[leaf], leaf, 0
+        while row >= 0 and held[depth[node]] != node:
             path[n_new] = node
             n_new += 1
             node = parent[node]
         for step in range(n_new - 1, -1, -1):
             above, node = node, path[step]
+            held[depth[node]] = node
             for i in range(len(amounts)):
-                factor = weight[above] / (weight[above] + amounts[i])
-                for k in range(shrunk.shape[1]):
-                    difference = value[node, first_column + k] - value[above, first_column + k]
-                    shrunk[n_slots, k, i] = shrunk[slots[above], k, i] + difference * factor
-            slots[node] = n_slots
-            n_slots += 1
-        n_trees[row] += 1
-        found, sums = shrunk[slots[node]], total[row]
-        for k in range(len(sums)):
-            for i in range(len(amounts)):
-                sums[k, i] += found[k, i]
+                factors[i] = weight[above] / (weight[above] + amounts[i])
+            before, below = shrunk[depth[above]], shrunk[depth[node]]
+            for k in range(len(below)):
+                difference = value[node, k] - value[above, k]
+                for i in range(len(factors)):
+                    below[k, i] = before[k, i] + difference * factors[i]
+        found = shrunk[depth[leaf]]
+        while row >= 0:
+            sums = total[row]
+            for k in range(len(sums)):
+                for i in range(len(factors)):
+                    sums[k, i] += found[k, i]
+            row = after[row]
 
 
 def add_shrunk(
     left_child: NDArray[np.int32],
+    depth: NDArray[np.int64],
     weight: NDArray[np.float64],
     value: NDArray[np.float64],
     amounts: NDArray[np.float64],
@@ -99,8 +108,8 @@ def add_shrunk(
 
     Parameters
     ----------
-    left_child, weight, value
-        As in `tree.shrink`.
+    left_child, depth, weight, value
+        Those of a `Tree`.
     amounts : ndarray of shape (n_amounts,), float64
         Several lambda, in units of weight.
     leaves : ndarray of shape (n_rows,), int64
@@ -112,12 +121,14 @@ def add_shrunk(
     n_trees : ndarray of shape (n_rows,), int64
         Raised by one for the rows out of bag.
     """
-    n_columns, n_nodes = total.shape[1], len(left_child)
-    first_column = value.shape[1] - n_columns
-    parent, slots, path = np.empty((3, n_nodes), dtype=np.int64)
-    step = max(1, _MOST_SHRUNK // (n_nodes * len(amounts)))
-    for first in range(0, n_columns, step):
-        sums = total[:, first : first + step]
-        shrunk = np.empty((n_nodes, *sums.shape[1:]))
-        rows = (leaves, counts, parent, slots, path, shrunk, sums, n_trees if first == 0 else np.zeros_like(n_trees))
-        _add_paths(left_child, weight, value, first_column + first, amounts, *rows)
+    n_columns, n_held = total.shape[1], int(depth.max()) + 1
+    value = value[:, value.shape[1] - n_columns :]
+    parent, first = np.empty((2, len(left_child)), dtype=np.int64)
+    path, held = np.empty((2, n_held), dtype=np.int64)
+    after, factors = np.empty(len(leaves), dtype=np.int64), np.empty(len(amounts))
+    step = max(1, _MOST_SHRUNK // (n_held * len(amounts)))
+    for start in range(0, n_columns, step):
+        some = slice(start, start + step)
+        sums, times = total[:, some], n_trees if start == 0 else np.zeros_like(n_trees)
+        buffers = parent, first, after, path, held, factors, np.empty((n_held, *sums.shape[1:]))
+        _add_paths(left_child, depth, weight, value[:, some], amounts, leaves, counts, buffers, sums, times)

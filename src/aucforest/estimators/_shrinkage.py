@@ -118,6 +118,8 @@ def _best_amount(
 
     means = [measure_rows(slice(None), amount) for amount in range(len(AMOUNTS))]
     best, prior = int(np.argmax(means)), int(np.searchsorted(AMOUNTS, PRIOR))
+    if best == prior:
+        return PRIOR
     part = np.empty(len(truth), dtype=np.int64)
     for k in np.unique(truth):
         part[truth == k] = np.arange(np.count_nonzero(truth == k)) % _N_PARTS
@@ -182,7 +184,9 @@ def _sum_amounts(
         packed, some = pack(group)
         find_leaves(*(*packed.arguments(packed.names, some), table, counts, *scratch, leaves))
         for i, tree in enumerate(trees[group.start : group.stop]):
-            add_shrunk(tree.left_child, tree.weight, tree.value, amounts, leaves[i], counts[i], total, n_trees)
+            add_shrunk(
+                tree.left_child, tree.depth, tree.weight, tree.value, amounts, leaves[i], counts[i], total, n_trees
+            )
         return total, n_trees
 
     # As many groups whatever n_jobs is: sums are rounded alike.
