@@ -35,6 +35,8 @@ demo: .venv/.cli
 # as many processes as cores: more threads for algebra only wait for each other
 test: export OPENBLAS_NUM_THREADS ?= 1
 test: export OMP_NUM_THREADS ?= 1
+# where it is set, as in many containers, each of some fifty processes would parse all modules anew
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
 	$(MAKE) --jobs 2 lint kernels
 	$(bin)/pytest $(parallel) --doctest-modules src tests

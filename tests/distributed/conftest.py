@@ -32,9 +32,12 @@ def mapped_files_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="package")
 def client() -> Iterator[Any]:
     """Return a client of two workers with one thread each, in processes of their own; idle ones take time, too."""
+    import dask
     from distributed import Client, LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "memory_limit": "2GiB"}
     quiet = {"dashboard_address": ":0", "host": "127.0.0.1", "silence_logs": logging.CRITICAL}
-    with LocalCluster(**options, **quiet) as cluster, Client(cluster) as client:
+    # workers would look a hundred times a second at what they do
+    unwatched = dask.config.set({"distributed.worker.profile.enabled": False})
+    with unwatched, LocalCluster(**options, **quiet) as cluster, Client(cluster) as client:
         yield client
