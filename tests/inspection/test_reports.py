@@ -32,6 +32,7 @@ X, Y = make_table(n_rows=500, missing=0.0, seed=3)
 X3, Y3 = make_table(n_rows=500, n_classes=3, missing=0.0, seed=1)
 TRAIN, TEST = slice(0, 300), slice(300, 500)
 QUICK = {"n_bootstrap": 20, "n_repeats": 1, "random_state": 0}
+BARE = QUICK | {"n_repeats": 0}  # without importances
 
 
 class Page(HTMLParser):
@@ -79,6 +80,35 @@ def figures(page, caption):
     return {row[0]: row[1:] for row in page.tables[caption][1:]}
 
 
+@pytest.fixture(scope="module")
+def model():
+    return small_forest(threshold="gmean").fit(X[TRAIN], Y[TRAIN])
+
+
+def report_on(model):
+    return report(model, X[TEST], Y[TEST], cost=(1, 7), title='a "b"', **QUICK)
+
+
+@pytest.fixture(scope="module")
+def made(model):
+    """Return a report on a forest: drawing one takes most of the time of these tests."""
+    return report_on(model)
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    """Return a forest of three classes and its report, training rows included."""
+    model = small_forest(20).fit(X3[TRAIN], Y3[TRAIN])
+    return model, report(model, X3[TEST], Y3[TEST], X_train=X3[TRAIN], y_train=Y3[TRAIN], **QUICK)
+
+
+@pytest.fixture(scope="module")
+def with_training_rows():
+    """Return a forest of two classes and its report, training rows included."""
+    model = small_forest(30).fit(X[TRAIN], Y[TRAIN])
+    return model, report(model, X[TEST], Y[TEST], X_train=X[TRAIN], y_train=Y[TRAIN], **QUICK)
+
+
 SCORES = "Scores on these rows, beside a model that only knows how frequent the classes are"
 
 
@@ -97,7 +127,7 @@ def printed(value):
 def test_the_scores_are_those_of_scikit_learn(model, weighted):
     model.fit(X[TRAIN], Y[TRAIN])
     weight = 1.0 + np.arange(200) % 3 if weighted else None
-    page = Page(report(model, X[TEST], Y[TEST], sample_weight=weight, **QUICK).html)
+    page = Page(report(model, X[TEST], Y[TEST], sample_weight=weight, **BARE).html)
     y, p, found = Y[TEST], model.predict_proba(X[TEST])[:, 1], figures(page, SCORES)
     share = np.average(y, weights=weight)
     recalls = recall_score(y, model.predict(X[TEST]), average=None, sample_weight=weight)
@@ -116,9 +146,8 @@ def test_the_scores_are_those_of_scikit_learn(model, weighted):
         assert low <= value <= high
 
 
-def test_the_explorer_counts_as_scikit_learn_does():
-    model = small_forest(threshold="gmean").fit(X[TRAIN], Y[TRAIN])
-    data = Page(report(model, X[TEST], Y[TEST], cost=(1, 7), **QUICK).html).explorer
+def test_the_explorer_counts_as_scikit_learn_does(model, made):
+    data = Page(made.html).explorer
     scores, y = model.predict_proba(X[TEST])[:, 1], Y[TEST]
     assert data["thresholds"][-1] is None
     for threshold, tp, fp in zip(data["thresholds"][:-1], data["tp"], data["fp"]):
@@ -129,16 +158,14 @@ def test_the_explorer_counts_as_scikit_learn_does():
     assert data["cost"] == [1.0, 7.0]
 
 
-def test_the_interval_of_the_auc():
-    model = small_forest().fit(X[TRAIN], Y[TRAIN])
+def test_the_interval_of_the_auc(model, made):
     interval = auc_confidence_interval(Y[TEST], model.predict_proba(X[TEST])[:, 1])
-    shown = figures(Page(report(model, X[TEST], Y[TEST], **QUICK).html), SCORES)["ROC AUC"]
+    shown = figures(Page(made.html), SCORES)["ROC AUC"]
     assert shown[:2] == [f"{interval[0]:.3f}", f"{interval[1]:.3f} to {interval[2]:.3f}"]
 
 
-def test_more_classes_are_judged_each_against_the_rest():
-    model = small_forest().fit(X3[TRAIN], Y3[TRAIN])
-    page = Page(report(model, X3[TEST], Y3[TEST], **QUICK).html)
+def test_more_classes_are_judged_each_against_the_rest(three_classes):
+    model, page = three_classes[0], Page(three_classes[1].html)
     proba, y = model.predict_proba(X3[TEST]), Y3[TEST]
     found = figures(page, SCORES)
     assert printed(found["ROC AUC"][0]) == pytest.approx(hand_till_score(y, proba), abs=5e-4)
@@ -159,14 +186,12 @@ MATRIX = "Confusion matrix of the labels that the model predicts"
 def test_a_class_without_test_rows_is_left_out():
     model = small_forest().fit(X3[TRAIN], Y3[TRAIN])
     rows = np.flatnonzero(Y3[TEST] != 1)
-    page = Page(report(model, X3[TEST][rows], Y3[TEST][rows], **QUICK).html)
+    page = Page(report(model, X3[TEST][rows], Y3[TEST][rows], **BARE).html)
     assert [cells[0] for cells in page.tables["Each class against all others"]] == ["class", "0", "2"]
 
 
-def test_importances_are_those_out_of_bag_where_training_rows_are_given():
-    model = small_forest(30).fit(X[TRAIN], Y[TRAIN])
-    training = {"X_train": X[TRAIN], "y_train": Y[TRAIN]}
-    page = Page(report(model, X[TEST], Y[TEST], **training, **QUICK).html)
+def test_importances_are_those_out_of_bag_where_training_rows_are_given(with_training_rows):
+    model, page = with_training_rows[0], Page(with_training_rows[1].html)
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     expected = oob_permutation_importance(model, X[TRAIN], Y[TRAIN], n_repeats=1, random_state=seed)
     found = figures(page, FALLS)
@@ -181,15 +206,13 @@ def test_importances_are_those_out_of_bag_where_training_rows_are_given():
 FALLS = "Fall of the ROC AUC by column"
 
 
-def test_equal_seeds_give_equal_pages():
-    model = small_forest().fit(X[TRAIN], Y[TRAIN])
-    first, second = (report(model, X[TEST], Y[TEST], **QUICK).html for _ in range(2))
-    assert first == second
+def test_equal_seeds_give_equal_pages(model, made):
+    assert report_on(model).html == made.html
 
 
 def test_a_model_of_decision_values_has_no_calibration():
     model = RidgeClassifier().fit(X[TRAIN], Y[TRAIN])
-    page = Page(report(model, X[TEST], Y[TEST], **QUICK).html)
+    page = Page(report(model, X[TEST], Y[TEST], **BARE).html)
     assert list(figures(page, SCORES)) == ["ROC AUC", "average precision", "G-mean"]
     assert "Calibration" not in page.headings
     own = page.explorer["own"]
@@ -201,7 +224,7 @@ def test_a_model_of_decision_values_has_no_calibration():
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9, 1.0])
 def test_the_threshold_of_a_model_is_found(threshold):
     model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(X[TRAIN], Y[TRAIN])
-    page = Page(report(model, X[TEST], Y[TEST], **QUICK).html)
+    page = Page(report(model, X[TEST], Y[TEST], **BARE).html)
     own, called = page.explorer["own"], confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
     assert [page.explorer["fp"][own], page.explorer["tp"][own]] == called.tolist()
 
@@ -211,7 +234,7 @@ def test_labels_that_follow_no_threshold_are_said():
         def predict(self, X):
             return np.arange(len(X)) % 2
 
-    html = report(Odd().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], **QUICK).html
+    html = report(Odd().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], **BARE).html
     assert Page(html).explorer["own"] is None
     assert "follow no single threshold" in html
 
@@ -299,7 +322,7 @@ def test_a_sparse_table_has_no_columns_to_describe():
 
 def test_a_model_without_skill_has_what_no_skill_has():
     model = DummyClassifier().fit(X[TRAIN], Y[TRAIN])
-    found = figures(Page(report(model, X[TEST], Y[TEST], **QUICK).html), SCORES)
+    found = figures(Page(report(model, X[TEST], Y[TEST], **BARE).html), SCORES)
     for name in ("ROC AUC", "average precision", "G-mean"):
         assert found[name][0] == found[name][2]
 
@@ -308,34 +331,37 @@ def test_a_model_without_skill_has_what_no_skill_has():
 def test_the_interval_of_a_perfect_model(n_positive, interval):
     x = np.arange(200.0)[:, None]
     y = x[:, 0] >= 200 - n_positive
-    html = report(small_forest(20, shrinkage=0).fit(x, y), x, y, **QUICK).html
+    html = report(small_forest(20, shrinkage=0).fit(x, y), x, y, **BARE).html
     assert figures(Page(html), SCORES)["ROC AUC"][:2] == ["1", interval]
     assert f"ROC AUC 1{'' if interval == '–' else f', with 95 % confidence {interval}'}; chance is 0.5" in html
 
 
-def test_missing_values_are_counted():
+@pytest.fixture(scope="module")
+def strange():
+    """Return the page of rows with missing values, whose classes and title are code."""
     x = X.copy()
     x[300:350, 2] = np.nan
-    page = Page(report(small_forest().fit(x[TRAIN], Y[TRAIN]), x[TEST], Y[TEST], **QUICK).html)
+    classes = np.array(["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)> & $x_{$"])
+    model = small_forest().fit(x[TRAIN], classes[Y[TRAIN]])
+    return report(model, x[TEST], classes[Y[TEST]], title="<i>t</i>", **QUICK).html
+
+
+def test_missing_values_are_counted(strange):
+    page = Page(strange)
     assert [cells[2] for cells in page.tables["The 5 columns"][1:]] == ["0.0 %", "0.0 %", "25.0 %", "0.0 %", "0.0 %"]
 
 
-def test_names_of_strangers_are_text():
-    classes = np.array(["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)> & $x_{$"])
-    model = small_forest().fit(X[TRAIN], classes[Y[TRAIN]])
-    html = report(model, X[TEST], classes[Y[TEST]], title="<i>t</i>", **QUICK).html
-    page = Page(html)
+def test_names_of_strangers_are_text(strange):
+    page = Page(strange)
     assert page.headings[0] == "<i>t</i>"
     assert {tag for tag, _ in page.tags} & {"img", "i"} == set()
     assert len([tag for tag, _ in page.tags if tag == "script"]) == 2
-    assert html.count("</script>") == 2
+    assert strange.count("</script>") == 2
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_page_is_well_made(n_classes):
-    x, y = (X, Y) if n_classes == 2 else (X3, Y3)
-    model = small_forest(20).fit(x[TRAIN], y[TRAIN])
-    html = report(model, x[TEST], y[TEST], X_train=x[TRAIN], y_train=y[TRAIN], **QUICK).html
+def test_the_page_is_well_made(n_classes, with_training_rows, three_classes):
+    html = (with_training_rows if n_classes == 2 else three_classes)[1].html
     page = Page(html)
     assert len(page.ids) == len(set(page.ids))
     targets = re.findall(r'(?:href="|url\()#([^")]+)', html)
@@ -371,12 +397,10 @@ def test_criteria_that_are_equal_on_every_fold_have_no_intervals():
     assert figures(page, "ROC AUC (more is better)") == {"auc": ["1", "–", "0", "–", "1"], "gini": ["1", *"––––"]}
 
 
-def test_a_notebook_shows_the_page_in_a_frame():
-    model = small_forest().fit(X[TRAIN], Y[TRAIN])
-    page = report(model, X[TEST], Y[TEST], title='a "b"', **QUICK)
+def test_a_notebook_shows_the_page_in_a_frame(made):
     frame, found = HTMLParser(), []
     frame.handle_starttag = lambda tag, attributes: found.append(dict(attributes))
-    frame.feed(page._repr_html_())
-    assert found[0]["srcdoc"] == page.html
-    assert found[0]["title"] == page.title == 'a "b"'
-    assert re.fullmatch(r"<Report .* kB>", repr(page))
+    frame.feed(made._repr_html_())
+    assert found[0]["srcdoc"] == made.html
+    assert found[0]["title"] == made.title == 'a "b"'
+    assert re.fullmatch(r"<Report .* kB>", repr(made))
