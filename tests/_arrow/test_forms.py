@@ -1,5 +1,7 @@
 """The same column in every form that arrow, pandas and polars have for it gives the same forest and predictions."""
 
+from functools import cache, partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -131,7 +133,7 @@ def forest():
 
 
 def kinds_of_features():
-    """Yield what a column is, in all of its forms, after the one that the others are compared with."""
+    """Yield what a column is, the form that the others are compared with, and all others."""
     numbers, flags = gaps((NUMBERS + 40).tolist()), gaps((X > 0.3).tolist())
     yield "text", pd.Series(gaps(TEXT), dtype=object), forms_of_text(gaps(TEXT))
     yield "flags", pd.Series(flags, dtype="boolean"), forms_of_flags(flags)
@@ -140,19 +142,28 @@ def kinds_of_features():
     yield "coded numbers", pd.Series(pd.Categorical(numbers)), coded
 
 
-def named(kinds):
-    """Return forms by name, each with what it is and the first form."""
-    return {f"{kind}: {name}": (column, kind, first) for kind, first, forms in kinds for name, column in forms.items()}
+def named(kinds, fit):
+    """Return forms by name, each with what it is and what is fitted, once, on the first form."""
+    return {
+        f"{kind}: {name}": (column, kind, fitted)
+        for kind, first, forms in kinds
+        for fitted in [cache(partial(fit, first))]
+        for name, column in forms.items()
+    }
 
 
-FEATURES = named(kinds_of_features())
+def forest_and_probabilities(column):
+    fitted = forest().fit(table_of(column), Y)
+    return fitted, fitted.predict_proba(table_of(column))
+
+
+FEATURES = named(kinds_of_features(), forest_and_probabilities)
 
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_features(name, tmp_path):
-    column, kind, first = FEATURES[name]
-    expected = forest().fit(table_of(first), Y)
-    proba = expected.predict_proba(table_of(first))
+    column, kind, on_the_first = FEATURES[name]
+    expected, proba = on_the_first()
     table = table_of(column)
     fitted = forest().fit(table, Y)
     assert_same_trees(fitted.trees_, expected.trees_)
@@ -187,7 +198,11 @@ def kinds_of_labels():
     yield "numbers", numbers, forms_of_numbers(numbers.tolist()) | coded
 
 
-LABELS = named(kinds_of_labels())
+def labels_and_forest(labels):
+    return labels, forest().fit(pd.DataFrame({"x": X}), labels)
+
+
+LABELS = named(kinds_of_labels(), labels_and_forest)
 
 
 @pytest.mark.parametrize("name", LABELS)
@@ -198,13 +213,13 @@ def test_labels(name, tmp_path):
         kind = np.asarray(classes).dtype.kind
         return {"u": "i", "U": "O"}.get(kind, kind), classes.tolist()
 
-    column, _, first = LABELS[name]
-    features = pd.DataFrame({"x": X})
-    expected = forest().fit(features, first)
+    column, _, on_the_first = LABELS[name]
+    features, (first, expected) = pd.DataFrame({"x": X}), on_the_first()
     fitted = forest().fit(features, column)
     assert plain(fitted.classes_) == plain(expected.classes_)
     assert_same_trees(fitted.trees_, expected.trees_)
-    assert plain(aucforest.LinearAUCClassifier().fit(features, column).classes_) == plain(expected.classes_)
+    linear = aucforest.LinearAUCClassifier(solver="sga", max_iter=1, random_state=0)
+    assert plain(linear.fit(features, column).classes_) == plain(expected.classes_)
     table = table_of(column)
     fitted = fit_out_of_core(forest(), table, "c")
     assert plain(fitted.classes_) == plain(expected.classes_)
