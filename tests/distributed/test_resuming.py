@@ -26,10 +26,14 @@ def expected():
     return EXPECTED.fit(*features_and_labels(TABLE))
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch):
+def make_pieces_small(monkeypatch):
     monkeypatch.setattr(_looks, "_BATCH_CELLS", 800)
     monkeypatch.setattr(_looks, "_CHUNK_CELLS", 4000)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    make_pieces_small(monkeypatch)
 
 
 @pytest.fixture
@@ -48,6 +52,17 @@ def fit(source, folder, forest=None, **options):
         folder=folder,
         **options,
     )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return a source and the folder of a fit that came through; it is for copying."""
+    path = tmp_path_factory.mktemp("finished")
+    pq.write_table(TABLE, path / "rows.parquet", row_group_size=700)
+    with pytest.MonkeyPatch.context() as patch:
+        make_pieces_small(patch)
+        fit(path / "rows.parquet", path / "folder")
+    return path / "rows.parquet", path / "folder"
 
 
 # Forks of one process that has imported all: each goes on in the folder until it is killed, where it calls one of these
@@ -106,6 +121,7 @@ def test_killed_at_many_moments(source, tmp_path, expected):
     assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
 
 
+@pytest.mark.usefixtures("mapped_files_stay")
 def test_a_finished_fit_is_read_again(source, tmp_path, expected, monkeypatch):
     assert_same_forests(fit(source, tmp_path / "folder"), expected)
     for name in ("look_for_coding", "grow_batches"):
@@ -122,9 +138,9 @@ def test_more_trees_later(source, tmp_path, expected):
 @pytest.mark.usefixtures("mapped_files_stay")
 @pytest.mark.parametrize("name", [CODES, RECORD, CODING, "trees"])
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
-def test_damaged_files_are_made_anew(source, tmp_path, expected, name, damage):
-    fit(source, tmp_path / "folder")
-    path = tmp_path / "folder" / name
+def test_damaged_files_are_made_anew(finished, tmp_path, expected, name, damage):
+    source, folder = finished[0], tmp_path / "folder"
+    path = shutil.copytree(finished[1], folder) / name
     if name == "trees":
         path = sorted(path.glob("*.safetensors"))[1]
     content = bytearray(path.read_bytes())
@@ -137,9 +153,9 @@ def test_damaged_files_are_made_anew(source, tmp_path, expected, name, damage):
         path.write_bytes(content)
     if name == "trees" and damage != "gone":
         with pytest.warns(UserWarning, match="its trees are grown again"):
-            assert_same_forests(fit(source, tmp_path / "folder"), expected)
+            assert_same_forests(fit(source, folder), expected)
     else:
-        assert_same_forests(fit(source, tmp_path / "folder"), expected)
+        assert_same_forests(fit(source, folder), expected)
 
 
 def test_another_fit_in_the_folder_is_refused(source, tmp_path):

@@ -105,42 +105,43 @@ def test_results_do_not_depend_on_the_backend():
     assert json.loads(output) == dict.fromkeys(["sequential", "threading", "loky", "multiprocessing"], True)
 
 
-@pytest.mark.parametrize(("n_jobs", "warm_start"), [(1, True), (2, False)])
-def test_ctrl_c_during_a_fit(n_jobs, warm_start):
+def test_ctrl_c_during_a_fit():
     process = run_python(
-        f"""
+        """
         import threading, time
         from tests.estimators.data import make_table, small_forest
 
         X, y = make_table(n_rows=20_000)
-        forest = small_forest(2, n_jobs={n_jobs}, verbose=1, warm_start={warm_start}).fit(X, y)
-        before = forest.predict_proba(X)
-        try:
-            # For hours.
-            forest.set_params(n_estimators=1_000_000).fit(X, y)
-        except KeyboardInterrupt:
-            if {warm_start}:
-                assert len(forest) == 2 and (forest.predict_proba(X) == before).all()
-            else:
-                assert not [name for name in vars(forest) if name.endswith("_")]
-            while any("(worker)" in thread.name for thread in threading.enumerate()):
-                time.sleep(0.01)
-            forest.set_params(n_estimators=3).fit(X, y)
-            print("interrupted, and fitted", len(forest), flush=True)
+        for n_jobs, warm_start in ((1, True), (2, False)):
+            forest = small_forest(2, n_jobs=n_jobs, verbose=1, warm_start=warm_start).fit(X, y)
+            before = forest.predict_proba(X)
+            try:
+                # For hours.
+                forest.set_params(n_estimators=1_000_000).fit(X, y)
+            except KeyboardInterrupt:
+                if warm_start:
+                    assert len(forest) == 2 and (forest.predict_proba(X) == before).all()
+                else:
+                    assert not [name for name in vars(forest) if name.endswith("_")]
+                while any("(worker)" in thread.name for thread in threading.enumerate()):
+                    time.sleep(0.01)
+                forest.set_params(n_estimators=3, verbose=0).fit(X, y)
+                print("interrupted, and fitted", len(forest), flush=True)
         """
     )
     try:
-        # The second bar says that the trees of the second fit start to grow.
+        # Every second bar says that the trees of the fit for hours start to grow.
         seen = ""
-        while seen.count("| 0/") < 2:
-            seen += process.stderr.read(1)
-            assert process.poll() is None, seen
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
+        for n_bars in (2, 4):
+            while seen.count("| 0/") < n_bars:
+                seen += process.stderr.read(1)
+                assert process.poll() is None, seen
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=120)
     finally:
         process.kill()
-    assert output == "interrupted, and fitted 3\n", errors
+    assert output == "interrupted, and fitted 3\n" * 2, errors
     assert process.returncode == 0
 
 
