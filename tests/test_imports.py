@@ -148,28 +148,37 @@ def test_what_is_imported_is_declared():
     assert found & OPTIONAL <= packages(extras)
 
 
-def run(program: str) -> str:
-    """Return what a program prints in a process of its own."""
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+# in a process of its own, without the extras: scikit-learn itself imports pandas where it finds it, so that a look at
+# sys.modules would not tell
+PROGRAM = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(OPTIONAL)}))
+import aucforest
+print(sorted({{"numba", "numpy", "sklearn"}} & set(sys.modules)))
+print([getattr(aucforest, name).__name__ for name in aucforest.__all__])
+"""
 
 
-def test_everything_but_the_command_line_imports_without_the_extras():
+@pytest.fixture(scope="module")
+def said() -> list[str]:
+    """Return what a process prints that imports the package, then its public names, then all but the command line."""
     modules = sorted(name for name in import_graph(SOURCES) if part(name) not in ("_arrow", "cli", "__main__"))
-    # scikit-learn itself imports pandas where it finds it, so a look at sys.modules would not tell
-    program = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL})); import {', '.join(modules)}"
+    program = f"{PROGRAM}\nimport {', '.join(modules)}\nprint('all')"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stderr
+    return [*finished.stdout.splitlines(), finished.stderr]
 
 
-def test_the_package_itself_imports_nothing_until_it_is_asked():
-    program = "import sys, aucforest; print({'numba', 'numpy', 'sklearn'} & set(sys.modules))"
-    assert run(program) == "set()\n"
+def test_the_package_itself_imports_nothing_until_it_is_asked(said):
+    assert said[0] == "[]", said
 
 
-def test_every_public_name_is_there_when_it_is_asked_for():
-    program = "import aucforest; print([getattr(aucforest, name).__name__ for name in aucforest.__all__])"
-    assert [name.split(".")[-1] for name in ast.literal_eval(run(program))] == aucforest.__all__
+def test_every_public_name_is_there_when_it_is_asked_for(said):
+    assert [name.split(".")[-1] for name in ast.literal_eval(said[1])] == aucforest.__all__, said
     assert set(aucforest.__all__) <= set(dir(aucforest))
+
+
+def test_everything_but_the_command_line_imports_without_the_extras(said):
+    assert said[2:-1] == ["all"], said[-1]
 
 
 def test_other_names_are_not_there():

@@ -62,7 +62,8 @@ def test_a_domain_classifier_sees_a_shift_and_nothing_else():
 def test_the_null_error_is_that_of_mann_whitney():
     random = np.random.default_rng(0)
     n0, n1 = 30, 20
-    values = [mannwhitneyu(random.random(n0), random.random(n1)).statistic / (n0 * n1) for _ in range(4000)]
+    samples = random.random((4000, n0)), random.random((4000, n1))
+    values = mannwhitneyu(*samples, axis=1).statistic / (n0 * n1)
     assert np.std(values) == pytest.approx(np.sqrt((n0 + n1 + 1) / (12 * n0 * n1)), rel=0.05)
 
 
