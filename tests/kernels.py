@@ -5,15 +5,15 @@ from typing import Any
 
 from tests.estimators.data import make_table, small_forest
 
-# bins with all that follows the growing; codes of 16 bits, whose trees take half as long to compile
-FORESTS = [{"oob_score": True, "n_estimators": 20}, {"max_bins": None, "shrinkage": None}]
+# rows and parameters: bins with all that follows the growing; codes of 16 bits, which more than 255 values need
+FORESTS = [(240, {"oob_score": True, "n_estimators": 20}), (300, {"max_bins": None, "shrinkage": None})]
 
 
-def fit(params: dict[str, Any]) -> None:
-    X, y = make_table(missing=0.1)
+def fit(n_rows: int, params: dict[str, Any]) -> None:
+    X, y = make_table(n_rows, missing=0.1)
     small_forest(**params).fit(X, y).predict_proba(X)
 
 
 if __name__ == "__main__":
     with ProcessPoolExecutor(len(FORESTS)) as processes:
-        list(processes.map(fit, FORESTS))
+        list(processes.map(fit, *zip(*FORESTS)))
