@@ -154,7 +154,7 @@ def test_too_little_memory_is_explained(executor):
 
 
 def test_a_cancelled_future_is_an_error(executor):
-    futures = [executor.submit(nap, 1.5) for _ in range(4)]
+    futures = [executor.submit(nap, 0.5) for _ in range(8)]
     threading.Timer(0.2, executor.cancel).start()
     with pytest.raises(ClusterError, match="cancelled"):
         executor.gather(futures)
@@ -193,7 +193,7 @@ def test_all_threads_of_a_worker_choose_bins():
 
 def test_a_client_that_is_closed_is_an_error(other_client):
     executor = DaskExecutor(other_client)
-    futures = [executor.submit(nap, 1.5)]
+    futures = [executor.submit(nap, 0.5) for _ in range(8)]
     threading.Timer(0.2, other_client.close).start()
     with pytest.raises(ClusterError):
         executor.gather(futures)
@@ -213,9 +213,9 @@ def test_without_workers_there_is_an_end(executor, monkeypatch):
 
 def test_workers_without_memory_are_not_waited_for(client, monkeypatch):
     monkeypatch.setattr(_dask_executor, "_LOOK", 0.1)
-    monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 2.0)
+    monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 1.0)
     executor = DaskExecutor(client, "Take more memory.")
-    running = executor.submit(say_and_nap, "begun", 4.0)
+    running = executor.submit(say_and_nap, "begun", 2.0)
     Event("begun", client).wait()
     try:
         # what a worker does whose memory is full
