@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import ExtraTreesClassifier
@@ -17,7 +16,7 @@ from sklearn.model_selection import cross_val_predict
 
 from aucforest import AUCForestClassifier
 from aucforest.datasets import load_abalone
-from tests.estimators.data import digest, make_table, small_forest, small_tree
+from tests.estimators.data import digest, make_table, own_auc, small_forest, small_tree
 
 X, Y = make_table(missing=0.1)
 WITH_CATEGORIES = pd.DataFrame(np.nan_to_num(X), columns=list("abcde")).assign(c=pd.Categorical(["u", "v", "w"] * 80))
@@ -25,12 +24,6 @@ WITH_CATEGORIES = pd.DataFrame(np.nan_to_num(X), columns=list("abcde")).assign(c
 CRITERIA = ["auc", "gini", "entropy", "hellinger"]
 
 both = pytest.mark.parametrize("make", [small_tree, small_forest])
-
-
-@numba.njit
-def own_auc(left, node):
-    """The AUC of a cut, less 1/2."""
-    return 0.5 * abs(left[0] / node[0] - left[1] / node[1]) if node[0] > 0 and node[1] > 0 else 0.0
 
 
 @both
@@ -70,12 +63,6 @@ def test_threads_and_processes_change_no_bit(params):
     expected = digest(small_forest(20, **params).fit(X, Y))
     for n_jobs in (2, 3):
         assert digest(small_forest(20, n_jobs=n_jobs, **params).fit(X, Y)) == expected
-
-
-def test_processes_compile_a_criterion_anew():
-    expected = digest(small_forest(2, criterion=own_auc).fit(X, Y))
-    with parallel_config(backend="loky", n_jobs=2):
-        assert digest(small_forest(2, criterion=own_auc).fit(X, Y)) == expected
 
 
 def assert_monotone(model, table, signs):

@@ -74,13 +74,15 @@ BACKENDS = """
     import json, sys
     import numpy as np
     from joblib import parallel_config
-    from tests.estimators.data import digest, make_table, small_forest
+    from tests.estimators.data import digest, make_table, own_auc, small_forest
 
     def run():
         X, y = make_table(n_rows=300, n_classes=4, seed=1)
         forest = small_forest(40, oob_score=True, class_weight="balanced_subsample").fit(X, y, np.linspace(0.5, 2, 300))
         arrays = forest.predict_proba(X), forest.oob_decision_function_, forest.apply(X)
-        trees = "".join(b.hex() for tree in digest(forest) for b in tree)
+        # Processes compile a criterion anew.
+        own = small_forest(2, criterion=own_auc).fit(X, y > 0)
+        trees = "".join(b.hex() for model in (forest, own) for tree in digest(model) for b in tree)
         # More than a megabyte of codes: workers see them as memory maps.
         wide = np.tile(X, (250, 4))
         forest = small_forest(2, max_depth=3, class_weight="balanced").fit(wide, np.tile(y, 250))
