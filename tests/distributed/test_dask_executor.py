@@ -181,8 +181,9 @@ def test_an_asynchronous_client_is_refused(client):
         asyncio.run(try_it())
 
 
+@pytest.mark.slow
 def test_all_threads_of_a_worker_choose_bins():
-    """Two threads meet at a barrier, in a process in which joblib allows one."""
+    """Two threads of another cluster meet at a barrier, in a process in which joblib allows one."""
     with (
         LocalCluster(1, threads_per_worker=2, processes=True, dashboard_address=":0", host="127.0.0.1") as cluster,
         Client(cluster, set_as_default=False) as other,
