@@ -9,7 +9,6 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
-import shap
 import treelite
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -164,6 +163,8 @@ def test_treelite_predicts_the_same(name):
 
 @every_model
 def test_shap_values_add_up(name):
+    import shap  # seconds, which all processes of tests would take
+
     model, _, rows = model_and_rows(name)
     exported = plain(model.to_sklearn())
     explainer = shap.TreeExplainer(exported)
@@ -172,6 +173,8 @@ def test_shap_values_add_up(name):
 
 
 def test_what_reads_trees_refuses_corrected_probabilities():
+    import shap
+
     exported = model_and_rows("balanced")[0].to_sklearn()
     assert isinstance(exported, PriorCorrectedClassifier)
     with pytest.raises(Exception, match="not yet supported by TreeExplainer"):

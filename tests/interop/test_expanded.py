@@ -11,10 +11,10 @@ from tests.interop.data import leaf_of, random_rows, random_tree
 N_CODES = {1: 9, 3: 255, 4: 3}
 
 
-def drawn(seed, n_cuts=9):
+def drawn(seed, n_cuts=8):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, n_cuts, n_codes=N_CODES, n_features=5)
-    return tree, random_rows(rng, tree, N_CODES)
+    return tree, random_rows(rng, tree, N_CODES, n_rows=30)
 
 
 def end_of(nodes, row):
