@@ -57,21 +57,17 @@ class ScoreBuffers(NamedTuple):
     half_cosine: NDArray[np.float64]
     half_sine: NDArray[np.float64]
     fraction: NDArray[np.int64]
-    order: NDArray[np.uint64]
-    place: NDArray[np.uint64]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
+    order: NDArray[np.uint64]
+    place: NDArray[np.uint64]
     table: NDArray[np.float64]
 
 
 def make_score_buffers(n_classes: int, table: NDArray[np.float64]) -> ScoreBuffers:
     """Allocate the buffers."""
-    roots, order, totals = (
-        np.empty((5, n_classes)),
-        np.empty((2, n_classes), np.uint64),
-        np.empty((3, n_classes), np.int64),
-    )
-    return ScoreBuffers(*roots, totals[0], *order, *totals[1:], table)
+    floats, (fraction, left, right) = np.empty((5, n_classes)), np.empty((3, n_classes), dtype=np.int64)
+    return ScoreBuffers._make((*floats, fraction, left, right, *np.empty((2, n_classes), dtype=np.uint64), table))
 
 
 def entropy_table(criterion: int, weight: float) -> NDArray[np.float64]:

@@ -192,8 +192,7 @@ def _collect_pair(n_listed, n_codes, cells, buffers):
         sum_1 += second
         codes[n_bins], left_0[n_bins], left_1[n_bins] = code, sum_0, sum_1
         n_bins += np.uint64(first + second > 0)
-    for cell in range(np.uint64(2 * n_codes)):
-        cells[cell] = 0
+    cells[: 2 * n_codes] = 0
     return np.int64(n_bins)
 
 
