@@ -278,6 +278,15 @@ def bare_device(function: F) -> F:
     return compiled
 
 
+def outlined_device(function: F) -> F:
+    """Compile a function for bare kernels that few fits need, so that what surrounds it is compiled without it.
+
+    Registers are assigned to a whole function at a time, in more than linear time.
+    """
+    compiled: F = numba.njit(**_OPTIONS | _DEVICE_OPTIONS | _known(forceinline=False))(function)
+    return compiled
+
+
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
     """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for any other code.
 

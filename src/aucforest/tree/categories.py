@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device
+from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.binning import bin_of
 from aucforest.tree.criteria import AUC, HELLINGER
 from aucforest.tree.histogram import weights_of_pair
@@ -168,7 +168,7 @@ def _score_bins(criterion, histogram, classes, buffers):
     _project(histogram, classes.n, buffers)
 
 
-@bare_device
+@outlined_device
 def order_categories(criterion, histogram, classes, buffers):
     """Bring the bins of a categorical feature into the order of its splits."""
     if classes.n == 2:
@@ -180,7 +180,7 @@ def order_categories(criterion, histogram, classes, buffers):
     sort_bins(histogram, buffers)
 
 
-@bare_device
+@outlined_device
 def draw_categories(histogram, classes, feature, names, values, key, buffers):
     """Draw categories and bring them to the front; return the place of the last of them and no threshold.
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, by_code
+from aucforest._compile import bare_device, by_code, outlined_device
 from aucforest.tree.criteria import (
     OWN,
     ROUNDING,
@@ -218,7 +218,7 @@ def _define_steps(gain: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
 _scan_many = by_code(each_criterion(_many_scan))
 
 
-@bare_device
+@outlined_device
 def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
     """Scan the splits by a user's own criterion, which scores many of them at a time."""
     first, stop = span
