@@ -201,6 +201,11 @@ dumps = numba.core.serialize.__dict__.pop("dumps")
 import aucforest._compile
 numba.core.serialize.dumps = dumps
 """,
+    "data models": """
+models = numba.core.datamodel.__dict__.pop("models")
+import aucforest._compile
+numba.core.datamodel.models = models
+""",
     "llvmlite": """
 import sys, llvmlite
 ir = llvmlite.__dict__.pop("ir")
@@ -209,7 +214,7 @@ import aucforest._compile
 sys.modules["llvmlite.ir"] = llvmlite.ir = ir
 """,
 }
-CACHED = {"reference counts to switch off", "inlining", "target options", "intrinsics", "llvmlite"}
+CACHED = {"reference counts to switch off", "inlining", "target options", "intrinsics", "data models", "llvmlite"}
 
 LOWEST_BITS = """
 import json
