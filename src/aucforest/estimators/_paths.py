@@ -53,8 +53,9 @@ def paths(
 def _add_paths(left_child, depth, weight, value, amounts, leaves, counts, buffers, total, n_trees):
     """Add what the leaf of every row out of bag predicts; nodes on the way to no such leaf are left out.
 
-    Leaves are taken in the order of the nodes, so that what was computed for the way to one mostly serves the next:
-    `held` is the node of every depth whose shrunk frequencies are there.
+    `amounts` is a tuple, whose length compilers know. Leaves are taken in the order of the nodes, so that what was
+    computed for the way to one mostly serves the next: `held` is the node of every depth whose shrunk frequencies are
+    there.
     """
     parent, first, after, path, held, factors, shrunk = buffers
     _fill_parents(left_child, parent)
@@ -80,13 +81,13 @@ def _add_paths(left_child, depth, weight, value, amounts, leaves, counts, buffer
             before, below = shrunk[depth[above]], shrunk[depth[node]]
             for k in range(len(below)):
                 difference = value[node, k] - value[above, k]
-                for i in range(len(factors)):
+                for i in range(len(amounts)):
                     below[k, i] = before[k, i] + difference * factors[i]
         found = shrunk[depth[leaf]]
         while row >= 0:
             sums = total[row]
             for k in range(len(sums)):
-                for i in range(len(factors)):
+                for i in range(len(amounts)):
                     sums[k, i] += found[k, i]
             row = after[row]
 
@@ -131,4 +132,4 @@ def add_shrunk(
         some = slice(start, start + step)
         sums, times = total[:, some], n_trees if start == 0 else np.zeros_like(n_trees)
         buffers = parent, first, after, path, held, factors, np.empty((n_held, *sums.shape[1:]))
-        _add_paths(left_child, depth, weight, value[:, some], amounts, leaves, counts, buffers, sums, times)
+        _add_paths(left_child, depth, weight, value[:, some], tuple(amounts), leaves, counts, buffers, sums, times)
