@@ -13,7 +13,7 @@ from aucforest.distributed._level_kernels import (
     fill_histograms,
     route_samples,
 )
-from aucforest.tree.features import CATEGORICAL, NUMERIC, make_feature_buffers
+from aucforest.tree.features import CATEGORICAL, NUMERIC, FeatureBuffers
 from aucforest.tree.samples import take_samples
 from aucforest.tree.tree import SET_WORDS
 from tests.reference import tree as reference
@@ -110,7 +110,7 @@ def test_cells_that_hold_more_than_32_bits(n_cells):
 
 @pytest.mark.parametrize("key", [0, 5, 2**63 + 1])
 def test_features_are_the_first_drawn_that_are_not_constant(key):
-    buffers, drawn = make_feature_buffers(6), reference.draw_features(key, 6)
+    buffers, drawn = FeatureBuffers.of(6), reference.draw_features(key, 6)
     is_constant = np.isin(np.arange(6), drawn[1:3])
     for max_features in range(1, 7):
         n_tried = draw_known(np.uint64(key), is_constant, max_features, buffers)

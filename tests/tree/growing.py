@@ -11,12 +11,11 @@ from aucforest.tree.binning import BinnedMatrix, bin_matrix
 from aucforest.tree.criteria import CRITERIA, OWN, entropy_table
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.growing import Stops, branch_rows, grow_tree, make_workspace
-from aucforest.tree.samples import Columns, take_samples
+from aucforest.tree.samples import NO_NAMES, Columns, take_samples
 from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Tree
 from tests.reference.tree import GAINS
 
-NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 NO_LIMIT = 2**31 - 1
 NAMES = list(GAINS)
 

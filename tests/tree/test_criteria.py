@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from aucforest._compile import bare_kernel, by_code
-from aucforest.tree.criteria import _TABLE, CRITERIA, ROUNDING, Criterion, entropy_table, make_score_buffers, split_gain
+from aucforest.tree.criteria import (
+    _TABLE,
+    CRITERIA,
+    ROUNDING,
+    Criterion,
+    ScoreBuffers,
+    entropy_table,
+    split_gain,
+    start_scores,
+)
 from aucforest.tree.histogram import Classes, Histogram
-from aucforest.tree.scan import _define_pair, _many_scan, make_scan_buffers, start_scores
+from aucforest.tree.scan import _define_pair, _many_scan
+from aucforest.tree.splitter import SplitBuffers
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
 from tests.tree.growing import NAMES
@@ -201,7 +211,7 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
     lefts = unit * lefts[(lefts.sum(axis=1) > 0) & (lefts.sum(axis=1) < sum(totals))]
     totals = unit * np.array(totals)
     table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
-    code, buffers = CRITERIA[criterion] + alone, make_score_buffers(2, table)
+    code, buffers = CRITERIA[criterion] + alone, ScoreBuffers.of(2, table)
     for left in lefts:
         # The gain of a definition, or what the fast form ranks by.
         expected = float(rank_of(criterion, left.tolist(), (totals - left).tolist())[alone == 0])
@@ -241,7 +251,7 @@ def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table)
     histogram = Histogram(n_bins, n_classes, bool(missing.any()), 0, missing, codes, none, none, starts, *listed)
     present = Classes(n_classes, np.uint64(3), np.arange(n_classes, dtype=np.int32), totals)
     table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
-    buffers = make_scan_buffers(n_classes, table, 0)
+    buffers = SplitBuffers.of(1, 1, n_classes, table)
 
     lefts = np.cumsum(bins, axis=0) + missing * missing_left
     stop = n_bins if missing.any() and not missing_left else n_bins - 1

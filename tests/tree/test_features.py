@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.features import draw_features, is_constant_in, make_feature_buffers
+from aucforest.tree.features import FeatureBuffers, draw_features, is_constant_in
 from aucforest.tree.histogram import NodeSamples
-from aucforest.tree.samples import Columns, take_samples
+from aucforest.tree.samples import NO_NAMES, Columns, take_samples
 from aucforest.tree.splitter import Rules, Split, threshold_of
 from tests.reference import growing as reference
-from tests.tree.growing import NO_NAMES, Growth, bin_for, grow
+from tests.tree.growing import Growth, bin_for, grow
 from tests.tree.oracle import check_tree, random_data
 
 
@@ -36,7 +36,7 @@ def find_threshold(split, names, rules):
 def test_features_are_those_of_the_reference(codes, is_taken, key, max_features):
     matrix, n_features = np.array(codes, dtype=np.uint8), len(codes)
     columns = Columns(matrix, np.full(n_features, 3), np.empty(0, dtype=np.int64), NO_NAMES)
-    samples, buffers = np.empty(5, dtype=np.uint64), make_feature_buffers(n_features)
+    samples, buffers = np.empty(5, dtype=np.uint64), FeatureBuffers.of(n_features)
     n_samples = take_samples(np.zeros(5, dtype=np.uint16), np.array(is_taken, dtype=np.uint16), True, samples)
     n_tried = draw(columns, samples[:n_samples], np.uint64(key), max_features, buffers)
     table, node = reference.Table(codes, [0] * 5, [1] * 5, 1), reference.Node(np.flatnonzero(is_taken), key)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from aucforest.tree.binning import bin_matrix
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import branch_rows, make_workspace
-from aucforest.tree.samples import MOST_ROWS, Columns
+from aucforest.tree.samples import MOST_ROWS, NO_NAMES, Columns
 from aucforest.tree.splitter import Rules
 from tests.reference.tree import leaf_of
-from tests.tree.growing import NAMES, NO_NAMES, Growth, bin_for, canonical, grow, grow_binned
+from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow, grow_binned
 from tests.tree.oracle import check_rows_land, check_tree, random_data, weighings
 
 

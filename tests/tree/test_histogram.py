@@ -9,15 +9,15 @@ from aucforest._compile import bare_kernel
 from aucforest.tree.histogram import (
     PAIR_SAMPLES,
     SORT_SAMPLES,
+    HistogramBuffers,
     NodeSamples,
+    add_code,
     count_samples,
     list_bits,
-    make_histogram_buffers,
-    mark_bit,
-    number_classes,
+    present_classes,
 )
-from aucforest.tree.samples import Columns, take_samples
-from tests.tree.growing import NO_NAMES, Growth
+from aucforest.tree.samples import NO_NAMES, Columns, take_samples
+from tests.tree.growing import Growth
 from tests.tree.oracle import check_tree, random_data, weighings
 
 
@@ -25,14 +25,14 @@ from tests.tree.oracle import check_tree, random_data, weighings
 def list_marked(bits, n_bits, mask, listed):
     """Mark bits and list them."""
     for bit in bits:
-        mark_bit(mask, np.uint64(bit))
+        add_code(mask, np.uint64(bit))
     return list_bits(mask, n_bits, listed)
 
 
 @bare_kernel
 def count(columns, samples, features, t, totals, with_samples, buffers):
     """Count a histogram; return the numbers of present classes, of bins, and of samples that miss the value."""
-    classes = number_classes(totals, buffers)
+    classes = present_classes(totals, buffers)
     histogram = count_samples(NodeSamples(columns, samples), features, t, classes, with_samples, buffers)
     return classes.n, histogram.n_bins, histogram.missing_samples
 
@@ -64,7 +64,7 @@ def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, weighted, 
     weights, labels = rng.integers(1, 4, n_rows), np.array(classes)[place].astype(np.uint16)
     totals = np.bincount(labels, weights, 9).astype(np.int64)
     columns = Columns(codes.astype(np.uint8), np.full(3, n_bins), weights[: n_rows * weighted], NO_NAMES)
-    samples, buffers = np.empty(n_rows, np.uint64), make_histogram_buffers(n_bins + 1, 9)
+    samples, buffers = np.empty(n_rows, np.uint64), HistogramBuffers.of(n_bins + 1, 9)
     take_samples(labels, weights.astype(np.uint16), not weighted, samples)
     for t in range(3):
         n, n_listed, missing_samples = count(
@@ -114,4 +114,4 @@ def test_pure_children_leave_no_counts_behind(n_rows):
 @pytest.mark.parametrize(("n_codes", "n_classes"), [(2**31 + 1, 2), (2**25, 129)])
 def test_cells_that_32_bits_cannot_number(n_codes, n_classes):
     with pytest.raises(ValueError, match=f"^{n_codes} codes with {n_classes} classes are too many"):
-        make_histogram_buffers(n_codes, n_classes)
+        HistogramBuffers.of(n_codes, n_classes)

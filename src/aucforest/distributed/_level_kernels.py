@@ -235,19 +235,21 @@ def _take_counts(source, features, t, classes, with_samples, buffers):
     """Return the histogram of features[t] from counts: in the place of `histogram.count_samples`."""
     counts, totals, missing_code = source.counts, source.totals, source.n_bins[features[t]]
     n_bins, n_entries, at = 0, 0, source.starts[t]
-    sums = buffers.sums[:2]
-    sums[:] = buffers.starts[0] = 0
+    sum_0, sum_1 = np.int64(0), np.int64(0)
+    buffers.starts[0] = 0
     for code in range(missing_code + 1):
         n_samples = counts[at + len(totals)]
         for k in range(len(totals) if n_samples > 0 else 0):
             if classes.n == 2 and totals[k] > 0:
-                sums[classes.places[k]] += counts[at + k]
+                is_second = np.int64(classes.places[k])
+                sum_0 += counts[at + k] * (1 - is_second)
+                sum_1 += counts[at + k] * is_second
             elif counts[at + k] > 0:
                 buffers.classes[n_entries], buffers.weights[n_entries] = classes.places[k], counts[at + k]
                 n_entries += 1
         if n_samples > 0:
             buffers.codes[n_bins], buffers.samples[n_bins] = code, n_samples
-            buffers.left_0[n_bins], buffers.left_1[n_bins], buffers.starts[n_bins + 1] = sums[0], sums[1], n_entries
+            buffers.left_0[n_bins], buffers.left_1[n_bins], buffers.starts[n_bins + 1] = sum_0, sum_1, n_entries
             n_bins += 1
         at += len(totals) + 1
     return take_apart(n_bins, missing_code, classes.n, buffers)

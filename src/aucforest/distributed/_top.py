@@ -11,10 +11,10 @@ from aucforest.distributed._parts import Growth
 from aucforest.estimators._growing import TrainingSet, make_buffers, tree_bounds
 from aucforest.tree.binning import BinnedMatrix
 from aucforest.tree.growing import Stops
+from aucforest.tree.samples import NO_NAMES
 from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Nodes, Tree, depth_first, first_nodes
 
-_NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 # They are numbered in 32 bits.
 _MOST_NODES = 2**31 - 1
 
@@ -133,7 +133,7 @@ class TopTree:
         sizes = histogram_sizes(searcher.growth, features)
         counts = np.concatenate([histograms[feature] for feature in features.tolist()])
         source = SummedCounts(counts, np.cumsum(sizes) - sizes, n_bins, self._top.nodes.totals[node])
-        worth = split_node(source, features, _NO_NAMES, rules, stops, self._top, node, self._n_nodes, searcher.buffers)
+        worth = split_node(source, features, NO_NAMES, rules, stops, self._top, node, self._n_nodes, searcher.buffers)
         if self._top.nodes.feature[node] < 0:
             return
         for child, is_worth_it in enumerate(worth, self._n_nodes):

@@ -20,11 +20,10 @@ from aucforest.tree.criteria import entropy_table
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import Stops, Workspace, branch_rows, grow_tree, make_workspace
 from aucforest.tree.random import tree_key
-from aucforest.tree.samples import Columns, FixedPoint, take_samples
+from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
 from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Nodes, Tree
 
-_NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 # Enough batches that no thread waits long for the last, few enough that buffers are worth making.
 _BATCHES_PER_JOB = 8
@@ -180,7 +179,7 @@ def make_buffers(
     """
     weighted = training.weights is not None or params.balance_draws
     codes, n_bins, values = training.binned
-    columns = Columns(codes, n_bins, np.empty(1 if weighted else 0, dtype=np.int64), _NO_NAMES)
+    columns = Columns(codes, n_bins, np.empty(1 if weighted else 0, dtype=np.int64), NO_NAMES)
     rules = Rules(
         criterion=params.criterion,
         is_random=params.random_splits,
@@ -221,9 +220,9 @@ def grow_rows(
     if tree_weight is None:
         tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
     least_weight, stops = tree_bounds(params, tree_weight)
-    own = work.buffers.scan.own._replace(unit=unit)
-    work = work._replace(buffers=work.buffers._replace(scan=work.buffers.scan._replace(own=own)))
-    columns = Columns(codes, n_bins, weights, _NO_NAMES)
+    own = work.buffers.own._replace(unit=unit)
+    work = work._replace(buffers=work.buffers._replace(own=own))
+    columns = Columns(codes, n_bins, weights, NO_NAMES)
     nodes = grow_tree(columns, rules._replace(min_weight_leaf=least_weight), stops, n_samples, key, work)
     if own.failed[0]:
         raise ValueError(f"criterion: {params.own_criterion.py_func.__name__} raised an exception")

@@ -39,18 +39,18 @@ class OrderBuffers(NamedTuple):
     turned: NDArray[np.float64]
     scale: NDArray[np.float64]
 
-
-def make_order_buffers(n_classes: int) -> OrderBuffers:
-    """Allocate the buffers; untouched pages cost nothing."""
-    n_entries = MOST_CODES * max(2, n_classes)
-    return OrderBuffers(
-        np.empty(n_entries, dtype=np.uint32),
-        np.empty(n_entries, dtype=np.int64),
-        np.empty(MOST_CODES, dtype=np.uint32),
-        np.empty(MOST_CODES),
-        *np.empty((3, MOST_CODES), dtype=np.int64),
-        *np.empty((4, n_classes)),
-    )
+    @classmethod
+    def of(cls, n_classes: int) -> "OrderBuffers":
+        """Allocate the buffers; untouched pages cost nothing."""
+        n_entries = MOST_CODES * max(2, n_classes)
+        return cls(
+            np.empty(n_entries, dtype=np.uint32),
+            np.empty(n_entries, dtype=np.int64),
+            np.empty(MOST_CODES, dtype=np.uint32),
+            np.empty(MOST_CODES),
+            *np.empty((3, MOST_CODES), dtype=np.int64),
+            *np.empty((4, n_classes)),
+        )
 
 
 @bare_device
@@ -70,8 +70,9 @@ def _rank(n_bins, buffers):
 
 
 @bare_device
-def _reorder(histogram, buffers):
-    """Bring the bins into the order that is found."""
+def sort_bins(histogram, buffers):
+    """Bring the bins into the order of their scores, equal ones as they stand."""
+    _rank(histogram.n_bins, buffers)
     n_entries, sum_0, sum_1 = 0, np.int64(0), np.int64(0)
     for rank in range(histogram.n_bins):
         i = buffers.order[rank]
@@ -94,13 +95,6 @@ def _reorder(histogram, buffers):
             histogram.starts[i + 1] = buffers.ends[i]
     for entry in range(n_entries):
         histogram.classes[entry], histogram.weights[entry] = buffers.classes[entry], buffers.weights[entry]
-
-
-@bare_device
-def sort_bins(histogram, buffers):
-    """Bring the bins into the order of their scores, equal ones as they stand."""
-    _rank(histogram.n_bins, buffers)
-    _reorder(histogram, buffers)
 
 
 @bare_device

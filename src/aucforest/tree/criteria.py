@@ -51,7 +51,7 @@ class ScoreBuffers(NamedTuple):
     `table` is empty where totals are too large for it, or where the criterion has no use for it.
     """
 
-    scale: NDArray[np.float64]  # `fraction_unit` over the class totals of the node; filled once a node
+    scale: NDArray[np.float64]  # what the fraction of one unit of weight is; filled once a node
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
     half_cosine: NDArray[np.float64]
@@ -63,11 +63,11 @@ class ScoreBuffers(NamedTuple):
     place: NDArray[np.uint64]
     table: NDArray[np.float64]
 
-
-def make_score_buffers(n_classes: int, table: NDArray[np.float64]) -> ScoreBuffers:
-    """Allocate the buffers."""
-    floats, (fraction, left, right) = np.empty((5, n_classes)), np.empty((3, n_classes), dtype=np.int64)
-    return ScoreBuffers._make((*floats, fraction, left, right, *np.empty((2, n_classes), dtype=np.uint64), table))
+    @classmethod
+    def of(cls, n_classes: int, table: NDArray[np.float64]) -> "ScoreBuffers":
+        """Allocate the buffers."""
+        floats, (fraction, left, right) = np.empty((5, n_classes)), np.empty((3, n_classes), dtype=np.int64)
+        return cls._make((*floats, fraction, left, right, *np.empty((2, n_classes), dtype=np.uint64), table))
 
 
 def entropy_table(criterion: int, weight: float) -> NDArray[np.float64]:
@@ -138,12 +138,6 @@ def _auc_pair(left_0, left_1, total_0, total_1, bar, buffers):
 
 
 @bare_device
-def fraction_unit(criterion, n):
-    """Return what the fraction of all samples of a class is, of n classes: for the AUC as an integer."""
-    return _PAIR_SUM_LIMIT / (n * n) if criterion == AUC else 1.0
-
-
-@bare_device
 def _start_order(n, buffers):
     """Put n classes in the order of their numbers, all of them on the right."""
     for k in range(np.uint64(n)):
@@ -178,7 +172,7 @@ def _pair_sum(n, fraction):
 
 
 @bare_device
-def _auc_start(left, totals, bar, crowded, buffers):
+def _auc_start(totals, bar, crowded, buffers):
     """Return the sum over pairs of |f_i - f_j|, f the fractions on the left as integers, and what it takes to go on.
 
     That is how many classes are whole on the right, which sum reaches the bar, and what a sum of 1 gains: the gain is a
@@ -190,11 +184,7 @@ def _auc_start(left, totals, bar, crowded, buffers):
     _start_order(n, buffers)
     for k in range(n):
         buffers.fraction[k] = 0
-    state = np.int64(0), np.int64(-1 if crowded or n <= _FEW_CLASSES else n), np.int64(bar / unit), unit
-    for k in range(np.uint64(n)):
-        if left[k] > 0:
-            state = _auc_move(state, k, left, left[k], totals, buffers)
-    return state
+    return np.int64(0), np.int64(-1 if crowded or n <= _FEW_CLASSES else n), np.int64(bar / unit), unit
 
 
 @bare_device
@@ -258,18 +248,14 @@ def _hellinger_pair(left_0, left_1, total_0, total_1, bar, buffers):
 
 
 @bare_device
-def _hellinger_start(left, totals, bar, crowded, buffers):
+def _hellinger_start(totals, bar, crowded, buffers):
     """Return a bound of the sum over pairs, the sums of both roots, and how many classes are whole on the right."""
     n = len(totals)
     _start_order(n, buffers)
     for k in range(n):
         buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
         buffers.half_cosine[k] = buffers.half_sine[k] = math.sqrt(0.5)
-    state = 0.0, 0.0, np.float64(n), np.int64(n)
-    for k in range(np.uint64(n)):
-        if left[k] > 0:
-            state = _hellinger_move(state, k, left, left[k], totals, buffers)
-    return state
+    return 0.0, 0.0, np.float64(n), np.int64(n)
 
 
 @bare_device
@@ -370,17 +356,14 @@ def _gini_pair(left_0, left_1, total_0, total_1, bar, buffers):
 
 
 @bare_device
-def _gini_start(left, totals, bar, crowded, buffers):
+def _gini_start(totals, bar, crowded, buffers):
     """Return the sums of squared totals on the left and on the right, both weights, what no split has, and a unit."""
-    left_weight, weight, on_left, on_right, squares = 0.0, 0.0, 0.0, 0.0, 0.0
+    weight, squares = 0.0, 0.0
     for k in range(len(totals)):
-        total, moved = np.float64(totals[k]), np.float64(left[k])
+        total = np.float64(totals[k])
         weight += total
-        left_weight += moved
         squares += total * total
-        on_left += moved * moved
-        on_right += (total - moved) * (total - moved)
-    return on_left, on_right, left_weight, weight, squares / weight, 1.0 / weight
+    return 0.0, squares, 0.0, weight, squares / weight, 1.0 / weight
 
 
 @bare_device
@@ -432,16 +415,12 @@ def _entropy_parts(left, totals, weight, table):
 
 
 @bare_device
-def _entropy_start(left, totals, bar, crowded, buffers):
+def _entropy_start(totals, bar, crowded, buffers):
     """Return the sum of n log n over the class totals of both children, both weights, and what no split has of it."""
-    left_weight, weight = 0.0, 0.0
+    weight, parts = np.float64(totals.sum()), 0.0
     for k in range(len(totals)):
-        left_weight += left[k]
-        weight += totals[k]
-    base = -_n_log_n(weight, weight, buffers.table)
-    for k in range(len(totals)):
-        base += _n_log_n(totals[k], weight, buffers.table)
-    return _entropy_parts(left, totals, weight, buffers.table), left_weight, weight, base
+        parts += _n_log_n(totals[k], weight, buffers.table)
+    return parts, 0.0, weight, parts - _n_log_n(weight, weight, buffers.table)
 
 
 @bare_device
@@ -487,7 +466,7 @@ class Criterion(NamedTuple):
     pair(left_0, left_1, total_0, total_1, bar, buffers) -> score
         Scores a split of two classes. Scores need not be the gains but must rise with them, and 0 must stand for no
         gain. Of a score up to `bar` any number up to it will do.
-    start(left, totals, bar, crowded, buffers) -> state
+    start(totals, bar, crowded, buffers) -> state
     move(state, k, left, moved, totals, buffers) -> state
     score(state, bar, left, totals, buffers) -> (state, gain)
         The gains of splits of more classes one after the other: the state moves on by the weight `moved` of class k,
@@ -552,20 +531,26 @@ class OwnCriterion(NamedTuple):
     scores: NDArray[np.float64]  # (n_waiting,)
     failed: NDArray[np.bool_]  # (1,) whether the function raised an exception
 
-
-def make_own_criterion(address: int, n_classes: int, unit: float = 1.0) -> OwnCriterion:
-    """Allocate the buffers."""
-    places, scores, failed = np.empty(_WAITING, dtype=np.int64), np.empty(_WAITING), np.zeros(1, dtype=np.bool_)
-    return OwnCriterion(address, unit, np.empty(n_classes), np.empty((_WAITING, n_classes)), places, scores, failed)
+    @classmethod
+    def of(cls, address: int, n_classes: int) -> "OwnCriterion":
+        """Allocate the buffers."""
+        places, scores, failed = np.empty(_WAITING, dtype=np.int64), np.empty(_WAITING), np.zeros(1, dtype=np.bool_)
+        return cls(address, 1.0, np.empty(n_classes), np.empty((_WAITING, n_classes)), places, scores, failed)
 
 
 @bare_device
-def start_own(own, totals):
-    """Ready the search of a node with these class totals."""
-    for k in range(len(totals)):
-        own.totals[k] = totals[k] * own.unit
-        if totals[k] == 0:
-            own.lefts[:, k] = 0.0
+def start_scores(criterion, totals, classes, buffers):
+    """Ready the scores of the splits of a node with these class totals."""
+    if criterion == OWN:
+        own = buffers.own
+        for k in range(len(totals)):
+            own.totals[k] = totals[k] * own.unit
+            if totals[k] == 0:
+                own.lefts[:, k] = 0.0
+    elif classes.n > 2:
+        unit = _PAIR_SUM_LIMIT / (classes.n * classes.n) if criterion == AUC else 1.0
+        for k in range(classes.n):
+            buffers.score.scale[k] = unit / classes.totals[k]
 
 
 @bare_device

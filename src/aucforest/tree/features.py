@@ -25,10 +25,10 @@ class FeatureBuffers(NamedTuple):
     drawn: NDArray[np.int32]
     tried: NDArray[np.int32]
 
-
-def make_feature_buffers(n_features: int) -> FeatureBuffers:
-    """Allocate the buffers."""
-    return FeatureBuffers(np.arange(n_features, dtype=np.int32), *np.empty((2, n_features), dtype=np.int32))
+    @classmethod
+    def of(cls, n_features: int) -> "FeatureBuffers":
+        """Allocate the buffers."""
+        return cls(np.arange(n_features, dtype=np.int32), *np.empty((2, n_features), dtype=np.int32))
 
 
 @bare_device

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.features import NUMERIC, draw_features, is_constant_in
-from aucforest.tree.histogram import NodeSamples, count_samples, list_codes
+from aucforest.tree.histogram import NodeSamples, count_samples, list_bits
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import (
     MOST_ROWS,
     Columns,
+    add_code,
     has_code,
     is_at_most,
     label_of,
@@ -37,7 +38,7 @@ from aucforest.tree.samples import (
     with_row,
 )
 from aucforest.tree.scan import second_frequency
-from aucforest.tree.splitter import Node, Rules, SplitBuffers, find_split, make_split_buffers, threshold_of, write_set
+from aucforest.tree.splitter import Node, Rules, SplitBuffers, find_split, threshold_of, write_set
 from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
 
 # The matrix of a branch should stay in a core's own cache.
@@ -86,7 +87,7 @@ class Workspace(NamedTuple):
     spill: NDArray[np.uint64]
     stack: Stack
     split: Stack  # best first, the nodes that are split ahead, in the order of their splits
-    heap: NDArray[np.int64]  # the places of those in `split` that may be next
+    heap: NDArray[np.int64]  # those of them that may be next
     nodes: Nodes
     limits: NDArray[np.float64]  # (capacity, 2) of monotonic constraints, or (0, 2)
     copies: Copies
@@ -124,7 +125,7 @@ def make_workspace(
 ) -> Workspace:
     """Allocate the buffers for trees of up to n_rows rows; untouched pages cost nothing.
 
-    last_rows is that of `branch_rows`; the options are those of `splitter.make_split_buffers`.
+    last_rows is that of `branch_rows`; the options are those of `splitter.SplitBuffers.of`.
     """
     if n_rows > MOST_ROWS:
         raise ValueError(
@@ -139,7 +140,7 @@ def make_workspace(
     heap = np.empty(n_rows + 1, dtype=np.int64)
     nodes = make_nodes(capacity, n_classes, by_set=bool(np.any(rules.kinds != NUMERIC)))
     limits = np.empty((capacity if len(rules.signs) > 0 else 0, 2))
-    buffers = make_split_buffers(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, **options)
+    buffers = SplitBuffers.of(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, **options)
     copies = _make_copies(columns, n_rows, last_rows)
     return Workspace(samples, spill, stack, split, heap, nodes, limits, copies, buffers)
 
@@ -168,7 +169,9 @@ def _columns_at(level, columns, copies):
 @bare_device
 def _rank_codes(column, samples, feature, missing_code, local, copies, buffers):
     """Copy a column with the ranks of its codes among themselves in place of them."""
-    n_codes = list_codes(column, samples, missing_code + 1, buffers)
+    for i in range(len(samples)):
+        add_code(buffers.mask, np.uint64(column[row_of(samples[i])]))
+    n_codes = list_bits(buffers.mask, missing_code + 1, buffers.listed)
     for t in range(n_codes):
         copies.names[feature, t] = buffers.listed[t]
         copies.rank_of[buffers.listed[t]] = t
@@ -279,33 +282,29 @@ def _comes_before(nodes, node, other):
 
 
 @bare_device
-def _add_to_heap(heap, n_heap, item, split, nodes):
+def _add_to_heap(heap, n_heap, node, nodes):
     """Put a node that is split ahead on the heap."""
     place = n_heap
-    while place > 0:
-        above = (place - 1) >> 1
-        if _comes_before(nodes, split.nodes[heap[above], 2], split.nodes[item, 2]):
-            break
-        heap[place] = heap[above]
-        place = above
-    heap[place] = item
+    while place > 0 and not _comes_before(nodes, heap[(place - 1) >> 1], node):
+        heap[place] = heap[(place - 1) >> 1]
+        place = (place - 1) >> 1
+    heap[place] = node
 
 
 @bare_device
-def _take_from_heap(heap, n_heap, split, nodes):
-    """Take the first one from the heap, which holds n_heap."""
-    first, item = heap[0], heap[n_heap - 1]
+def _take_from_heap(heap, n_heap, nodes):
+    """Take the first node from the heap, which holds n_heap."""
+    first, node = heap[0], heap[n_heap - 1]
     place, below = 0, 1
     while below < n_heap - 1:
-        is_other = below + 1 < n_heap - 1
-        if is_other and _comes_before(nodes, split.nodes[heap[below + 1], 2], split.nodes[heap[below], 2]):
+        if below + 1 < n_heap - 1 and _comes_before(nodes, heap[below + 1], heap[below]):
             below += 1
-        if _comes_before(nodes, split.nodes[item, 2], split.nodes[heap[below], 2]):
+        if _comes_before(nodes, node, heap[below]):
             break
         heap[place] = heap[below]
         place = below
         below = 2 * place + 1
-    heap[place] = item
+    heap[place] = node
     return first
 
 
@@ -358,11 +357,12 @@ def _grow(columns, rules, stops, n_samples, key, work):
         n_stacked = _push(stack, 0, 0, n_samples, 0, 0, key)
     while n_stacked > 0 or (n_heap > 0 and n_leaves < stops.max_leaf_nodes):
         if n_stacked == 0:
-            item = _take_from_heap(work.heap, n_heap, work.split, nodes)
+            node = _take_from_heap(work.heap, n_heap, nodes)
             n_heap -= 1
             n_leaves += 1
             if n_leaves < stops.max_leaf_nodes:
-                n_stacked = _push_children(work.split, item, stops, work, n_stacked)
+                place = (np.int64(nodes.left_child[node]) - 1) >> 1
+                n_stacked = _push_children(work.split, place, stops, work, n_stacked)
             continue
         n_stacked -= 1
         start, end, node, depth = stack.nodes[n_stacked]
@@ -379,16 +379,14 @@ def _grow(columns, rules, stops, n_samples, key, work):
         if not _split_node(here, samples, node, key, n_nodes, rules, stops.min_gain, work):
             continue
         if best_first:
-            place = (n_nodes - 1) >> 1
-            _push(work.split, place, start, end, node, depth, key)
-            _add_to_heap(work.heap, n_heap, place, work.split, nodes)
+            _push(work.split, (n_nodes - 1) >> 1, start, end, node, depth, key)
+            _add_to_heap(work.heap, n_heap, node, nodes)
             n_heap += 1
         else:
             n_stacked = _push_children(stack, n_stacked, stops, work, n_stacked)
         n_nodes += 2
     for i in range(n_heap):
-        node = work.split.nodes[work.heap[i], 2]
-        start_node(nodes, node, nodes.n_samples[node])
+        start_node(nodes, work.heap[i], nodes.n_samples[work.heap[i]])
     return n_nodes
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, lowest_bit
-from aucforest.tree.samples import Columns, label_of, packed_weight, row_of, weight_of
+from aucforest.tree.samples import Columns, add_code, label_of, packed_weight, row_of
 
 # Up to here sorting the samples costs less than filling cells.
 SORT_SAMPLES = 16
@@ -58,7 +58,6 @@ class HistogramBuffers(NamedTuple):
     n_samples: NDArray[np.int64]  # (n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
     listed: NDArray[np.uint32]  # (n_cells,)
-    sums: NDArray[np.int64]  # (SORT_SAMPLES,)
     codes: NDArray[np.uint32]  # (n_codes,) and so on: as in `Histogram`
     left_0: NDArray[np.int64]
     left_1: NDArray[np.int64]
@@ -70,29 +69,29 @@ class HistogramBuffers(NamedTuple):
     places: NDArray[np.int32]  # as in `Classes`
     totals: NDArray[np.int64]
 
-
-def make_histogram_buffers(n_codes: int, n_classes: int) -> HistogramBuffers:
-    """Allocate the buffers for features of up to n_codes codes, the missing one included."""
-    n_cells = n_codes << max(1, (n_classes - 1).bit_length())
-    if n_cells > 2**32:
-        raise ValueError(f"{n_codes} codes with {n_classes} classes are too many: set max_bins to 255 or less")
-    return HistogramBuffers(
-        cells=np.zeros((2, n_cells), dtype=np.int64),
-        n_samples=np.zeros(n_codes, dtype=np.int64),
-        mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
-        listed=np.empty(n_cells + SORT_SAMPLES, dtype=np.uint32),
-        sums=np.empty(SORT_SAMPLES, dtype=np.int64),
-        codes=np.empty(n_codes, dtype=np.uint32),
-        left_0=np.empty(n_codes, dtype=np.int64),
-        left_1=np.empty(n_codes, dtype=np.int64),
-        starts=np.empty(n_codes + 1, dtype=np.int64),
-        classes=np.empty(n_cells, dtype=np.uint32),
-        weights=np.empty(n_cells, dtype=np.int64),
-        samples=np.empty(n_codes, dtype=np.int64),
-        missing=np.empty(n_classes, dtype=np.int64),
-        places=np.empty(n_classes, dtype=np.int32),
-        totals=np.empty(n_classes, dtype=np.int64),
-    )
+    @classmethod
+    def of(cls, n_codes: int, n_classes: int) -> "HistogramBuffers":
+        """Allocate the buffers for features of up to n_codes codes, the missing one included."""
+        n_cells = n_codes << max(1, (n_classes - 1).bit_length())
+        if n_cells > 2**32:
+            raise ValueError(f"{n_codes} codes with {n_classes} classes are too many: set max_bins to 255 or less")
+        return cls(
+            cells=np.zeros((2, n_cells), dtype=np.int64),
+            n_samples=np.zeros(n_codes, dtype=np.int64),
+            mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
+            listed=np.empty(n_cells + SORT_SAMPLES, dtype=np.uint32),
+            codes=np.empty(n_codes, dtype=np.uint32),
+            left_0=np.empty(n_codes, dtype=np.int64),
+            left_1=np.empty(n_codes, dtype=np.int64),
+            starts=np.empty(n_codes + 1, dtype=np.int64),
+            # one more than there are: a cell that is listed again is written, too
+            classes=np.empty(n_cells + 1, dtype=np.uint32),
+            weights=np.empty(n_cells + 1, dtype=np.int64),
+            samples=np.empty(n_codes, dtype=np.int64),
+            missing=np.empty(n_classes, dtype=np.int64),
+            places=np.empty(n_classes, dtype=np.int32),
+            totals=np.empty(n_classes, dtype=np.int64),
+        )
 
 
 @bare_device
@@ -105,7 +104,7 @@ def class_shift(n):
 
 
 @bare_device
-def number_classes(totals, buffers):
+def present_classes(totals, buffers):
     """Number the classes of a node with these totals."""
     n = 0
     for k in range(len(totals)):
@@ -114,12 +113,6 @@ def number_classes(totals, buffers):
             buffers.totals[n] = totals[k]
             n += 1
     return Classes(n, class_shift(n), buffers.places, buffers.totals[:n])
-
-
-@bare_device
-def mark_bit(mask, bit):
-    """Set a bit."""
-    mask[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
 
 
 @bare_device
@@ -137,14 +130,6 @@ def list_bits(mask, n_bits, listed):
 
 
 @bare_device
-def list_codes(column, samples, n_codes, buffers):
-    """Write the distinct codes of the samples to `listed` in rising order and return how many there are."""
-    for i in range(len(samples)):
-        mark_bit(buffers.mask, np.uint64(column[row_of(samples[i])]))
-    return list_bits(buffers.mask, n_codes, buffers.listed)
-
-
-@bare_device
 def _cell_of(column, sample, classes):
     """Return the cell of the code and the class of a sample."""
     return (np.uint64(column[row_of(sample)]) << classes.shift) + np.uint64(classes.places[label_of(sample)])
@@ -152,7 +137,7 @@ def _cell_of(column, sample, classes):
 
 @bare_device
 def _fill(column, samples, weights, classes, cells):
-    """Add the weight of every sample to the cell of its code and class."""
+    """Add the weight of every sample to the cell of its code and class; one loop for both kinds is slower."""
     if len(weights) > 0:
         for i in range(len(samples)):
             cells[_cell_of(column, samples[i], classes)] += weights[row_of(samples[i])]
@@ -174,17 +159,22 @@ def _fill_pair(column, next_column, samples, classes, cells, next_cells):
 
 @bare_device
 def _collect_pair(n_listed, n_codes, cells, buffers):
-    """Sum the cells of two classes up, of all codes or the listed ones, and clear them; return the number of bins."""
+    """Sum the cells of two classes up, of the listed codes or for -1 of all, and clear them; return the number of bins.
+
+    A code that is listed again finds its cells empty.
+    """
     codes, left_0, left_1 = buffers.codes, buffers.left_0, buffers.left_1
     sum_0, sum_1, n_bins = np.int64(0), np.int64(0), np.uint64(0)
     if n_listed >= 0:
         for t in range(np.uint64(n_listed)):
             cell = np.uint64(2) * np.uint64(buffers.listed[t])
-            sum_0 += cells[cell]
-            sum_1 += cells[cell + np.uint64(1)]
-            codes[t], left_0[t], left_1[t] = buffers.listed[t], sum_0, sum_1
+            first, second = cells[cell], cells[cell + np.uint64(1)]
+            sum_0 += first
+            sum_1 += second
+            codes[n_bins], left_0[n_bins], left_1[n_bins] = buffers.listed[t], sum_0, sum_1
+            n_bins += np.uint64(first + second > 0)
             cells[cell] = cells[cell + np.uint64(1)] = 0
-        return n_listed
+        return np.int64(n_bins)
     for code in range(np.uint64(n_codes)):
         cell = np.uint64(2) * code
         first, second = cells[cell], cells[cell + np.uint64(1)]
@@ -217,89 +207,48 @@ def _collect_all(n_codes, classes, cells, buffers):
 
 @bare_device
 def _collect_listed(n_listed, shift, cells, buffers):
-    """Do the same for the cells that are listed in rising order."""
-    n_bins, last = np.uint64(0), np.uint64(0)
+    """Do the same for the cells that are listed in rising order; one that is listed again is empty."""
+    n_bins, n_entries, last = np.uint64(0), np.uint64(0), np.uint64(0)
     buffers.starts[0] = 0
     for t in range(np.uint64(n_listed)):
         cell = np.uint64(buffers.listed[t])
         # Where a bin ends is written with each of its entries: cheaper than a branch that cannot be predicted.
-        code = cell >> shift
+        code, weight = cell >> shift, cells[cell]
+        cells[cell] = 0
         n_bins += np.uint64((t == np.uint64(0)) | (code != last))
         buffers.codes[n_bins - np.uint64(1)] = code
-        buffers.starts[n_bins] = t + np.uint64(1)
-        buffers.classes[t] = cell - (code << shift)
-        buffers.weights[t] = cells[cell]
-        cells[cell] = 0
+        buffers.classes[n_entries], buffers.weights[n_entries] = cell - (code << shift), weight
+        n_entries += np.uint64(weight > 0)
+        buffers.starts[n_bins] = n_entries
         last = code
     return np.int64(n_bins)
 
 
 @bare_device
-def _sum_sorted_pair(n_samples, buffers):
-    """Sum sorted cells of two classes up, and return the number of bins."""
-    sum_0, sum_1, n_bins, last = np.int64(0), np.int64(0), np.uint64(0), np.uint64(0)
-    for i in range(np.uint64(n_samples)):
-        code, is_second = np.uint64(buffers.listed[i]) >> np.uint64(1), np.int64(buffers.listed[i] & 1)
-        sum_0 += buffers.sums[i] * (1 - is_second)
-        sum_1 += buffers.sums[i] * is_second
-        n_bins += np.uint64((i == np.uint64(0)) | (code != last))
-        at, last = n_bins - np.uint64(1), code
-        buffers.codes[at], buffers.left_0[at], buffers.left_1[at] = code, sum_0, sum_1
-    return np.int64(n_bins)
+def _key_of(column, sample, classes):
+    """Return what is listed of a sample: the code of two classes, the cell of more."""
+    return np.uint64(column[row_of(sample)]) if classes.n == 2 else _cell_of(column, sample, classes)
 
 
 @bare_device
-def _sort_samples(column, samples, weights, classes, buffers):
-    """Make a histogram of a few samples by insertion, and return the number of bins."""
-    cells, sums, shift = buffers.listed, buffers.sums, classes.shift
-    for i in range(len(samples)):
-        cell = _cell_of(column, samples[i], classes)
-        place = i
-        while place > 0 and cells[place - 1] > cell:
-            cells[place], sums[place] = cells[place - 1], sums[place - 1]
-            place -= 1
-        cells[place], sums[place] = cell, weight_of(samples[i], weights)
-    if classes.n == 2:
-        return _sum_sorted_pair(len(samples), buffers)
-    n_bins, n_entries, last = np.uint64(0), np.uint64(0), np.uint64(0)
-    buffers.starts[0] = 0
-    for i in range(np.uint64(len(samples))):
-        cell = np.uint64(cells[i])
-        code = cell >> shift
-        if i > np.uint64(0) and cell == last:
-            buffers.weights[n_entries - np.uint64(1)] += sums[i]
-            continue
-        n_bins += np.uint64((i == np.uint64(0)) | (code != last >> shift))
-        buffers.codes[n_bins - np.uint64(1)] = code
-        last = cell
-        buffers.classes[n_entries], buffers.weights[n_entries] = cell - (code << shift), sums[i]
-        n_entries += np.uint64(1)
-        buffers.starts[n_bins] = n_entries
-    return np.int64(n_bins)
-
-
-@bare_device
-def _list_cells(column, samples, n_codes, classes, buffers):
-    """List the codes (of two classes) or cells of the samples in rising order; return how many, or -1 to take all."""
-    if classes.n == 2:
-        return np.int64(-1) if n_codes <= len(samples) else list_codes(column, samples, n_codes, buffers)
-    n_cells = n_codes << np.int64(classes.shift)
-    # A step over an empty cell costs less than listing one that is not.
-    if n_cells <= 4 * len(samples):
+def _list_keys(column, samples, n_codes, classes, buffers):
+    """List the keys of the samples in rising order, and return how many; or -1 where stepping over all costs less."""
+    is_pair, n, listed = classes.n == 2, len(samples), buffers.listed
+    # Of two classes listing codes costs little where there are few.
+    if n <= SORT_SAMPLES and not (is_pair and n_codes <= 64 * n):
+        for i in range(n):
+            key, place = _key_of(column, samples[i], classes), i
+            while place > 0 and listed[place - 1] > key:
+                listed[place] = listed[place - 1]
+                place -= 1
+            listed[place] = key
+        return np.int64(n)
+    n_keys, pays = (n_codes, n) if is_pair else (n_codes << np.int64(classes.shift), 4 * n)
+    if n_keys <= pays:
         return np.int64(-1)
-    for i in range(len(samples)):
-        mark_bit(buffers.mask, _cell_of(column, samples[i], classes))
-    return list_bits(buffers.mask, n_cells, buffers.listed)
-
-
-@bare_device
-def _collect(n_listed, n_codes, classes, cells, buffers):
-    """Move cells to a histogram, the listed ones or all for -1, and return the number of bins."""
-    if classes.n == 2:
-        return _collect_pair(n_listed, n_codes, cells, buffers)
-    if n_listed < 0:
-        return _collect_all(n_codes, classes, cells, buffers)
-    return _collect_listed(n_listed, classes.shift, cells, buffers)
+    for i in range(n):
+        add_code(buffers.mask, _key_of(column, samples[i], classes))
+    return list_bits(buffers.mask, n_keys, listed)
 
 
 @bare_device
@@ -316,10 +265,7 @@ def weight_of_bin(histogram, i):
     if histogram.n_classes == 2:
         first, second = weights_of_pair(histogram, i)
         return first + second
-    weight = np.int64(0)
-    for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-        weight += histogram.weights[entry]
-    return weight
+    return histogram.weights[histogram.starts[i] : histogram.starts[i + 1]].sum()
 
 
 @bare_device
@@ -371,17 +317,9 @@ class NodeSamples(NamedTuple):
 
 @bare_device
 def count_samples(node, features, t, classes, with_samples, buffers):
-    """Count the histogram of features[t] from the samples of a node; those of all t are asked for in turn.
+    """Count the histogram of features[t] in a node, `NodeSamples`; those of all t are asked for in turn.
 
-    Parameters
-    ----------
-    node : NodeSamples
-    features : ndarray of int32
-    t : int
-    classes : Classes
-    with_samples : bool
-        Whether the numbers of samples are asked for.
-    buffers : HistogramBuffers
+    with_samples says whether the numbers of samples are asked for.
     """
     columns, samples = node.columns, node.samples
     feature = features[t]
@@ -389,17 +327,17 @@ def count_samples(node, features, t, classes, with_samples, buffers):
     # Two features are counted at a time.
     paired = classes.n == 2 and len(columns.weights) == 0 and len(samples) >= PAIR_SAMPLES
     cells = buffers.cells[t & 1 if paired else 0]
-    # Of two classes listing codes costs little where there are few.
-    is_sorted = len(samples) <= SORT_SAMPLES and (classes.n > 2 or n_codes > 64 * len(samples))
     if paired and t & 1 == 0 and t + 1 < len(features):
-        next_column = columns.codes[features[t + 1]]
-        _fill_pair(column, next_column, samples, classes, cells, buffers.cells[1])
-    elif not is_sorted and (not paired or t & 1 == 0):
+        _fill_pair(column, columns.codes[features[t + 1]], samples, classes, cells, buffers.cells[1])
+    elif not paired or t & 1 == 0:
         _fill(column, samples, columns.weights, classes, cells)
-    if is_sorted:
-        n_bins = _sort_samples(column, samples, columns.weights, classes, buffers)
+    n_listed = _list_keys(column, samples, n_codes, classes, buffers)
+    if classes.n == 2:
+        n_bins = _collect_pair(n_listed, n_codes, cells, buffers)
+    elif n_listed < 0:
+        n_bins = _collect_all(n_codes, classes, cells, buffers)
     else:
-        n_bins = _collect(_list_cells(column, samples, n_codes, classes, buffers), n_codes, classes, cells, buffers)
+        n_bins = _collect_listed(n_listed, classes.shift, cells, buffers)
     if with_samples:
         for i in range(len(samples)):
             buffers.n_samples[np.uint64(column[row_of(samples[i])])] += 1

@@ -15,6 +15,8 @@ from aucforest._compile import bare_device, bare_kernel
 MAX_CLASSES = 0xFFFF
 # Nodes are numbered in 32 bits, while a tree grows up to four times the rows.
 MOST_ROWS = 2**29 - 1
+# The names in `Columns` where a code is a bin.
+NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 _ROW = np.uint64(0xFFFFFFFF)
 _LABEL = np.uint64(0xFFFF)
 _LABEL_SHIFT = np.uint64(32)
@@ -68,16 +70,10 @@ def weight_of(sample, weights):
 
 @bare_kernel
 def take_samples(labels, counts, use_counts, samples):
-    """Write the samples of a tree and return how many there are.
+    """Write the samples of a tree, given labels and counts of all rows, uint16 each; return how many there are.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n_rows,), uint16
-    counts : ndarray of shape (n_rows,), uint16
-        How often each row is in the bootstrap sample; rows with 0 are left out.
-    use_counts : bool
-        Whether the count is the weight of the sample.
-    samples : ndarray of shape (n_rows,), uint64
+    Rows that the bootstrap sample does not have, with a count of 0, are left out. use_counts says whether the count is
+    the weight of a sample.
     """
     n_taken = np.uint64(0)
     for row in range(len(labels)):
@@ -97,6 +93,12 @@ def has_code(words, code):
     """Say whether a code is in a set, four words of 64 bits."""
     code = np.uint64(code)
     return ((words[code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1)) == np.uint64(1)
+
+
+@bare_device
+def add_code(words, code):
+    """Add a code, of type uint64, to a set of any number of words."""
+    words[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
 
 
 @bare_device

@@ -11,24 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, by_code, outlined_device
-from aucforest.tree.criteria import (
-    OWN,
-    ROUNDING,
-    Criterion,
-    OwnCriterion,
-    ScoreBuffers,
-    add_split,
-    each_criterion,
-    fraction_unit,
-    make_own_criterion,
-    make_score_buffers,
-    pair_rounding,
-    score_waiting,
-    start_own,
-)
+from aucforest.tree.criteria import OWN, ROUNDING, Criterion, add_split, each_criterion, pair_rounding, score_waiting
 from aucforest.tree.histogram import add_bin, sum_left, weight_of_bin
 
 # Bins are crowded with more classes than this in the mean.
@@ -42,34 +27,6 @@ class Limits(NamedTuple):
     sign: int  # 1 for a frequency of the second class that rises with the feature, -1 for one that falls, 0 for either
     low: float  # between which the frequencies of both children must lie
     high: float
-
-
-class ScanBuffers(NamedTuple):
-    """What a scan writes to."""
-
-    score: ScoreBuffers
-    own: OwnCriterion
-    left: NDArray[np.int64]  # (n_classes,)
-
-
-def make_scan_buffers(n_classes: int, table: NDArray[np.float64], address: int) -> ScanBuffers:
-    """Allocate the buffers; a table of n log n may be empty, address 0 is no own criterion."""
-    return ScanBuffers(
-        make_score_buffers(n_classes, table),
-        make_own_criterion(address, n_classes),
-        np.empty(n_classes, dtype=np.int64),
-    )
-
-
-@bare_device
-def start_scores(criterion, totals, classes, buffers):
-    """Ready the scans of a node."""
-    if criterion == OWN:
-        start_own(buffers.own, totals)
-    elif classes.n > 2:
-        unit = fraction_unit(criterion, classes.n)
-        for k in range(classes.n):
-            buffers.score.scale[k] = unit / classes.totals[k]
 
 
 @bare_device
@@ -86,12 +43,9 @@ def find_admissible(histogram, classes, missing_left, n_samples, rules):
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not is_bounded(rules):
         return 0, stop
-    samples, weight, node_weight = np.int64(0), np.int64(0), np.int64(0)
-    for k in range(classes.n):
-        node_weight += classes.totals[k]
-        weight += histogram.missing[k] if missing_left else 0
+    node_weight, samples, weight = classes.totals.sum(), np.int64(0), np.int64(0)
     if missing_left:
-        samples = histogram.missing_samples
+        samples, weight = np.int64(histogram.missing_samples), histogram.missing[: classes.n].sum()
     first = stop
     for t in range(stop):
         samples += histogram.samples[t]
@@ -171,12 +125,14 @@ def _many_scan(row: Criterion) -> Callable[..., Any]:
     @bare_device
     def scan_many(histogram, classes, span, missing_left, gain, buffers):
         first, stop = span
-        left = buffers.left[: classes.n]
-        sum_left(histogram, -1, missing_left, left)
-        totals = classes.totals
+        left, totals = buffers.score.left[: classes.n], classes.totals
         bar, place = gain + ROUNDING, np.int64(-1)
         crowded = histogram.starts[histogram.n_bins] > _CROWDED * histogram.n_bins
-        state = start(left, totals, bar, crowded, buffers.score)
+        state = start(totals, bar, crowded, buffers.score)
+        for label in range(np.uint64(classes.n)):
+            left[label] = histogram.missing[label] if missing_left else 0
+            if left[label] > 0:
+                state = move(state, label, left, left[label], totals, buffers.score)
         entry = np.uint64(0)
         for t in range(np.uint64(stop)):
             end = np.uint64(histogram.starts[t + np.uint64(1)])
@@ -198,7 +154,7 @@ def _define_steps(gain: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
     """Return start, move and score of a criterion that has its definition alone."""
 
     @bare_device
-    def start(left, totals, bar, crowded, buffers):
+    def start(totals, bar, crowded, buffers):
         return 0.0
 
     @bare_device
@@ -223,7 +179,7 @@ def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
     """Scan the splits by a user's own criterion, which scores many of them at a time."""
     first, stop = span
     own, place, n_waiting = buffers.own, np.int64(-1), 0
-    left = buffers.left[: classes.n]
+    left = buffers.score.left[: classes.n]
     sum_left(histogram, -1, missing_left, left)
     for t in range(stop):
         add_bin(histogram, t, left)

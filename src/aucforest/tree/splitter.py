@@ -8,23 +8,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, lowest_bit
+from aucforest._compile import bare_device
 from aucforest.tree.binning import BinValues, bin_of, midway
-from aucforest.tree.categories import OrderBuffers, make_order_buffers
-from aucforest.tree.criteria import OWN, ROUNDING, gain_by_definition, gains_most
-from aucforest.tree.features import NUMERIC, FeatureBuffers, draw_bins, make_feature_buffers, order_bins
-from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, make_histogram_buffers, number_classes, sum_left
-from aucforest.tree.random import derive_key
-from aucforest.tree.samples import has_code
-from aucforest.tree.scan import (
-    Limits,
-    ScanBuffers,
-    find_admissible,
-    is_bounded,
-    make_scan_buffers,
-    scan,
+from aucforest.tree.categories import OrderBuffers
+from aucforest.tree.criteria import (
+    OWN,
+    ROUNDING,
+    OwnCriterion,
+    ScoreBuffers,
+    gain_by_definition,
+    gains_most,
     start_scores,
 )
+from aucforest.tree.features import NUMERIC, FeatureBuffers, draw_bins, order_bins
+from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, present_classes, sum_left
+from aucforest.tree.random import derive_key
+from aucforest.tree.samples import add_code, has_code
+from aucforest.tree.scan import Limits, find_admissible, is_bounded, scan
 from aucforest.tree.tree import SET_WORDS
 
 
@@ -72,36 +72,27 @@ class SplitBuffers(NamedTuple):
 
     histogram: HistogramBuffers
     order: OrderBuffers
-    scan: ScanBuffers
+    score: ScoreBuffers
+    own: OwnCriterion
     features: FeatureBuffers
     left: NDArray[np.int64]  # (n_classes,)
-    right: NDArray[np.int64]
     codes_left: NDArray[np.uint64]  # (4,)
     codes_right: NDArray[np.uint64]
 
-
-def make_split_buffers(
-    n_features: int, n_codes: int, n_classes: int, table: NDArray[np.float64] | None = None, address: int = 0
-) -> SplitBuffers:
-    """Allocate the buffers for features of up to n_codes codes, the missing one included."""
-    return SplitBuffers(
-        make_histogram_buffers(n_codes, n_classes),
-        make_order_buffers(n_classes),
-        make_scan_buffers(n_classes, np.empty(0) if table is None else table, address),
-        make_feature_buffers(n_features),
-        *np.empty((2, n_classes), dtype=np.int64),
-        *np.empty((2, SET_WORDS), dtype=np.uint64),
-    )
-
-
-@bare_device
-def _is_heavier_left(left, totals):
-    """Say whether at least half of the weight is on the left of a split; what rounding may miss counts as half."""
-    on_left, weight = np.int64(0), np.int64(0)
-    for k in range(len(totals)):
-        on_left += left[k]
-        weight += totals[k]
-    return 2.0 * on_left >= (1.0 - ROUNDING) * weight
+    @classmethod
+    def of(
+        cls, n_features: int, n_codes: int, n_classes: int, table: NDArray[np.float64], address: int = 0
+    ) -> "SplitBuffers":
+        """Allocate the buffers for features of up to n_codes codes, the missing one included, and an own criterion."""
+        return cls(
+            HistogramBuffers.of(n_codes, n_classes),
+            OrderBuffers.of(n_classes),
+            ScoreBuffers.of(n_classes, table),
+            OwnCriterion.of(address, n_classes),
+            FeatureBuffers.of(n_features),
+            np.empty(n_classes, dtype=np.int64),
+            *np.empty((2, SET_WORDS), dtype=np.uint64),
+        )
 
 
 @bare_device
@@ -116,33 +107,16 @@ def _cannot_be_beaten(criterion, left, classes):
 
 
 @bare_device
-def _order(histogram, feature, classes, node, rules, buffers):
-    """Bring the bins of a feature into the order of their splits; return the place and threshold that are drawn.
-
-    The place is -1 where all splits are searched.
-    """
-    kind = rules.kinds[feature]
-    if not rules.is_random:
-        order_bins(kind, rules.criterion, histogram, classes, buffers)
-        return np.int64(-1), 0.0
-    # The first keys of a node are those of its children and of the features that it draws.
-    key = derive_key(node.key, len(rules.values.first) + 1 + feature)
-    place, drawn = draw_bins(kind, histogram, classes, feature, node.names, rules.values, key, buffers)
-    return np.int64(place), drawn
-
-
-@bare_device
 def _keep(histogram, place, missing_left, by_set, classes, buffers):
     """Keep the totals and the sets left of a split, and return the code right of it and where missing values go."""
     sum_left(histogram, place, missing_left, buffers.left)
     if not histogram.has_missing:
-        missing_left = _is_heavier_left(buffers.left, classes.totals)
+        # What rounding may miss of one half counts as half.
+        missing_left = 2.0 * buffers.left[: classes.n].sum() >= (1.0 - ROUNDING) * classes.totals.sum()
     if by_set:
-        for word in range(SET_WORDS):
-            buffers.codes_left[word], buffers.codes_right[word] = np.uint64(0), np.uint64(0)
+        buffers.codes_left[:] = buffers.codes_right[:] = 0
         for t in range(histogram.n_bins):
-            code, words = np.uint64(histogram.codes[t]), buffers.codes_left if t <= place else buffers.codes_right
-            words[code >> np.uint64(6)] |= np.uint64(1) << (code & np.uint64(63))
+            add_code(buffers.codes_left if t <= place else buffers.codes_right, np.uint64(histogram.codes[t]))
     return np.int64(histogram.codes[place + 1]) if place + 1 < histogram.n_bins else np.int64(-1), missing_left
 
 
@@ -150,41 +124,38 @@ def _keep(histogram, place, missing_left, by_set, classes, buffers):
 def find_split(count, source, features, node, rules, buffers):
     """Return the best split of a node, whose arrays are overwritten by the next search; its gain is by the definition.
 
-    Parameters
-    ----------
-    count : compiled function
-        `histogram.count_samples`, or one that takes histograms from elsewhere and has the same arguments.
-    source
-        The first argument of `count`.
-    features : ndarray of shape (n_tried,), int32
-        The features to search, in the order in which they were drawn.
-    node : Node
-    rules : Rules
-    buffers : SplitBuffers
+    Histograms come from count(source, features, t, ...): `histogram.count_samples`, or one with the same arguments.
+    The features are those to search, in the order in which they were drawn.
     """
-    classes = number_classes(node.totals, buffers.histogram)
-    start_scores(rules.criterion, node.totals, classes, buffers.scan)
-    left, right, sets = buffers.left[: classes.n], buffers.right[: classes.n], (buffers.codes_left, buffers.codes_right)
-    best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, left, sets[0], sets[1])
+    classes = present_classes(node.totals, buffers.histogram)
+    start_scores(rules.criterion, node.totals, classes, buffers)
+    left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
+    arrays = left, buffers.codes_left, buffers.codes_right
+    best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, *arrays)
     is_constrained = len(rules.signs) > 0
     # Larger nodes may have counted the next feature already.
     may_stop = node.n_samples < PAIR_SAMPLES and rules.criterion != OWN
     for t in range(len(features)):
         feature = np.int64(features[t])
         histogram = count(source, features, t, classes, is_bounded(rules), buffers.histogram)
-        only, drawn = _order(histogram, feature, classes, node, rules, buffers.order)
+        kind, only, drawn = rules.kinds[feature], np.int64(-1), 0.0
+        if rules.is_random:
+            # The first keys of a node are those of its children and of the features that it draws.
+            key = derive_key(node.key, len(rules.values.first) + 1 + features[t])
+            only, drawn = draw_bins(kind, histogram, classes, feature, node.names, rules.values, key, buffers.order)
+        else:
+            order_bins(kind, rules.criterion, histogram, classes, buffers.order)
         limits = Limits(is_constrained, rules.signs[feature] if is_constrained else 0, node.low, node.high)
         for side in range(2 if histogram.has_missing else 1):
             first, stop = find_admissible(histogram, classes, side == 1, node.n_samples, rules)
             if only >= 0:
                 first, stop = max(first, only), min(stop, only + 1)
             span = first, stop
-            gain, place = scan(rules.criterion, histogram, classes, span, side == 1, best.gain, limits, buffers.scan)
+            gain, place = scan(rules.criterion, histogram, classes, span, side == 1, best.gain, limits, buffers)
             if place >= 0:
-                by_set = rules.kinds[feature] != NUMERIC
-                next_code, missing_left = _keep(histogram, place, side == 1, by_set, classes, buffers)
+                next_code, missing_left = _keep(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
                 code = np.int64(histogram.codes[place])
-                best = Split(feature, code, next_code, missing_left, drawn, gain, left, sets[0], sets[1])
+                best = Split(feature, code, next_code, missing_left, drawn, gain, *arrays)
         if may_stop and best.feature == feature and _cannot_be_beaten(rules.criterion, left, classes):
             break
     if best.feature < 0 or rules.criterion == OWN:
@@ -192,7 +163,7 @@ def find_split(count, source, features, node, rules, buffers):
     for k in range(classes.n):
         right[k] = classes.totals[k] - left[k]
     gain = gain_by_definition(rules.criterion, left, right)
-    return Split(best.feature, best.code, best.next_code, best.missing_left, best.drawn, gain, left, sets[0], sets[1])
+    return Split(best.feature, best.code, best.next_code, best.missing_left, best.drawn, gain, *arrays)
 
 
 @bare_device
@@ -213,16 +184,10 @@ def threshold_of(split, names, rules):
 @bare_device
 def write_set(split, names, values, words):
     """Write the categories that go left: those of the codes, not of bins or of a local copy."""
-    for word in range(SET_WORDS):
-        words[word] = ~np.uint64(0) if split.missing_left else np.uint64(0)
-    for word in range(SET_WORDS):
-        bits = split.codes_left[word] | split.codes_right[word]
-        while bits != np.uint64(0):
-            code = np.int64((np.uint64(word) << np.uint64(6)) + lowest_bit(bits))
+    # Codes that the node has not seen go with the missing values, and others do or are turned round.
+    turned = split.codes_right if split.missing_left else split.codes_left
+    words[:] = ~np.uint64(0) if split.missing_left else np.uint64(0)
+    for code in range(64 * SET_WORDS):
+        if has_code(turned, code):
             category = np.uint64(values.lower[bin_of(split.feature, code, names, values)])
-            bit = np.uint64(1) << (category & np.uint64(63))
-            if has_code(split.codes_left, code):
-                words[category >> np.uint64(6)] |= bit
-            else:
-                words[category >> np.uint64(6)] &= ~bit
-            bits &= bits - np.uint64(1)
+            words[category >> np.uint64(6)] ^= np.uint64(1) << (category & np.uint64(63))
