@@ -24,8 +24,9 @@ PRIOR = 5.0
 _STANDARD_ERRORS = 1.5
 # Parts of the rows that take turns in being left out (Tukey's jackknife).
 _N_PARTS = 10
-# Rows to score by in all: more make the choice no better but slower.
-_ROWS = 4096
+# Rows to score by in all: more make the choice no better but slower. Each costs a sum for every class, so of many
+# classes fewer rows do, as far as there are so many of each.
+_ROWS, _ROWS_TIMES_CLASSES, _ROWS_OF_CLASS = 4096, 2**16, 16
 # Rows that are looked through at a time for those of a class.
 _MASK_ROWS = 2**20
 # Groups of trees that are summed apart, fewer where sums are more numbers than these.
@@ -147,7 +148,8 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDAr
 
 def _most_rows(n_classes: int) -> int:
     """Return how many rows may be scored, since their sums for all amounts must fit into memory."""
-    return min(_ROWS, _MOST_SUMS // (n_classes * len(AMOUNTS)))
+    enough = max(_ROWS_TIMES_CLASSES // n_classes, _ROWS_OF_CLASS * n_classes)
+    return min(_ROWS, enough, _MOST_SUMS // (n_classes * len(AMOUNTS)))
 
 
 def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
