@@ -286,6 +286,5 @@ def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) ->
         scratch = np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, dtype=np.uint64)
         _encode(X, start, min(start + _BLOCK_ROWS, len(X)), values.first, n_bins, edges, *scratch, codes)
 
-    for _ in run(encode, range(0, len(X), _BLOCK_ROWS)):
-        pass
+    list(run(encode, range(0, len(X), _BLOCK_ROWS)))
     return BinnedMatrix(codes, n_bins, values)

@@ -309,18 +309,6 @@ def _take_from_heap(heap, n_heap, nodes):
 
 
 @bare_device
-def _set_root(columns, samples, work):
-    """Make the root from all samples."""
-    nodes = work.nodes
-    start_node(nodes, 0, len(samples))
-    nodes.totals[0] = 0
-    for i in range(len(samples)):
-        nodes.totals[0, label_of(samples[i])] += weight_of(samples[i], columns.weights)
-    if len(work.limits) > 0:
-        work.limits[0, 0], work.limits[0, 1] = 0.0, 1.0
-
-
-@bare_device
 def _split_node(columns, samples, node, key, n_nodes, rules, min_gain, work):
     """Split a node if that gains enough, and say whether it does; its children get the next numbers."""
     nodes, is_constrained = work.nodes, len(work.limits) > 0
@@ -350,7 +338,11 @@ def _split_node(columns, samples, node, key, n_nodes, rules, min_gain, work):
 def _grow(columns, rules, stops, n_samples, key, work):
     """Grow a tree and return the number of nodes, those that are split ahead included."""
     nodes, copies, stack = work.nodes, work.copies, work.stack
-    _set_root(columns, work.samples[:n_samples], work)
+    start_node(nodes, 0, n_samples)
+    nodes.totals[0] = 0
+    work.limits[:1, 0], work.limits[:1, 1] = 0.0, 1.0
+    for i in range(n_samples):
+        nodes.totals[0, label_of(work.samples[i])] += weight_of(work.samples[i], columns.weights)
     best_first = stops.max_leaf_nodes > 0
     n_nodes, n_stacked, n_heap, n_leaves, level = np.int64(1), np.int64(0), np.int64(0), 1, 0
     if may_split(nodes.totals[0], n_samples, 0, stops):

@@ -72,8 +72,7 @@ class PackedTrees:
             nodes["threshold"][by_set] = np.arange(first_set[i], first_set[i + 1])
             nodes["feature"][by_set] |= _BY_SET
 
-        for _ in run(pack, range(len(trees))):
-            pass
+        list(run(pack, range(len(trees))))
 
     def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> "PackedTrees":
         """Take over what the leaves of these trees predict; nobody sees values before all are there."""
@@ -84,8 +83,7 @@ class PackedTrees:
             # "clip" needs no copy of the output
             np.take(trees[i].prediction, self.names[leaves], axis=0, out=values[leaves], mode="clip")
 
-        for _ in run(take, range(len(trees))):
-            pass
+        list(run(take, range(len(trees))))
         self.values = values
         return self
 
