@@ -2,7 +2,7 @@
 
     python benchmarks/forest_speed.py [PART ...]
 
-runs some parts: binary, large, classes, real, exact, criteria, random, memory. No peer has shrinkage, so ours
+runs some parts: binary, large, classes, letters, real, exact, criteria, random, memory. No peer has shrinkage, so ours
 is timed with its defaults, where it is chosen out of bag, and with `shrinkage=None`, which is what the peers do. The
 parts criteria and random compare engines, without shrinkage.
 """
@@ -62,6 +62,14 @@ def many_classes(n_classes: int) -> Split:
     X, y = make_classification(
         71_429, 30, n_informative=15, n_redundant=5, n_classes=n_classes, n_clusters_per_class=1, random_state=0
     )
+    return _split(X, y)
+
+
+def letters() -> Split:
+    """Return 14,000 training rows like those of UCI letter: 26 balanced classes, 16 features of integers 0 to 15."""
+    generator = np.random.default_rng(0)
+    centres, y = 1.2 * generator.normal(size=(26, 16)), generator.integers(0, 26, 20_000)
+    X = np.clip(np.rint(7.5 + 2.0 * (centres[y] + generator.normal(size=(20_000, 16)))), 0.0, 15.0)
     return _split(X, y)
 
 
@@ -225,6 +233,7 @@ PARTS: dict[str, Callable[[], object]] = {
         "two classes, 5 % positive", binary(1_000_000), slow=("scikit-learn-intelex",), left_out=("scikit-learn", "ydf")
     ),
     "classes": classes,
+    "letters": lambda: compare("letters", letters(), slow=("scikit-learn", "ydf"), left_out=("lightgbm rf",)),
     "real": lambda: compare("page blocks, 5 classes", page_blocks()),
     "exact": exact,
     "criteria": lambda: (criteria(), criteria_of_many_classes()),
