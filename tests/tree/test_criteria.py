@@ -23,8 +23,8 @@ from aucforest.tree.criteria import (
     split_gain,
     start_scores,
 )
-from aucforest.tree.histogram import Classes, Histogram
-from aucforest.tree.scan import _define_pair, _many_scan
+from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin, present_classes
+from aucforest.tree.scan import _LONG, Limits, _always, _define_pair, _many_scan, _pair_scan
 from aucforest.tree.splitter import SplitBuffers
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
@@ -34,20 +34,54 @@ from tests.tree.growing import NAMES
 _ALONE = 10
 _ROWS = [*_TABLE.values(), *(Criterion(_ALONE + row.code, row.gain) for row in _TABLE.values())]
 _score_pair = by_code({row.code: row.pair or _define_pair(row.gain) for row in _ROWS})
+_exceeds = by_code({row.code: row.exceeds or _always for row in _ROWS})
+_scan_pair = by_code({row.code: _pair_scan(row) for row in _ROWS})
 _scan_many = by_code({row.code: _many_scan(row) for row in _ROWS})
 
 
 @bare_kernel
-def score_pair(code, left, totals, bar, buffers):
+def score_pair(code, left, totals, buffers):
     """Score a split of two classes."""
-    return _score_pair(code, left[0], left[1], totals[0], totals[1], bar, buffers)
+    return _score_pair(code, left[0], left[1], totals[0], totals[1], buffers)
 
 
 @bare_kernel
-def scan_many(code, histogram, classes, first, stop, missing_left, gain, buffers):
-    """Scan splits of more classes."""
-    start_scores(code, classes.totals, classes, buffers)
-    return _scan_many(code, histogram, classes, (first, stop), missing_left, gain, buffers)
+def exceeds(code, left, totals, bar):
+    """Say whether the score of a split of two classes may exceed the bar."""
+    return _exceeds(code, left[0], left[1], totals[0], totals[1], bar)
+
+
+@bare_kernel
+def scan_counts(code, counts, totals, keeps_empty, missing_left, span, gain, buffers):
+    """Scan the splits of a feature, given the class totals at all codes, the missing one last.
+
+    Return the gain, the last code on the left and the first one on the right.
+    """
+    classes = present_classes(totals, buffers.histogram)
+    start_scores(code, totals, classes, buffers)
+    cells = buffers.histogram.cells[0]
+    for at in range(len(counts)):
+        for k in range(len(totals)):
+            add_to_cells(cells, np.uint64(at), k, counts[at, k], classes.shift)
+    n_listed = np.int64(-1) if keeps_empty else list_filled(len(counts), classes, cells, buffers.histogram)
+    histogram = make_histogram(n_listed, len(counts), classes, False, cells, buffers.histogram)
+    first = max(span[0], histogram.first)
+    stop = min(span[1], histogram.n_bins if histogram.has_missing and not missing_left else histogram.n_bins - 1)
+    if classes.n == 2:
+        limits = Limits(False, 0, 0.0, 1.0)
+        gain, place = _scan_pair(code, histogram, classes, (first, stop), missing_left, gain, limits, buffers)
+    else:
+        gain, place = _scan_many(code, histogram, classes, (first, stop), missing_left, gain, buffers)
+    last, following = np.int64(-1), np.int64(-1)
+    if place >= 0:
+        after = next_bin(histogram, place)
+        last = np.int64(histogram.codes[place])
+        following = np.int64(histogram.codes[after]) if after < histogram.n_bins else np.int64(-1)
+    clear(histogram)
+    return gain, last, following
+
+
+ALL = (0, 2**40)
 
 
 def gain(criterion: str, left, right) -> float:
@@ -212,14 +246,57 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
     totals = unit * np.array(totals)
     table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
     code, buffers = CRITERIA[criterion] + alone, ScoreBuffers.of(2, table)
+    unit_of_score = float(totals[0]) * float(totals[1]) if code == CRITERIA["auc"] else 1.0
     for left in lefts:
         # The gain of a definition, or what the fast form ranks by.
         expected = float(rank_of(criterion, left.tolist(), (totals - left).tolist())[alone == 0])
-        same = pytest.approx(expected, rel=0, abs=0.1 * ROUNDING)
-        assert score_pair(code, left, totals, 0.0, buffers) == same
-        # Beyond the bar it is the score, up to it anything that is.
-        assert score_pair(code, left, totals, expected - 0.5 * ROUNDING, buffers) == same
-        assert score_pair(code, left, totals, expected + 0.5 * ROUNDING, buffers) <= expected + 0.5 * ROUNDING
+        score = score_pair(code, left, totals, buffers)
+        assert score / unit_of_score == pytest.approx(expected, rel=0, abs=0.1 * ROUNDING)
+        # What is ruled out is not above the bar; but for entropy, all that is below is ruled out.
+        tie = ROUNDING * unit_of_score
+        for bar in (tie, max(0.5 * score, tie), max(score - tie, tie)):
+            assert score <= bar or exceeds(code, left, totals, bar)
+        if alone == 0 and criterion != "entropy" and score < 1.4 * unit_of_score:
+            assert not exceeds(code, left, totals, score + 1e-6 * unit_of_score)
+
+
+@pytest.mark.parametrize("alone", [0, _ALONE])
+@pytest.mark.parametrize("criterion", NAMES)
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    n_codes=st.sampled_from([3, 20, int(_LONG), 256]),
+    frequency=st.sampled_from([0.05, 0.5, 1.0]),
+    trend=st.sampled_from([0.0, 0.02, 1.0]),
+    missing=st.booleans(),
+    missing_left=st.booleans(),
+    unit=st.sampled_from([1, 1, 2**40 - 87]),
+)
+def test_scan_of_two_classes(criterion, alone, seed, n_codes, frequency, trend, missing, missing_left, unit):
+    """Few bins and many, empty ones left out or kept: the best split, and the lowest of those that tie."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 4, (n_codes, 2)) * (rng.random((n_codes, 1)) < frequency)
+    counts[:, 1] = rng.binomial(counts[:, 1], np.clip(0.3 + trend * np.linspace(-0.5, 0.5, n_codes), 0.0, 1.0))
+    counts[-1] *= missing
+    counts *= unit
+    totals = counts.sum(axis=0)
+    filled = np.flatnonzero(counts[:-1].any(axis=1))
+    assume(totals.all() and len(filled) > 1)
+    code, buffers = CRITERIA[criterion] + alone, SplitBuffers.of(1, n_codes, 2, np.empty(0))
+    unit_of_score = float(totals[0]) * float(totals[1]) if code == CRITERIA["auc"] else 1.0
+    last = None if counts[-1].any() and not missing_left else -1
+    lefts = counts[filled].cumsum(axis=0) + counts[-1] * missing_left
+    bar, best = ROUNDING, -1
+    for t, left in enumerate(lefts[:last].tolist()):
+        score = float(rank_of(criterion, left, (totals - left).tolist())[alone == 0])
+        if score > bar:
+            best, bar = t, score + ROUNDING
+    expected = (filled[best], (*filled, -1)[best + 1]) if best >= 0 else (-1, -1)
+    for keeps_empty in (False, True):
+        found, *codes = scan_counts(code, counts, totals, keeps_empty, missing_left, ALL, 0.0, buffers)
+        assert tuple(codes) == expected
+        assert found / unit_of_score == pytest.approx(bar - ROUNDING if best >= 0 else 0.0, rel=0, abs=0.1 * ROUNDING)
+        assert not buffers.histogram.cells.any()
 
 
 @st.composite
@@ -243,15 +320,9 @@ def histograms(draw):
 def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table):
     bins, missing, totals = parts
     code, n_classes = CRITERIA[criterion] + alone, len(totals)
-    at, classes = np.nonzero(bins)
-    n_bins, none = len(bins), np.empty(0, dtype=np.int64)
-    starts = np.searchsorted(at, np.arange(n_bins + 1))
-    listed = classes.astype(np.uint32), bins[at, classes], none
-    codes = np.arange(n_bins, dtype=np.uint32)
-    histogram = Histogram(n_bins, n_classes, bool(missing.any()), 0, missing, codes, none, none, starts, *listed)
-    present = Classes(n_classes, np.uint64(3), np.arange(n_classes, dtype=np.int32), totals)
+    n_bins, counts = len(bins), np.concatenate((bins, missing[None]))
     table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
-    buffers = SplitBuffers.of(1, 1, n_classes, table)
+    buffers = SplitBuffers.of(1, n_bins + 1, n_classes, table)
 
     lefts = np.cumsum(bins, axis=0) + missing * missing_left
     stop = n_bins if missing.any() and not missing_left else n_bins - 1
@@ -261,11 +332,14 @@ def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table)
     for t, exact in enumerate(gains):
         if exact > bar:
             best, bar = t, exact + ROUNDING
-    found, place = scan_many(code, histogram, present, 0, stop, missing_left, 0.0, buffers)
+    found, place, _ = scan_counts(code, counts, totals, False, missing_left, ALL, 0.0, buffers)
     assert place == best
     assert found == pytest.approx(gains[best] if best >= 0 else 0.0, rel=0, abs=0.1 * ROUNDING)
     # Bounds on the way to a split hide nothing, and what they promise is there.
     for t, exact in enumerate(gains):
-        found, place = scan_many(code, histogram, present, t, t + 1, missing_left, exact - 1.5 * ROUNDING, buffers)
+        found, place, _ = scan_counts(
+            code, counts, totals, False, missing_left, (t, t + 1), exact - 1.5 * ROUNDING, buffers
+        )
         assert (place, found) == (t, pytest.approx(exact, rel=0, abs=0.1 * ROUNDING))
-        assert scan_many(code, histogram, present, t, t + 1, missing_left, exact - 0.5 * ROUNDING, buffers)[1] == -1
+        below = exact - 0.5 * ROUNDING
+        assert scan_counts(code, counts, totals, False, missing_left, (t, t + 1), below, buffers)[1] == -1

@@ -11,7 +11,9 @@ from aucforest.tree.histogram import (
     SORT_SAMPLES,
     HistogramBuffers,
     NodeSamples,
+    add_bin,
     add_code,
+    clear,
     count_samples,
     list_bits,
     present_classes,
@@ -30,11 +32,19 @@ def list_marked(bits, n_bits, mask, listed):
 
 
 @bare_kernel
-def count(columns, samples, features, t, totals, with_samples, buffers):
-    """Count a histogram; return the numbers of present classes, of bins, and of samples that miss the value."""
+def count(columns, samples, features, t, totals, compact, with_samples, found, buffers):
+    """Count a histogram, and read the class totals of its bins, (n_codes, n_classes), at their codes.
+
+    Return where the bins start and end, and the numbers of present classes and of samples that miss the value.
+    """
     classes = present_classes(totals, buffers)
-    histogram = count_samples(NodeSamples(columns, samples), features, t, classes, with_samples, buffers)
-    return classes.n, histogram.n_bins, histogram.missing_samples
+    histogram = count_samples(NodeSamples(columns, samples), features, t, classes, compact, with_samples, buffers)
+    for i in range(histogram.first, histogram.n_bins):
+        add_bin(histogram, i, found[histogram.codes[i]])
+    for i in range(len(found)):
+        buffers.codes[i] = histogram.codes[i]
+    clear(histogram)
+    return histogram.first, histogram.n_bins, classes.n, histogram.missing_samples
 
 
 @pytest.mark.parametrize("n_bits", [1, 63, 64, 65, 256, 257])
@@ -54,40 +64,40 @@ def test_marked_bits_are_listed_once_in_order_and_cleared(n_bits):
     n_rows=st.sampled_from([2, SORT_SAMPLES, SORT_SAMPLES + 1, PAIR_SAMPLES - 1, PAIR_SAMPLES, PAIR_SAMPLES + 1, 300]),
     n_bins=st.sampled_from([1, 2, 9, 70, 255]),
     classes=st.sampled_from([(0, 1), (3, 7), (0, 1, 2), (1, 2, 5, 6, 8)]),
-    weighted=st.booleans(),
+    unit=st.sampled_from([0, 1, 2**33]),
+    compact=st.booleans(),
     with_samples=st.booleans(),
 )
-def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, weighted, with_samples):
+def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, unit, compact, with_samples):
+    """With weights in the samples, for a unit of 0, and beside them, where those of two classes share a cell or not."""
     rng = np.random.default_rng(seed)
     codes, place = rng.integers(0, n_bins + 1, (3, n_rows)), rng.integers(0, len(classes), n_rows)
     place[: len(classes)] = np.arange(len(classes))[:n_rows]
-    weights, labels = rng.integers(1, 4, n_rows), np.array(classes)[place].astype(np.uint16)
-    totals = np.bincount(labels, weights, 9).astype(np.int64)
-    columns = Columns(codes.astype(np.uint8), np.full(3, n_bins), weights[: n_rows * weighted], NO_NAMES)
+    weights, labels = rng.integers(1, 4, n_rows) * max(unit, 1), np.array(classes)[place].astype(np.uint16)
+    totals = np.zeros(9, dtype=np.int64)
+    np.add.at(totals, labels, weights)
+    columns = Columns(codes.astype(np.uint8), np.full(3, n_bins), weights[: n_rows * (unit > 0)], NO_NAMES)
     samples, buffers = np.empty(n_rows, np.uint64), HistogramBuffers.of(n_bins + 1, 9)
-    take_samples(labels, weights.astype(np.uint16), not weighted, samples)
-    for t in range(3):
-        n, n_listed, missing_samples = count(
-            columns, samples, np.array([2, 0, 1], dtype=np.int32), t, totals, with_samples, buffers
-        )
+    take_samples(labels, np.minimum(weights, 9).astype(np.uint16), unit == 0, samples)
+    features = np.array([2, 0, 1], dtype=np.int32)
+    for t, column in enumerate(codes[features]):
         expected = np.zeros((n_bins + 1, 9), dtype=np.int64)
-        np.add.at(expected, (codes[(2, 0, 1)[t]], labels), weights)
+        np.add.at(expected, (column, labels), weights)
         expected = expected[:, totals > 0]
-        listed = buffers.codes[:n_listed]
-        assert listed.tolist() == np.flatnonzero(expected[:-1].any(axis=1)).tolist()
+        found = np.zeros_like(expected)
+        first, n_found, n, missing_samples = count(
+            columns, samples, features, t, totals, compact or with_samples, with_samples, found, buffers
+        )
+        bins, filled = buffers.codes[first:n_found], np.flatnonzero(expected[:-1].any(axis=1))
+        if compact or with_samples or n > 2:
+            assert bins.tolist() == filled.tolist()
+        elif len(filled) > 0:
+            assert (bins[0], bins[-1]) == (filled[0], filled[-1])
+        assert found[:-1].tolist() == expected[:-1].tolist()
         assert buffers.missing[:n].tolist() == expected[-1].tolist()
-        if n == 2:
-            lefts = np.stack((buffers.left_0, buffers.left_1), axis=1)[:n_listed]
-            assert lefts.tolist() == expected[listed].cumsum(axis=0).tolist()
-        else:
-            entries = slice(0, buffers.starts[n_listed])
-            bins, present = np.nonzero(expected[listed])
-            assert np.diff(buffers.starts[: n_listed + 1]).tolist() == np.bincount(bins, minlength=n_listed).tolist()
-            assert buffers.classes[entries].tolist() == present.tolist()
-            assert buffers.weights[entries].tolist() == expected[listed][bins, present].tolist()
         if with_samples:
-            n_samples = np.bincount(codes[(2, 0, 1)[t]], minlength=n_bins + 1)
-            assert buffers.samples[:n_listed].tolist() == n_samples[listed].tolist()
+            n_samples = np.bincount(column, minlength=n_bins + 1)
+            assert buffers.samples[:n_found].tolist() == n_samples[bins].tolist()
             assert missing_samples == n_samples[-1]
         assert not any(map(np.any, (buffers.n_samples, buffers.mask, buffers.cells[0])))
     assert not np.any(buffers.cells)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.features import NUMERIC, draw_features
 from aucforest.tree.growing import may_split, record_split, start_node
-from aucforest.tree.histogram import class_shift, take_apart
+from aucforest.tree.histogram import add_to_cells, class_shift, list_filled, make_histogram
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import has_code, is_at_most, label_of, packed_weight, partition, row_of
 from aucforest.tree.splitter import Node, find_split
@@ -231,28 +231,18 @@ class SummedCounts(NamedTuple):
 
 
 @bare_device
-def _take_counts(source, features, t, classes, with_samples, buffers):
+def _take_counts(source, features, t, classes, compact, with_samples, buffers):
     """Return the histogram of features[t] from counts: in the place of `histogram.count_samples`."""
-    counts, totals, missing_code = source.counts, source.totals, source.n_bins[features[t]]
-    n_bins, n_entries, at = 0, 0, source.starts[t]
-    sum_0, sum_1 = np.int64(0), np.int64(0)
-    buffers.starts[0] = 0
-    for code in range(missing_code + 1):
-        n_samples = counts[at + len(totals)]
-        for k in range(len(totals) if n_samples > 0 else 0):
-            if classes.n == 2 and totals[k] > 0:
-                is_second = np.int64(classes.places[k])
-                sum_0 += counts[at + k] * (1 - is_second)
-                sum_1 += counts[at + k] * is_second
-            elif counts[at + k] > 0:
-                buffers.classes[n_entries], buffers.weights[n_entries] = classes.places[k], counts[at + k]
-                n_entries += 1
-        if n_samples > 0:
-            buffers.codes[n_bins], buffers.samples[n_bins] = code, n_samples
-            buffers.left_0[n_bins], buffers.left_1[n_bins], buffers.starts[n_bins + 1] = sum_0, sum_1, n_entries
-            n_bins += 1
+    counts, totals, n_codes = source.counts, source.totals, source.n_bins[features[t]] + 1
+    cells, at = buffers.cells[0], source.starts[t]
+    for code in range(n_codes):
+        for k in range(len(totals)):
+            if counts[at + k] > 0:
+                add_to_cells(cells, np.uint64(code), np.int64(classes.places[k]), counts[at + k], classes.shift)
+        buffers.n_samples[code] = counts[at + len(totals)] if with_samples else 0
         at += len(totals) + 1
-    return take_apart(n_bins, missing_code, classes.n, buffers)
+    n_listed = list_filled(n_codes, classes, cells, buffers)
+    return make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers)
 
 
 @bare_device

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.binning import bin_of
 from aucforest.tree.criteria import AUC, HELLINGER
-from aucforest.tree.histogram import weights_of_pair
+from aucforest.tree.histogram import entry_of, weights_of_pair
 from aucforest.tree.random import derive_key
 
 # Codes of a feature, the missing one included.
@@ -27,8 +27,7 @@ MOST_CODES = 256
 class OrderBuffers(NamedTuple):
     """What ordering bins writes to: what they are ordered by, their order, and the histogram in that order."""
 
-    classes: NDArray[np.uint32]  # (n_entries,)
-    weights: NDArray[np.int64]
+    entries: NDArray[np.uint32]  # (n_entries,)
     codes: NDArray[np.uint32]  # (256,) and so are
     scores: NDArray[np.float64]
     order: NDArray[np.int64]
@@ -42,10 +41,8 @@ class OrderBuffers(NamedTuple):
     @classmethod
     def of(cls, n_classes: int) -> "OrderBuffers":
         """Allocate the buffers; untouched pages cost nothing."""
-        n_entries = MOST_CODES * max(2, n_classes)
         return cls(
-            np.empty(n_entries, dtype=np.uint32),
-            np.empty(n_entries, dtype=np.int64),
+            np.empty(MOST_CODES * n_classes, dtype=np.uint32),
             np.empty(MOST_CODES, dtype=np.uint32),
             np.empty(MOST_CODES),
             *np.empty((3, MOST_CODES), dtype=np.int64),
@@ -73,28 +70,20 @@ def _rank(n_bins, buffers):
 def sort_bins(histogram, buffers):
     """Bring the bins into the order of their scores, equal ones as they stand."""
     _rank(histogram.n_bins, buffers)
-    n_entries, sum_0, sum_1 = 0, np.int64(0), np.int64(0)
+    n_entries = 0
     for rank in range(histogram.n_bins):
         i = buffers.order[rank]
         buffers.codes[rank], buffers.samples[rank] = histogram.codes[i], histogram.samples[i]
-        if histogram.n_classes == 2:
-            first, second = weights_of_pair(histogram, i)
-            sum_0 += first
-            sum_1 += second
-            buffers.weights[2 * rank], buffers.weights[2 * rank + 1] = sum_0, sum_1
-            continue
-        for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-            buffers.classes[n_entries], buffers.weights[n_entries] = histogram.classes[entry], histogram.weights[entry]
-            n_entries += 1
+        if histogram.n_classes > 2:
+            for entry in range(histogram.starts[i], histogram.starts[i + 1]):
+                buffers.entries[n_entries] = histogram.entries[entry]
+                n_entries += 1
         buffers.ends[rank] = n_entries
     for i in range(histogram.n_bins):
         histogram.codes[i], histogram.samples[i] = buffers.codes[i], buffers.samples[i]
-        if histogram.n_classes == 2:
-            histogram.left_0[i], histogram.left_1[i] = buffers.weights[2 * i], buffers.weights[2 * i + 1]
-        else:
-            histogram.starts[i + 1] = buffers.ends[i]
+        histogram.starts[i + 1] = buffers.ends[i]
     for entry in range(n_entries):
-        histogram.classes[entry], histogram.weights[entry] = buffers.classes[entry], buffers.weights[entry]
+        histogram.entries[entry] = buffers.entries[entry]
 
 
 @bare_device
@@ -106,8 +95,8 @@ def _project(histogram, n_classes, buffers):
     for i in range(histogram.n_bins):
         score, weight = 0.0, 0.0
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-            label = np.uint64(histogram.classes[entry])
-            part = histogram.weights[entry] * buffers.scale[label]
+            label, moved = entry_of(histogram, entry)
+            part = moved * buffers.scale[label]
             score += part * buffers.direction[label]
             weight += part
         buffers.scores[i] = score / weight - centre
@@ -124,8 +113,8 @@ def _turn(histogram, n_classes, buffers):
         turned[k] = 0.0
     for i in range(histogram.n_bins):
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-            label = np.uint64(histogram.classes[entry])
-            turned[label] += histogram.weights[entry] * buffers.scale[label] * buffers.scores[i]
+            label, moved = entry_of(histogram, entry)
+            turned[label] += moved * buffers.scale[label] * buffers.scores[i]
     length = 0.0
     for k in range(n_classes):
         length += turned[k] * turned[k]

@@ -30,6 +30,8 @@ from aucforest._compile import bare_device, bare_kernel, by_code, call_scorer
 ROUNDING = 1e-12
 # What rounding may do to a sum that is added to from one split to the next, and to one of a few products up to 1.
 _DRIFT, _DRIFT_OF_SQUARES = 1e-9, 1e-14
+# A little less than ln 2, for what rounding does to a bound.
+_LN_2 = (1.0 - 1e-6) * math.log(2.0)
 # A user's own criterion, which is called by its address, and the codes of the others.
 OWN, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
 # Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorise
@@ -116,25 +118,32 @@ _hellinger_gain = _mean_over_pairs(_distance)
 
 @bare_device
 def pair_rounding(criterion, total_0, total_1):
-    """Return which differences of scores of two classes are ties at most.
+    """Return which differences of scores of two classes are ties at most; 0 where scores are exact.
 
-    Scores of the AUC are integers times a constant: where these are exact, so are ties.
+    That is where they are integers, those of the AUC.
     """
-    is_exact = criterion == AUC and np.float64(total_0) * np.float64(total_1) < _EXACT_LIMIT
-    return 0.0 if is_exact else ROUNDING
+    if criterion != AUC:
+        return ROUNDING
+    largest = np.float64(total_0) * np.float64(total_1)
+    return 0.0 if largest < _EXACT_LIMIT else ROUNDING * largest
 
 
 @bare_device
-def _correlation(left_0, left_1, total_0, total_1):
-    """Return d = total_0 left_1 - total_1 left_0: how far a split is from sending as much of one class to the left."""
+def _association(left_0, left_1, total_0, total_1):
+    """Return d = total_0 left_1 - total_1 left_0, 0 where a split sends as much of both classes to the left."""
     return np.float64(total_0) * np.float64(left_1) - np.float64(total_1) * np.float64(left_0)
 
 
 @bare_device
-def _auc_pair(left_0, left_1, total_0, total_1, bar, buffers):
-    """Score a split by |d| / (total_0 total_1), twice the gain."""
-    scale = 1.0 / (np.float64(total_0) * np.float64(total_1))
-    return abs(_correlation(left_0, left_1, total_0, total_1)) * scale
+def _auc_pair(left_0, left_1, total_0, total_1, buffers):
+    """Score a split by |d|, the gain times 2 total_0 total_1."""
+    return abs(_association(left_0, left_1, total_0, total_1))
+
+
+@bare_device
+def _auc_exceeds(left_0, left_1, total_0, total_1, bar):
+    """Say whether the score of a split exceeds the bar."""
+    return abs(_association(left_0, left_1, total_0, total_1)) > bar
 
 
 @bare_device
@@ -165,9 +174,10 @@ def _pair_sum(n, fraction):
     """Return the sum of |f_i - f_j| over pairs of classes."""
     distances = np.int64(0)
     for i in range(np.uint64(n)):
-        own = fraction[i]
+        own, of_class = fraction[i], np.int64(0)
         for j in range(i):
-            distances += abs(own - fraction[j])
+            of_class += abs(own - fraction[j])
+        distances += of_class
     return distances
 
 
@@ -220,6 +230,8 @@ def _auc_score(state, bar, left, totals, buffers):
         return state, 0.0
     if n_right < 0:
         pair_sum = _pair_sum(len(totals), buffers.fraction)
+    if pair_sum <= limit:
+        return (pair_sum, n_right, limit, unit), 0.0
     gain = pair_sum * unit
     if gain > bar:
         limit = pair_sum + np.int64(ROUNDING / unit)
@@ -227,8 +239,14 @@ def _auc_score(state, bar, left, totals, buffers):
 
 
 @bare_device
-def _hellinger_pair(left_0, left_1, total_0, total_1, bar, buffers):
-    """Score a split by the gain, or by 0 where it cannot exceed the bar.
+def _hellinger_pair(left_0, left_1, total_0, total_1, buffers):
+    """Score a split by the gain."""
+    return _distance(left_0 / total_0, left_1 / total_1)
+
+
+@bare_device
+def _hellinger_exceeds(left_0, left_1, total_0, total_1, bar):
+    """Say whether the score of a split may exceed the bar.
 
     With a and b the fractions on the left, distance**2 = 2 - 2 sqrt(a b) - 2 sqrt((1 - a) (1 - b)), which is compared
     without a root, times the product of the totals. It cancels, hence the allowance.
@@ -237,9 +255,7 @@ def _hellinger_pair(left_0, left_1, total_0, total_1, bar, buffers):
     on_right = np.float64(total_0 - left_0) * np.float64(total_1 - left_1)
     overlap = 1.0 - 0.5 * bar * bar
     rest = (overlap * overlap + _DRIFT_OF_SQUARES) * (np.float64(total_0) * np.float64(total_1)) - on_left - on_right
-    if rest <= 0.0 or rest * rest <= 4.0 * on_left * on_right:
-        return 0.0
-    return _distance(left_0 / total_0, left_1 / total_1)
+    return (rest > 0.0) & (rest * rest > 4.0 * on_left * on_right)
 
 
 # With cos(t) and sin(t) the roots of the fractions of a class on the left and on the right, the distance of two classes
@@ -343,16 +359,24 @@ _entropy_gain = _impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequ
 
 
 @bare_device
-def _gini_pair(left_0, left_1, total_0, total_1, bar, buffers):
-    """Score a split by |d| / sqrt(total_0 total_1 weight_left weight_right), or by 0 where that is up to the bar.
+def _sides(left_0, left_1, total_0, total_1):
+    """Return total_0 total_1 weight_left weight_right: d is a correlation, that of class and side, times its root."""
+    weight, on_left = np.float64(total_0 + total_1), np.float64(left_0 + left_1)
+    return (np.float64(total_0) * np.float64(total_1)) * (on_left * (weight - on_left))
 
-    That is the correlation of class and side. Its square times 2 total_0 total_1 / weight**2 is the gain.
-    """
-    totals, on_left = np.float64(total_0) * np.float64(total_1), np.float64(left_0 + left_1)
-    d, sides = _correlation(left_0, left_1, total_0, total_1), on_left * (np.float64(total_0 + total_1) - on_left)
-    if d * d <= (bar * bar * totals) * sides:
-        return 0.0
-    return abs(d) / math.sqrt(totals * sides)
+
+@bare_device
+def _gini_pair(left_0, left_1, total_0, total_1, buffers):
+    """Score a split by the correlation of class and side: its square is the gain over 2 total_0 total_1 / weight**2."""
+    d = _association(left_0, left_1, total_0, total_1)
+    return abs(d) / math.sqrt(_sides(left_0, left_1, total_0, total_1))
+
+
+@bare_device
+def _gini_exceeds(left_0, left_1, total_0, total_1, bar):
+    """Say whether the score of a split may exceed the bar."""
+    d = _association(left_0, left_1, total_0, total_1)
+    return d * d > bar * bar * _sides(left_0, left_1, total_0, total_1)
 
 
 @bare_device
@@ -394,7 +418,7 @@ def _n_log_n(n, weight, table):
 
 
 @bare_device
-def _entropy_pair(left_0, left_1, total_0, total_1, bar, buffers):
+def _entropy_pair(left_0, left_1, total_0, total_1, buffers):
     """Score a split by the gain."""
     weight, table = np.float64(total_0 + total_1), buffers.table
     node = _n_log_n(weight, weight, table) - _n_log_n(total_0, weight, table) - _n_log_n(total_1, weight, table)
@@ -403,6 +427,17 @@ def _entropy_pair(left_0, left_1, total_0, total_1, bar, buffers):
     on_left = left_0 + left_1
     wholes = _n_log_n(on_left, weight, table) + _n_log_n(total_0 + total_1 - on_left, weight, table)
     return (node - (wholes - parts)) / weight
+
+
+@bare_device
+def _entropy_exceeds(left_0, left_1, total_0, total_1, bar):
+    """Say whether the score of a split may exceed the bar: it is at most the squared correlation over ln 2.
+
+    The relative entropy of two distributions is at most their chi-squared distance, here of class and side together
+    from what they would be if they were independent (Gibbs, Su 2002, On choosing and bounding probability metrics).
+    """
+    d = _association(left_0, left_1, total_0, total_1)
+    return d * d > (_LN_2 * bar) * _sides(left_0, left_1, total_0, total_1)
 
 
 @bare_device
@@ -463,9 +498,11 @@ class Criterion(NamedTuple):
 
     gain(left, right) : the definition
         What a split gains over no split, from the class totals of both children; 0 if it separates nothing.
-    pair(left_0, left_1, total_0, total_1, bar, buffers) -> score
+    pair(left_0, left_1, total_0, total_1, buffers) -> score
         Scores a split of two classes. Scores need not be the gains but must rise with them, and 0 must stand for no
-        gain. Of a score up to `bar` any number up to it will do.
+        gain.
+    exceeds(left_0, left_1, total_0, total_1, bar) -> bool
+        Whether that score may exceed `bar`: at less cost, and free of branches, so that compilers vectorise it.
     start(totals, bar, crowded, buffers) -> state
     move(state, k, left, moved, totals, buffers) -> state
     score(state, bar, left, totals, buffers) -> (state, gain)
@@ -478,6 +515,7 @@ class Criterion(NamedTuple):
     code: int
     gain: Callable[..., Any]
     pair: Callable[..., Any] | None = None
+    exceeds: Callable[..., Any] | None = None
     start: Callable[..., Any] | None = None
     move: Callable[..., Any] | None = None
     score: Callable[..., Any] | None = None
@@ -485,11 +523,19 @@ class Criterion(NamedTuple):
 
 
 _TABLE = {
-    "auc": Criterion(AUC, _auc_gain, _auc_pair, _auc_start, _auc_move, _auc_score, _half_of_classes),
-    "gini": Criterion(GINI, _gini_gain, _gini_pair, _gini_start, _gini_move, _gini_score),
-    "entropy": Criterion(ENTROPY, _entropy_gain, _entropy_pair, _entropy_start, _entropy_move, _entropy_score),
+    "auc": Criterion(AUC, _auc_gain, _auc_pair, _auc_exceeds, _auc_start, _auc_move, _auc_score, _half_of_classes),
+    "gini": Criterion(GINI, _gini_gain, _gini_pair, _gini_exceeds, _gini_start, _gini_move, _gini_score),
+    "entropy": Criterion(
+        ENTROPY, _entropy_gain, _entropy_pair, _entropy_exceeds, _entropy_start, _entropy_move, _entropy_score
+    ),
     "hellinger": Criterion(
-        HELLINGER, _hellinger_gain, _hellinger_pair, _hellinger_start, _hellinger_move, _hellinger_score
+        HELLINGER,
+        _hellinger_gain,
+        _hellinger_pair,
+        _hellinger_exceeds,
+        _hellinger_start,
+        _hellinger_move,
+        _hellinger_score,
     ),
 }
 

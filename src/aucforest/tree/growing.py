@@ -171,11 +171,11 @@ def _rank_codes(column, samples, feature, missing_code, local, copies, buffers):
     """Copy a column with the ranks of its codes among themselves in place of them."""
     for i in range(len(samples)):
         add_code(buffers.mask, np.uint64(column[row_of(samples[i])]))
-    n_codes = list_bits(buffers.mask, missing_code + 1, buffers.listed)
+    names = copies.names[feature]
+    n_codes = list_bits(buffers.mask, missing_code + 1, names)
     for t in range(n_codes):
-        copies.names[feature, t] = buffers.listed[t]
-        copies.rank_of[buffers.listed[t]] = t
-    copies.n_bins[feature] = n_codes - 1 if buffers.listed[n_codes - 1] == missing_code else n_codes
+        copies.rank_of[names[t]] = t
+    copies.n_bins[feature] = n_codes - 1 if names[n_codes - 1] == missing_code else n_codes
     for i in range(len(samples)):
         local[i] = copies.rank_of[column[row_of(samples[i])]]
 
@@ -227,13 +227,13 @@ def record_split(split, nodes, node, left_child, names, rules):
     else:
         write_set(split, names, rules.values, nodes.sets[node])
     total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
-    place = 0
+    place, last = 0, len(split.left) - 1
     for k in range(len(total)):
-        left[k] = 0
-        if total[k] > 0:
-            left[k] = split.left[place]
-            place += 1
+        # Which classes a node holds no branch could foresee.
+        is_present = int(total[k] > 0)
+        left[k] = split.left[min(place, last)] * is_present
         right[k] = total[k] - left[k]
+        place += is_present
 
 
 @bare_device

@@ -12,17 +12,23 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, lowest_bit
 from aucforest.tree.samples import Columns, add_code, label_of, packed_weight, row_of
 
-# Up to here sorting the samples costs less than filling cells.
-SORT_SAMPLES = 16
+# Up to here sorting the samples costs less than marking their cells.
+SORT_SAMPLES = 8
 # From here on filling the histograms of two features at once pays.
 PAIR_SAMPLES = 64
+# The weights of two classes share a cell, the second in the upper half, where their sum is below the limit.
+_SHARED_LIMIT = 2**31
+_HALF = 32
+_LOWER_HALF = np.int64(2**_HALF - 1)
 
 
 class Classes(NamedTuple):
     """The classes that a node holds; what follows numbers them 0, 1, ... without those it lacks."""
 
     n: int
-    shift: np.uint64  # by how many bits a code is shifted to make room for so many classes
+    shift: np.uint64  # by how many bits a code is shifted to make room for so many classes; 0 where two share a cell
+    last: np.uint64  # the last one, as samples have it
+    weight: np.int64  # of the node
     places: NDArray[np.int32]  # (n_classes,) class -> number among the classes of the node
     totals: NDArray[np.int64]  # (n,) their weights in the node
 
@@ -30,41 +36,37 @@ class Classes(NamedTuple):
 class Histogram(NamedTuple):
     """The bins that samples of a node lie in, in the order in which they may be split; the missing ones stand apart.
 
-    Of two classes left_0[i] and left_1[i] are the weights in the bins 0 .. i, which a split after bin i has on its
-    left. Of more classes those that a bin has are listed: the entries starts[i] .. starts[i + 1] of the next two.
+    Weights stay in the cells: that of class k at a code is cells[(code << shift) + k], or half of cells[code] where two
+    classes share it. Of more classes the cells above zero are listed: entries[starts[i]] .. entries[starts[i + 1] - 1]
+    are those of bin i. Of two classes there may be empty bins, neither before `first` nor at the end.
     """
 
-    n_bins: int
+    n_listed: int | np.int64  # the codes of two classes or the entries of more, missing values included; -1 for all
+    first: int | np.int64
+    n_bins: int | np.int64
     n_classes: int
+    shift: np.uint64  # as in `Classes`
     has_missing: bool
     missing_samples: int | np.int64  # filled only where it is asked for, and so is `samples`
     missing: NDArray[np.int64]  # (n_classes,) class totals
     codes: NDArray[np.uint32]
-    left_0: NDArray[np.int64]
-    left_1: NDArray[np.int64]
     starts: NDArray[np.int64]
-    classes: NDArray[np.uint32]
-    weights: NDArray[np.int64]
+    entries: NDArray[np.uint32]
+    cells: NDArray[np.int64]
     samples: NDArray[np.int64]  # the number of samples in each bin
 
 
 class HistogramBuffers(NamedTuple):
-    """What counting writes to. `cells`, `n_samples` and `mask` are all zero between histograms.
+    """What counting writes to. All are zero between histograms: `cells`, `n_samples` and `mask`."""
 
-    A cell is a code and a class: there are up to n_codes * n_classes of them, n_classes rounded up to a power of two.
-    """
-
-    cells: NDArray[np.int64]  # (2, n_cells): two features may be counted at once
+    cells: NDArray[np.int64]  # (2, n_cells), as in `Histogram`: two features may be counted at once
     n_samples: NDArray[np.int64]  # (n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
-    listed: NDArray[np.uint32]  # (n_cells,)
     codes: NDArray[np.uint32]  # (n_codes,) and so on: as in `Histogram`
-    left_0: NDArray[np.int64]
-    left_1: NDArray[np.int64]
     starts: NDArray[np.int64]
-    classes: NDArray[np.uint32]
-    weights: NDArray[np.int64]
+    entries: NDArray[np.uint32]
     samples: NDArray[np.int64]
+    all_codes: NDArray[np.uint32]  # (n_codes,) 0, 1, 2, ...
     missing: NDArray[np.int64]
     places: NDArray[np.int32]  # as in `Classes`
     totals: NDArray[np.int64]
@@ -79,15 +81,12 @@ class HistogramBuffers(NamedTuple):
             cells=np.zeros((2, n_cells), dtype=np.int64),
             n_samples=np.zeros(n_codes, dtype=np.int64),
             mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
-            listed=np.empty(n_cells + SORT_SAMPLES, dtype=np.uint32),
-            codes=np.empty(n_codes, dtype=np.uint32),
-            left_0=np.empty(n_codes, dtype=np.int64),
-            left_1=np.empty(n_codes, dtype=np.int64),
+            # Few samples are listed before those that share a code are.
+            codes=np.empty(n_codes + SORT_SAMPLES, dtype=np.uint32),
             starts=np.empty(n_codes + 1, dtype=np.int64),
-            # one more than there are: a cell that is listed again is written, too
-            classes=np.empty(n_cells + 1, dtype=np.uint32),
-            weights=np.empty(n_cells + 1, dtype=np.int64),
+            entries=np.empty(n_cells + SORT_SAMPLES, dtype=np.uint32),
             samples=np.empty(n_codes, dtype=np.int64),
+            all_codes=np.arange(n_codes, dtype=np.uint32),
             missing=np.empty(n_classes, dtype=np.int64),
             places=np.empty(n_classes, dtype=np.int32),
             totals=np.empty(n_classes, dtype=np.int64),
@@ -105,14 +104,18 @@ def class_shift(n):
 
 @bare_device
 def present_classes(totals, buffers):
-    """Number the classes of a node with these totals."""
-    n = 0
+    """Number the classes of a node with these totals.
+
+    Free of branches: which classes a node holds cannot be predicted.
+    """
+    n, last, weight = 0, np.uint64(0), np.int64(0)
     for k in range(len(totals)):
-        if totals[k] > 0:
-            buffers.places[k] = n
-            buffers.totals[n] = totals[k]
-            n += 1
-    return Classes(n, class_shift(n), buffers.places, buffers.totals[:n])
+        buffers.places[k], buffers.totals[n] = n, totals[k]
+        last = np.uint64(k) if totals[k] > 0 else last
+        weight += totals[k]
+        n += int(totals[k] > 0)
+    shift = np.uint64(0) if n == 2 and weight < _SHARED_LIMIT else class_shift(n)
+    return Classes(n, shift, last, weight, buffers.places, buffers.totals[:n])
 
 
 @bare_device
@@ -136,92 +139,12 @@ def _cell_of(column, sample, classes):
 
 
 @bare_device
-def _fill(column, samples, weights, classes, cells):
-    """Add the weight of every sample to the cell of its code and class; one loop for both kinds is slower."""
-    if len(weights) > 0:
-        for i in range(len(samples)):
-            cells[_cell_of(column, samples[i], classes)] += weights[row_of(samples[i])]
+def add_to_cells(cells, code, place, weight, shift):
+    """Add a weight to that of a class at a code."""
+    if shift == 0:
+        cells[code] += weight << (place * _HALF)
     else:
-        for i in range(len(samples)):
-            cells[_cell_of(column, samples[i], classes)] += packed_weight(samples[i])
-
-
-@bare_device
-def _fill_pair(column, next_column, samples, classes, cells, next_cells):
-    """Fill the cells of two features, of two classes: what is read of a sample serves both."""
-    for i in range(len(samples)):
-        sample = samples[i]
-        row = row_of(sample)
-        place, weight = np.uint64(classes.places[label_of(sample)]), packed_weight(sample)
-        cells[(np.uint64(column[row]) << np.uint64(1)) + place] += weight
-        next_cells[(np.uint64(next_column[row]) << np.uint64(1)) + place] += weight
-
-
-@bare_device
-def _collect_pair(n_listed, n_codes, cells, buffers):
-    """Sum the cells of two classes up, of the listed codes or for -1 of all, and clear them; return the number of bins.
-
-    A code that is listed again finds its cells empty.
-    """
-    codes, left_0, left_1 = buffers.codes, buffers.left_0, buffers.left_1
-    sum_0, sum_1, n_bins = np.int64(0), np.int64(0), np.uint64(0)
-    if n_listed >= 0:
-        for t in range(np.uint64(n_listed)):
-            cell = np.uint64(2) * np.uint64(buffers.listed[t])
-            first, second = cells[cell], cells[cell + np.uint64(1)]
-            sum_0 += first
-            sum_1 += second
-            codes[n_bins], left_0[n_bins], left_1[n_bins] = buffers.listed[t], sum_0, sum_1
-            n_bins += np.uint64(first + second > 0)
-            cells[cell] = cells[cell + np.uint64(1)] = 0
-        return np.int64(n_bins)
-    for code in range(np.uint64(n_codes)):
-        cell = np.uint64(2) * code
-        first, second = cells[cell], cells[cell + np.uint64(1)]
-        sum_0 += first
-        sum_1 += second
-        codes[n_bins], left_0[n_bins], left_1[n_bins] = code, sum_0, sum_1
-        n_bins += np.uint64(first + second > 0)
-    cells[: 2 * n_codes] = 0
-    return np.int64(n_bins)
-
-
-@bare_device
-def _collect_all(n_codes, classes, cells, buffers):
-    """Move the cells of more classes to a histogram, and return the number of bins."""
-    n_bins, n_entries, first = np.uint64(0), np.uint64(0), np.uint64(0)
-    buffers.starts[0] = 0
-    for code in range(np.uint64(n_codes)):
-        for k in range(np.uint64(classes.n)):
-            weight = cells[first + k]
-            cells[first + k] = 0
-            buffers.classes[n_entries] = k
-            buffers.weights[n_entries] = weight
-            n_entries += np.uint64(weight > 0)
-        first += np.uint64(1) << classes.shift
-        buffers.codes[n_bins] = code
-        n_bins += np.uint64(n_entries > np.uint64(buffers.starts[n_bins]))
-        buffers.starts[n_bins] = n_entries
-    return np.int64(n_bins)
-
-
-@bare_device
-def _collect_listed(n_listed, shift, cells, buffers):
-    """Do the same for the cells that are listed in rising order; one that is listed again is empty."""
-    n_bins, n_entries, last = np.uint64(0), np.uint64(0), np.uint64(0)
-    buffers.starts[0] = 0
-    for t in range(np.uint64(n_listed)):
-        cell = np.uint64(buffers.listed[t])
-        # Where a bin ends is written with each of its entries: cheaper than a branch that cannot be predicted.
-        code, weight = cell >> shift, cells[cell]
-        cells[cell] = 0
-        n_bins += np.uint64((t == np.uint64(0)) | (code != last))
-        buffers.codes[n_bins - np.uint64(1)] = code
-        buffers.classes[n_entries], buffers.weights[n_entries] = cell - (code << shift), weight
-        n_entries += np.uint64(weight > 0)
-        buffers.starts[n_bins] = n_entries
-        last = code
-    return np.int64(n_bins)
+        cells[(code << shift) + np.uint64(place)] += weight
 
 
 @bare_device
@@ -231,41 +154,112 @@ def _key_of(column, sample, classes):
 
 
 @bare_device
-def _list_keys(column, samples, n_codes, classes, buffers):
-    """List the keys of the samples in rising order, and return how many; or -1 where stepping over all costs less."""
-    is_pair, n, listed = classes.n == 2, len(samples), buffers.listed
-    # Of two classes listing codes costs little where there are few.
-    if n <= SORT_SAMPLES and not (is_pair and n_codes <= 64 * n):
-        for i in range(n):
-            key, place = _key_of(column, samples[i], classes), i
-            while place > 0 and listed[place - 1] > key:
-                listed[place] = listed[place - 1]
-                place -= 1
+def _fill(column, samples, weights, classes, marks, cells, mask):
+    """Add the weight of every sample to its cell, and mark its key if asked to; one loop for all kinds is slower."""
+    if len(weights) > 0:
+        for i in range(len(samples)):
+            code, place = np.uint64(column[row_of(samples[i])]), np.int64(classes.places[label_of(samples[i])])
+            add_to_cells(cells, code, place, weights[row_of(samples[i])], classes.shift)
+            if marks:
+                add_code(mask, _key_of(column, samples[i], classes))
+    elif classes.shift == 0:
+        for i in range(len(samples)):
+            code, place = np.uint64(column[row_of(samples[i])]), np.int64(label_of(samples[i]) == classes.last)
+            cells[code] += packed_weight(samples[i]) << (place * _HALF)
+            if marks:
+                add_code(mask, code)
+    else:
+        for i in range(len(samples)):
+            cell = _cell_of(column, samples[i], classes)
+            cells[cell] += packed_weight(samples[i])
+            if marks:
+                add_code(mask, cell)
+
+
+@bare_device
+def _fill_pair(column, next_column, samples, classes, cells, next_cells):
+    """Fill the cells of two features, which two classes share: what is read of a sample serves both."""
+    for i in range(len(samples)):
+        sample = samples[i]
+        row = row_of(sample)
+        weight = packed_weight(sample) << (np.int64(label_of(sample) == classes.last) * _HALF)
+        cells[np.uint64(column[row])] += weight
+        next_cells[np.uint64(next_column[row])] += weight
+
+
+@bare_device
+def _sort_keys(column, samples, classes, listed):
+    """List the keys of few samples in rising order, each once, and return how many."""
+    n_listed = np.int64(0)
+    for i in range(len(samples)):
+        key, place = _key_of(column, samples[i], classes), n_listed
+        while place > 0 and listed[place - 1] > key:
+            listed[place] = listed[place - 1]
+            place -= 1
+        if place == 0 or listed[place - 1] < key:
             listed[place] = key
-        return np.int64(n)
-    n_keys, pays = (n_codes, n) if is_pair else (n_codes << np.int64(classes.shift), 4 * n)
-    if n_keys <= pays:
-        return np.int64(-1)
-    for i in range(n):
-        add_code(buffers.mask, _key_of(column, samples[i], classes))
-    return list_bits(buffers.mask, n_keys, listed)
+            n_listed += 1
+        else:
+            # It is there: what has made room for it moves back.
+            for t in range(place, n_listed):
+                listed[t] = listed[t + 1]
+    return n_listed
+
+
+@bare_device
+def _is_filled(cells, code, shift):
+    """Say whether one of two classes has weight at a code."""
+    return (cells[code << shift] | cells[(code << shift) + shift]) > 0
+
+
+@bare_device
+def list_filled(n_codes, classes, cells, buffers):
+    """List the codes of two classes or the cells of more that are not empty, and return how many."""
+    n_listed = np.uint64(0)
+    if classes.n == 2:
+        for code in range(np.uint64(n_codes)):
+            buffers.codes[n_listed] = code
+            n_listed += np.uint64(_is_filled(cells, code, classes.shift))
+    else:
+        for cell in range(np.uint64(n_codes) << classes.shift):
+            buffers.entries[n_listed] = cell
+            n_listed += np.uint64(cells[cell] > 0)
+    return np.int64(n_listed)
+
+
+@bare_device
+def _divide(n_entries, shift, buffers):
+    """Divide the entries into bins, and return how many."""
+    n_bins, last = np.uint64(0), np.uint64(0)
+    buffers.starts[0] = 0
+    for t in range(np.uint64(n_entries)):
+        code = np.uint64(buffers.entries[t]) >> shift
+        n_bins += np.uint64((t == np.uint64(0)) | (code != last))
+        # Where a bin ends is written with each of its entries: cheaper than a branch that cannot be predicted.
+        buffers.codes[n_bins - np.uint64(1)], buffers.starts[n_bins] = code, t + np.uint64(1)
+        last = code
+    return np.int64(n_bins)
+
+
+@bare_device
+def _pair_at(cells, code, shift):
+    """Return the weights of two classes at a code."""
+    if shift == 0:
+        return cells[code] & _LOWER_HALF, cells[code] >> _HALF
+    return cells[code << np.uint64(1)], cells[(code << np.uint64(1)) + np.uint64(1)]
 
 
 @bare_device
 def weights_of_pair(histogram, i):
     """Return the weights of two classes in a bin."""
-    if i == 0:
-        return histogram.left_0[0], histogram.left_1[0]
-    return histogram.left_0[i] - histogram.left_0[i - 1], histogram.left_1[i] - histogram.left_1[i - 1]
+    return _pair_at(histogram.cells, np.uint64(histogram.codes[i]), histogram.shift)
 
 
 @bare_device
-def weight_of_bin(histogram, i):
-    """Return the weight of all classes in a bin."""
-    if histogram.n_classes == 2:
-        first, second = weights_of_pair(histogram, i)
-        return first + second
-    return histogram.weights[histogram.starts[i] : histogram.starts[i + 1]].sum()
+def entry_of(histogram, entry):
+    """Return the class and the weight of an entry."""
+    cell = np.uint64(histogram.entries[entry])
+    return cell & ((np.uint64(1) << histogram.shift) - np.uint64(1)), histogram.cells[cell]
 
 
 @bare_device
@@ -277,7 +271,20 @@ def add_bin(histogram, i, totals):
         totals[1] += second
     else:
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-            totals[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
+            k, weight = entry_of(histogram, entry)
+            totals[k] += weight
+
+
+@bare_device
+def weight_of_bin(histogram, i):
+    """Return the weight of all classes in a bin."""
+    if histogram.n_classes == 2:
+        first, second = weights_of_pair(histogram, i)
+        return first + second
+    cell, weight = np.uint64(histogram.codes[i]) << histogram.shift, np.int64(0)
+    for k in range(np.uint64(histogram.n_classes)):
+        weight += histogram.cells[cell + k]
+    return weight
 
 
 @bare_device
@@ -285,27 +292,64 @@ def sum_left(histogram, place, missing_left, left):
     """Set the class totals on the left to those of a split after the bin at a place; -1 is before all bins."""
     for k in range(histogram.n_classes):
         left[k] = histogram.missing[k] if missing_left else 0
-    if histogram.n_classes > 2:
-        for entry in range(np.uint64(histogram.starts[place + 1])):
-            left[np.uint64(histogram.classes[entry])] += histogram.weights[entry]
-    elif place >= 0:
-        left[0] += histogram.left_0[place]
-        left[1] += histogram.left_1[place]
+    for i in range(place + 1):
+        add_bin(histogram, i, left)
 
 
 @bare_device
-def take_apart(n_bins, missing_code, n_classes, buffers):
-    """Return the histogram that lies in the buffers, its last bin apart if it is that of the missing values."""
-    has_missing = n_bins > 0 and buffers.codes[n_bins - 1] == missing_code
+def next_bin(histogram, place):
+    """Return the bin after a place that is not empty, or n_bins."""
+    after = place + 1
+    if histogram.n_classes == 2:
+        while after < histogram.n_bins and weight_of_bin(histogram, after) == 0:
+            after += 1
+    return after
+
+
+@bare_device
+def make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers):
+    """Return the histogram of what is listed in the buffers, or of all codes for an n_listed of -1."""
+    codes, first = buffers.all_codes if n_listed < 0 else buffers.codes, np.int64(0)
+    n_bins = n_codes if n_listed < 0 else n_listed
+    if classes.n > 2:
+        n_bins = _divide(n_listed, classes.shift, buffers)
+    for i in range(n_bins if with_samples else 0):
+        buffers.samples[i] = buffers.n_samples[codes[i]]
+        buffers.n_samples[codes[i]] = 0
+    has_missing = n_bins > 0 and np.int64(codes[n_bins - 1]) == n_codes - 1
     n_bins -= np.int64(has_missing)
-    n_missing = buffers.samples[n_bins] if has_missing else np.int64(0)
-    bins = buffers.codes, buffers.left_0, buffers.left_1, buffers.starts, buffers.classes, buffers.weights
-    histogram = Histogram(n_bins, n_classes, has_missing, n_missing, buffers.missing, *bins, buffers.samples)
-    for k in range(n_classes):
-        buffers.missing[k] = 0
-    if has_missing:
-        add_bin(histogram, n_bins, buffers.missing)
-    return histogram
+    missing = buffers.missing
+    if classes.n == 2:
+        missing[0], missing[1] = _pair_at(cells, np.uint64(n_codes - 1), classes.shift)
+        has_missing = missing[0] + missing[1] > 0
+    else:
+        for k in range(classes.n):
+            missing[k] = cells[(np.uint64(n_codes - 1) << classes.shift) + np.uint64(k)] if has_missing else 0
+    missing_samples = buffers.samples[n_bins] if has_missing else np.int64(0)
+    if n_listed < 0:
+        while n_bins > 0 and not _is_filled(cells, np.uint64(n_bins - 1), classes.shift):
+            n_bins -= 1
+        while first < n_bins and not _is_filled(cells, np.uint64(first), classes.shift):
+            first += 1
+    about = n_listed, first, n_bins, classes.n, classes.shift, has_missing, missing_samples, missing
+    cells = cells[: n_codes << np.int64(classes.shift)]
+    return Histogram(*about, codes, buffers.starts, buffers.entries, cells, buffers.samples)
+
+
+@bare_device
+def clear(histogram):
+    """Empty the cells of a histogram that is done with."""
+    n, cells, shift = histogram.n_listed, histogram.cells, histogram.shift
+    # Stepping through what is listed costs more than a stroke, for each.
+    if n < 0 or len(cells) <= (3 * n if histogram.n_classes == 2 else 8 * n):
+        cells[:] = 0
+    elif histogram.n_classes == 2:
+        for i in range(np.uint64(n)):
+            cell = np.uint64(histogram.codes[i]) << shift
+            cells[cell] = cells[cell + shift] = 0
+    else:
+        for i in range(np.uint64(n)):
+            cells[np.uint64(histogram.entries[i])] = 0
 
 
 class NodeSamples(NamedTuple):
@@ -316,32 +360,35 @@ class NodeSamples(NamedTuple):
 
 
 @bare_device
-def count_samples(node, features, t, classes, with_samples, buffers):
+def count_samples(node, features, t, classes, compact, with_samples, buffers):
     """Count the histogram of features[t] in a node, `NodeSamples`; those of all t are asked for in turn.
 
-    with_samples says whether the numbers of samples are asked for.
+    compact says whether no bin may be empty, and with_samples whether the numbers of samples are asked for. Each
+    histogram is to be cleared before the next.
     """
     columns, samples = node.columns, node.samples
-    feature = features[t]
-    column, n_codes = columns.codes[feature], columns.n_bins[feature] + 1
+    column, n_codes, n = columns.codes[features[t]], columns.n_bins[features[t]] + 1, len(samples)
+    is_pair = classes.n == 2
+    listed, n_keys = (buffers.codes, n_codes) if is_pair else (buffers.entries, n_codes << np.int64(classes.shift))
+    # Of two classes marking codes costs little where there are few.
+    sorts = n <= SORT_SAMPLES and not (is_pair and n_codes <= 64 * n)
+    marks = not sorts and n_keys > (2 * n if is_pair else 4 * n)
     # Two features are counted at a time.
-    paired = classes.n == 2 and len(columns.weights) == 0 and len(samples) >= PAIR_SAMPLES
+    paired = classes.shift == 0 and len(columns.weights) == 0 and n >= PAIR_SAMPLES
     cells = buffers.cells[t & 1 if paired else 0]
     if paired and t & 1 == 0 and t + 1 < len(features):
         _fill_pair(column, columns.codes[features[t + 1]], samples, classes, cells, buffers.cells[1])
     elif not paired or t & 1 == 0:
-        _fill(column, samples, columns.weights, classes, cells)
-    n_listed = _list_keys(column, samples, n_codes, classes, buffers)
-    if classes.n == 2:
-        n_bins = _collect_pair(n_listed, n_codes, cells, buffers)
-    elif n_listed < 0:
-        n_bins = _collect_all(n_codes, classes, cells, buffers)
-    else:
-        n_bins = _collect_listed(n_listed, classes.shift, cells, buffers)
-    if with_samples:
-        for i in range(len(samples)):
-            buffers.n_samples[np.uint64(column[row_of(samples[i])])] += 1
-        for i in range(n_bins):
-            buffers.samples[i] = buffers.n_samples[buffers.codes[i]]
-            buffers.n_samples[buffers.codes[i]] = 0
-    return take_apart(n_bins, n_codes - 1, classes.n, buffers)
+        _fill(column, samples, columns.weights, classes, marks and not paired, cells, buffers.mask)
+    for i in range(n if marks and paired else 0):
+        add_code(buffers.mask, np.uint64(column[row_of(samples[i])]))
+    for i in range(n if with_samples else 0):
+        buffers.n_samples[np.uint64(column[row_of(samples[i])])] += 1
+    n_listed = np.int64(-1)
+    if sorts:
+        n_listed = _sort_keys(column, samples, classes, listed)
+    elif marks:
+        n_listed = list_bits(buffers.mask, n_keys, listed)
+    elif compact or not is_pair:
+        n_listed = list_filled(n_codes, classes, cells, buffers)
+    return make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers)

@@ -14,10 +14,14 @@ import numpy as np
 
 from aucforest._compile import bare_device, by_code, outlined_device
 from aucforest.tree.criteria import OWN, ROUNDING, Criterion, add_split, each_criterion, pair_rounding, score_waiting
-from aucforest.tree.histogram import add_bin, sum_left, weight_of_bin
+from aucforest.tree.histogram import add_bin, entry_of, sum_left, weight_of_bin, weights_of_pair
 
 # Bins are crowded with more classes than this in the mean.
 _CROWDED = 2
+# From so many splits of two classes on, blocks of them are ruled out at once.
+_LONG, _BLOCK = np.uint64(104), np.uint64(32)
+# Far below this part of the best score no tie with it can be.
+_NEARLY = 1.0 - 1e-9
 
 
 class Limits(NamedTuple):
@@ -42,8 +46,8 @@ def find_admissible(histogram, classes, missing_left, n_samples, rules):
     # Missing values alone may be a right child, but not a left one: that is the last split with them on the right.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not is_bounded(rules):
-        return 0, stop
-    node_weight, samples, weight = classes.totals.sum(), np.int64(0), np.int64(0)
+        return histogram.first, stop
+    node_weight, samples, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:
         samples, weight = np.int64(histogram.missing_samples), histogram.missing[: classes.n].sum()
     first = stop
@@ -73,30 +77,130 @@ def _is_allowed(limits, left_0, left_1, classes, missing_alone):
     return missing_alone or limits.sign * (right - left) >= 0.0
 
 
+@bare_device
+def _as_integer(score):
+    """Return the bits of a score, 0 or more, as an integer: these are in the same order, and compared at less cost."""
+    return np.float64(score).view(np.int64)
+
+
+@bare_device
+def _as_score(bits):
+    """Return the score with these bits."""
+    return np.int64(bits).view(np.float64)
+
+
+@bare_device
+def _always(left_0, left_1, total_0, total_1, bar):
+    """Rule no split out."""
+    return True
+
+
+@bare_device
+def _sum_pairs(histogram, bins, left, sums_0, sums_1):
+    """Write the weights of two classes left of each split."""
+    start, stop = bins
+    left_0, left_1 = left
+    for t in range(start, stop):
+        moved_0, moved_1 = weights_of_pair(histogram, t)
+        left_0, left_1 = left_0 + moved_0, left_1 + moved_1
+        sums_0[t], sums_1[t] = left_0, left_1
+
+
+@bare_device
+def _pair_before(histogram, first, missing_left):
+    """Return the weights of two classes before a bin, and of the missing values if they go left."""
+    left_0, left_1 = (histogram.missing[0], histogram.missing[1]) if missing_left else (np.int64(0), np.int64(0))
+    for t in range(first):
+        moved_0, moved_1 = weights_of_pair(histogram, t)
+        left_0, left_1 = left_0 + moved_0, left_1 + moved_1
+    return left_0, left_1
+
+
 def _pair_scan(row: Criterion) -> Callable[..., Any]:
-    """Return a compiled scan of two classes."""
-    code, pair = row.code, row.pair if row.pair is not None else _define_pair(row.gain)
+    """Return a compiled scan of two classes.
+
+    Most splits are ruled out by `exceeds`, which costs less than the score. Of many bins that is done for a block at
+    once, which compilers vectorise.
+    """
+    code, exceeds = row.code, row.exceeds if row.exceeds is not None else _always
+    pair = row.pair if row.pair is not None else _define_pair(row.gain)
+
+    @bare_device
+    def scan_exactly(histogram, classes, bins, left, gain, buffers):
+        """Return the best (gain, place) by scores that are exact and cost next to nothing: free of branches."""
+        start, stop = bins
+        left_0, left_1 = left
+        best, place = _as_integer(gain), np.int64(-1)
+        for t in range(start, stop):
+            moved_0, moved_1 = weights_of_pair(histogram, t)
+            left_0, left_1 = left_0 + moved_0, left_1 + moved_1
+            score = _as_integer(pair(left_0, left_1, classes.totals[0], classes.totals[1], buffers.score))
+            place = np.int64(t) if score > best else place
+            best = max(score, best)
+        return _as_score(best), place
+
+    @bare_device
+    def scan_bins(histogram, classes, bins, left, best, limits, buffers):
+        """Return the best (gain, bar, place) after some bins."""
+        t, stop = bins
+        left_0, left_1 = left
+        gain, bar, place = best
+        total_0, total_1 = classes.totals[0], classes.totals[1]
+        while t < stop:
+            may_win = False
+            # A loop that does nothing else is left at a branch, which costs less than moving the best one on each time.
+            while t < stop and not may_win:
+                moved_0, moved_1 = weights_of_pair(histogram, t)
+                left_0, left_1 = left_0 + moved_0, left_1 + moved_1
+                may_win = exceeds(left_0, left_1, total_0, total_1, bar)
+                t += np.uint64(1)
+            missing_alone = np.int64(t) == histogram.n_bins
+            if may_win and (not limits.is_constrained or _is_allowed(limits, left_0, left_1, classes, missing_alone)):
+                score = pair(left_0, left_1, total_0, total_1, buffers.score)
+                if score > bar:
+                    gain, bar, place = score, score + pair_rounding(code, total_0, total_1), np.int64(t) - 1
+        return gain, bar, place
+
+    @bare_device
+    def raise_bar(bins, classes, bar, buffers):
+        """Return a bar that the best split exceeds, near the score of one in each block."""
+        start, stop = bins
+        for t in range(start + _BLOCK - np.uint64(1), stop, _BLOCK):
+            split = buffers.sums[0, t], buffers.sums[1, t], classes.totals[0], classes.totals[1]
+            if exceeds(*split, bar):
+                bar = max(bar, _NEARLY * pair(*split, buffers.score))
+        return bar
+
+    @bare_device
+    def count_exceeding(bins, classes, bar, sums_0, sums_1):
+        """Return how many splits exceed the bar."""
+        start, stop = bins
+        total_0, total_1, n_above = classes.totals[0], classes.totals[1], np.uint64(0)
+        for t in range(start, stop):
+            n_above += np.uint64(exceeds(sums_0[t], sums_1[t], total_0, total_1, bar))
+        return n_above
 
     @bare_device
     def scan_pair(histogram, classes, span, missing_left, gain, limits, buffers):
-        t, stop = np.uint64(span[0]), np.uint64(span[1])
-        missing_0, missing_1 = (histogram.missing[0], histogram.missing[1]) if missing_left else (0, 0)
-        total_0, total_1 = classes.totals[0], classes.totals[1]
-        rounding, score, place = pair_rounding(code, total_0, total_1), 0.0, np.int64(-1)
-        while t < stop:
-            # A loop that does nothing else is left at a branch, which costs less than moving the best one on each time.
-            bar, left_0, left_1 = gain + rounding, np.int64(0), np.int64(0)
-            while t < stop:
-                left_0, left_1 = histogram.left_0[t] + missing_0, histogram.left_1[t] + missing_1
-                score = pair(left_0, left_1, total_0, total_1, bar, buffers.score)
-                t += np.uint64(1)
-                if score > bar:
-                    break
-            missing_alone = np.int64(t) == histogram.n_bins
-            if score > bar and (
-                not limits.is_constrained or _is_allowed(limits, left_0, left_1, classes, missing_alone)
-            ):
-                gain, place = score, np.int64(t) - 1
+        start, stop = np.uint64(span[0]), np.uint64(max(span[0], span[1]))
+        left = _pair_before(histogram, start, missing_left)
+        rounding = pair_rounding(code, classes.totals[0], classes.totals[1])
+        is_long = stop - start >= _LONG
+        if rounding == 0.0 and not is_long and not limits.is_constrained:
+            return scan_exactly(histogram, classes, (start, stop), left, gain, buffers)
+        bar, place, sums_0, sums_1 = gain + rounding, np.int64(-1), buffers.sums[0], buffers.sums[1]
+        if is_long:
+            _sum_pairs(histogram, (start, stop), left, sums_0, sums_1)
+            if not limits.is_constrained:
+                bar = raise_bar((start, stop), classes, bar, buffers)
+        while start < stop:
+            end = min(start + _BLOCK, stop) if is_long else stop
+            if not is_long or count_exceeding((start, end), classes, bar, sums_0, sums_1) > np.uint64(0):
+                best = gain, bar, place
+                gain, bar, place = scan_bins(histogram, classes, (start, end), left, best, limits, buffers)
+            start = end
+            if is_long:
+                left = sums_0[end - np.uint64(1)], sums_1[end - np.uint64(1)]
         return gain, place
 
     return scan_pair
@@ -106,7 +210,7 @@ def _define_pair(gain: Callable[..., Any]) -> Callable[..., Any]:
     """Return the score of two classes of a criterion that has its definition alone."""
 
     @bare_device
-    def pair(left_0, left_1, total_0, total_1, bar, buffers):
+    def pair(left_0, left_1, total_0, total_1, buffers):
         left, right = buffers.left[:2], buffers.right[:2]
         left[0], left[1], right[0], right[1] = left_0, left_1, total_0 - left_0, total_1 - left_1
         return gain(left, right)
@@ -137,7 +241,7 @@ def _many_scan(row: Criterion) -> Callable[..., Any]:
         for t in range(np.uint64(stop)):
             end = np.uint64(histogram.starts[t + np.uint64(1)])
             while entry < end:
-                k, moved = np.uint64(histogram.classes[entry]), histogram.weights[entry]
+                k, moved = entry_of(histogram, entry)
                 left[k] += moved
                 state = move(state, k, left, moved, totals, buffers.score)
                 entry += np.uint64(1)

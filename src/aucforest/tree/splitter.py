@@ -21,7 +21,7 @@ from aucforest.tree.criteria import (
     start_scores,
 )
 from aucforest.tree.features import NUMERIC, FeatureBuffers, draw_bins, order_bins
-from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, present_classes, sum_left
+from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, clear, next_bin, present_classes, sum_left
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import add_code, has_code
 from aucforest.tree.scan import Limits, find_admissible, is_bounded, scan
@@ -75,6 +75,7 @@ class SplitBuffers(NamedTuple):
     score: ScoreBuffers
     own: OwnCriterion
     features: FeatureBuffers
+    sums: NDArray[np.int64]  # (2, n_codes) what is left of each split, of two classes
     left: NDArray[np.int64]  # (n_classes,)
     codes_left: NDArray[np.uint64]  # (4,)
     codes_right: NDArray[np.uint64]
@@ -90,6 +91,7 @@ class SplitBuffers(NamedTuple):
             ScoreBuffers.of(n_classes, table),
             OwnCriterion.of(address, n_classes),
             FeatureBuffers.of(n_features),
+            np.empty((2, n_codes), dtype=np.int64),
             np.empty(n_classes, dtype=np.int64),
             *np.empty((2, SET_WORDS), dtype=np.uint64),
         )
@@ -112,12 +114,16 @@ def _keep(histogram, place, missing_left, by_set, classes, buffers):
     sum_left(histogram, place, missing_left, buffers.left)
     if not histogram.has_missing:
         # What rounding may miss of one half counts as half.
-        missing_left = 2.0 * buffers.left[: classes.n].sum() >= (1.0 - ROUNDING) * classes.totals.sum()
+        weight = np.int64(0)
+        for k in range(classes.n):
+            weight += buffers.left[k]
+        missing_left = 2.0 * weight >= (1.0 - ROUNDING) * classes.weight
     if by_set:
         buffers.codes_left[:] = buffers.codes_right[:] = 0
         for t in range(histogram.n_bins):
             add_code(buffers.codes_left if t <= place else buffers.codes_right, np.uint64(histogram.codes[t]))
-    return np.int64(histogram.codes[place + 1]) if place + 1 < histogram.n_bins else np.int64(-1), missing_left
+    after = next_bin(histogram, place)
+    return np.int64(histogram.codes[after]) if after < histogram.n_bins else np.int64(-1), missing_left
 
 
 @bare_device
@@ -132,13 +138,14 @@ def find_split(count, source, features, node, rules, buffers):
     left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
     arrays = left, buffers.codes_left, buffers.codes_right
     best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, *arrays)
-    is_constrained = len(rules.signs) > 0
+    is_constrained, with_samples = len(rules.signs) > 0, is_bounded(rules)
     # Larger nodes may have counted the next feature already.
     may_stop = node.n_samples < PAIR_SAMPLES and rules.criterion != OWN
     for t in range(len(features)):
         feature = np.int64(features[t])
-        histogram = count(source, features, t, classes, is_bounded(rules), buffers.histogram)
         kind, only, drawn = rules.kinds[feature], np.int64(-1), 0.0
+        compact = kind != NUMERIC or rules.is_random or with_samples or rules.criterion == OWN
+        histogram = count(source, features, t, classes, compact, with_samples, buffers.histogram)
         if rules.is_random:
             # The first keys of a node are those of its children and of the features that it draws.
             key = derive_key(node.key, len(rules.values.first) + 1 + features[t])
@@ -156,6 +163,7 @@ def find_split(count, source, features, node, rules, buffers):
                 next_code, missing_left = _keep(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
                 code = np.int64(histogram.codes[place])
                 best = Split(feature, code, next_code, missing_left, drawn, gain, *arrays)
+        clear(histogram)
         if may_stop and best.feature == feature and _cannot_be_beaten(rules.criterion, left, classes):
             break
     if best.feature < 0 or rules.criterion == OWN:
