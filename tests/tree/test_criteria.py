@@ -4,6 +4,7 @@ All of this runs as plain Python, too.
 """
 
 import math
+from bisect import bisect_left
 from itertools import combinations, product
 
 import numpy as np
@@ -24,7 +25,7 @@ from aucforest.tree.criteria import (
     start_scores,
 )
 from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin, present_classes
-from aucforest.tree.scan import _LONG, Limits, _always, _define_pair, _many_scan, _pair_scan
+from aucforest.tree.scan import _LONG, Limits, _define_pair, _many_scan, _pair_scan
 from aucforest.tree.splitter import SplitBuffers
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
@@ -34,7 +35,7 @@ from tests.tree.growing import NAMES
 _ALONE = 10
 _ROWS = [*_TABLE.values(), *(Criterion(_ALONE + row.code, row.gain) for row in _TABLE.values())]
 _score_pair = by_code({row.code: row.pair or _define_pair(row.gain) for row in _ROWS})
-_exceeds = by_code({row.code: row.exceeds or _always for row in _ROWS})
+_exceeds = by_code({row.code: row.exceeds for row in _ROWS})
 _scan_pair = by_code({row.code: _pair_scan(row) for row in _ROWS})
 _scan_many = by_code({row.code: _many_scan(row) for row in _ROWS})
 
@@ -297,6 +298,40 @@ def test_scan_of_two_classes(criterion, alone, seed, n_codes, frequency, trend, 
         assert tuple(codes) == expected
         assert found / unit_of_score == pytest.approx(bar - ROUNDING if best >= 0 else 0.0, rel=0, abs=0.1 * ROUNDING)
         assert not buffers.histogram.cells.any()
+
+
+def test_ties_of_small_gains_go_to_the_lower_bin():
+    """Two of many splits hardly differ in a small gain, the later one at the end of a block."""
+    unit, later = 2**36, 2**30
+
+    def count(earlier):
+        counts = np.full((_LONG + 25, 2), unit)
+        counts[-1] = 0
+        counts[[3, 4, 31, 32], 1] += np.array([earlier, -earlier, later, -later])
+        return counts
+
+    def scores(earlier):
+        totals, lefts = count(earlier).sum(axis=0), count(earlier).cumsum(axis=0)
+        return [rank_of("gini", lefts[t].tolist(), (totals - lefts[t]).tolist())[1] for t in (3, 31)]
+
+    earlier = bisect_left(range(later), -0.3 * ROUNDING, key=lambda earlier: np.subtract(*scores(earlier))) - 1
+    low, high = scores(earlier)
+    assert 0.3 * ROUNDING < high - low < ROUNDING < 1e-9 < low < 1e-3
+    counts, buffers = count(earlier), SplitBuffers.of(1, _LONG + 25, 2, np.empty(0))
+    found = scan_counts(CRITERIA["gini"], counts, counts.sum(axis=0), False, False, ALL, 0.0, buffers)
+    assert found[1:] == (3, 4)
+
+
+@pytest.mark.parametrize("alone", [1, 200])
+def test_scores_of_weights_far_apart(alone):
+    """What is right of the split is lost in the sum of all weights."""
+    totals = np.array([2**60, 2**40])
+    left = totals - (0, alone)
+    for criterion in ("gini", "entropy"):
+        _, expected = rank_of(criterion, left.tolist(), (totals - left).tolist())
+        score = score_pair(CRITERIA[criterion], left, totals, ScoreBuffers.of(2, np.empty(0)))
+        assert score == pytest.approx(expected, rel=1e-9, abs=0.1 * ROUNDING)
+        assert expected < ROUNDING or exceeds(CRITERIA[criterion], left, totals, 0.99 * expected)
 
 
 @st.composite

@@ -239,7 +239,8 @@ def _take_counts(source, features, t, classes, compact, with_samples, buffers):
         for k in range(len(totals)):
             if counts[at + k] > 0:
                 add_to_cells(cells, np.uint64(code), np.int64(classes.places[k]), counts[at + k], classes.shift)
-        buffers.n_samples[code] = counts[at + len(totals)] if with_samples else 0
+        if with_samples:
+            buffers.n_samples[code] = counts[at + len(totals)]
         at += len(totals) + 1
     n_listed = list_filled(n_codes, classes, cells, buffers)
     return make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers)

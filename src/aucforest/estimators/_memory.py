@@ -14,8 +14,8 @@ from aucforest.tree.tree import Tree
 ROW_BYTES, NODE_BYTES, WEIGHT_BYTES = 26, 49, 8
 # The same for each class of a node: its total, as an integer and as a frequency.
 _CLASS_BYTES = 16
-# Bytes of a cell of the histograms, which hold a class of every code, and of what is listed of them.
-_CELL_BYTES = 32
+# Bytes of histograms and what is listed of them, for each code, and for each cell, which holds a class of a code.
+_CODE_BYTES, _CELL_BYTES = 48, 21
 # One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
 _COPIED = 7
 
@@ -87,7 +87,7 @@ def bytes_of_fit(size: FitSize, params: GrowthParams) -> int:
         params, size.n_rows, size.n_features, size.n_classes, code_bytes, weighted=size.weighted
     )
     n_cells = size.n_codes << (size.n_classes - 1).bit_length()
-    growing = min(size.n_threads, size.n_trees) * (of_thread + _CELL_BYTES * n_cells)
+    growing = min(size.n_threads, size.n_trees) * (of_thread + _CODE_BYTES * size.n_codes + _CELL_BYTES * n_cells)
     sums = size.n_sums * bytes_of_sum(size.n_rows, size.n_classes)
     return code_bytes * size.n_features * size.n_rows + growing + sums
 

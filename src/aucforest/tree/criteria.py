@@ -118,10 +118,7 @@ _hellinger_gain = _mean_over_pairs(_distance)
 
 @bare_device
 def pair_rounding(criterion, total_0, total_1):
-    """Return which differences of scores of two classes are ties at most; 0 where scores are exact.
-
-    That is where they are integers, those of the AUC.
-    """
+    """Return up to which difference scores of two classes are ties: 0 where they are exact, the AUC's as integers."""
     if criterion != AUC:
         return ROUNDING
     largest = np.float64(total_0) * np.float64(total_1)
@@ -130,7 +127,7 @@ def pair_rounding(criterion, total_0, total_1):
 
 @bare_device
 def _association(left_0, left_1, total_0, total_1):
-    """Return d = total_0 left_1 - total_1 left_0, 0 where a split sends as much of both classes to the left."""
+    """Return d = total_0 left_1 - total_1 left_0, the determinant of the table of two classes and two sides."""
     return np.float64(total_0) * np.float64(left_1) - np.float64(total_1) * np.float64(left_0)
 
 
@@ -359,24 +356,26 @@ _entropy_gain = _impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequ
 
 
 @bare_device
-def _sides(left_0, left_1, total_0, total_1):
-    """Return total_0 total_1 weight_left weight_right: d is a correlation, that of class and side, times its root."""
-    weight, on_left = np.float64(total_0 + total_1), np.float64(left_0 + left_1)
-    return (np.float64(total_0) * np.float64(total_1)) * (on_left * (weight - on_left))
+def _margins(left_0, left_1, total_0, total_1):
+    """Return the product of both class totals and both sides; d over its root is the correlation of class and side."""
+    first, second = np.float64(left_0), np.float64(left_1)
+    # Of large totals not the rest of their sum, which may cancel: a side is empty only where d is 0.
+    on_left, on_right = first + second, (np.float64(total_0) - first) + (np.float64(total_1) - second)
+    return (np.float64(total_0) * np.float64(total_1)) * (on_left * on_right)
 
 
 @bare_device
 def _gini_pair(left_0, left_1, total_0, total_1, buffers):
     """Score a split by the correlation of class and side: its square is the gain over 2 total_0 total_1 / weight**2."""
     d = _association(left_0, left_1, total_0, total_1)
-    return abs(d) / math.sqrt(_sides(left_0, left_1, total_0, total_1))
+    return abs(d) / math.sqrt(_margins(left_0, left_1, total_0, total_1))
 
 
 @bare_device
 def _gini_exceeds(left_0, left_1, total_0, total_1, bar):
     """Say whether the score of a split may exceed the bar."""
     d = _association(left_0, left_1, total_0, total_1)
-    return d * d > bar * bar * _sides(left_0, left_1, total_0, total_1)
+    return d * d > bar * bar * _margins(left_0, left_1, total_0, total_1)
 
 
 @bare_device
@@ -437,7 +436,7 @@ def _entropy_exceeds(left_0, left_1, total_0, total_1, bar):
     from what they would be if they were independent (Gibbs, Su 2002, On choosing and bounding probability metrics).
     """
     d = _association(left_0, left_1, total_0, total_1)
-    return d * d > (_LN_2 * bar) * _sides(left_0, left_1, total_0, total_1)
+    return d * d > (_LN_2 * bar) * _margins(left_0, left_1, total_0, total_1)
 
 
 @bare_device
@@ -493,6 +492,12 @@ def _one_of_two(n_left, n):
     return n == 2 and n_left == 1
 
 
+@bare_device
+def _always(left_0, left_1, total_0, total_1, bar):
+    """Rule no split out."""
+    return True
+
+
 class Criterion(NamedTuple):
     """A criterion: its code, its definition and, where it has them, its fast forms, compiled functions all.
 
@@ -515,7 +520,7 @@ class Criterion(NamedTuple):
     code: int
     gain: Callable[..., Any]
     pair: Callable[..., Any] | None = None
-    exceeds: Callable[..., Any] | None = None
+    exceeds: Callable[..., Any] = _always
     start: Callable[..., Any] | None = None
     move: Callable[..., Any] | None = None
     score: Callable[..., Any] | None = None

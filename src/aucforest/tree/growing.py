@@ -229,7 +229,7 @@ def record_split(split, nodes, node, left_child, names, rules):
     total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
     place, last = 0, len(split.left) - 1
     for k in range(len(total)):
-        # Which classes a node holds no branch could foresee.
+        # Free of branches: which classes a node holds cannot be predicted.
         is_present = int(total[k] > 0)
         left[k] = split.left[min(place, last)] * is_present
         right[k] = total[k] - left[k]

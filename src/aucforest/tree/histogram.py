@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, lowest_bit
-from aucforest.tree.samples import Columns, add_code, label_of, packed_weight, row_of
+from aucforest.tree.samples import Columns, add_code, label_of, packed_weight, row_of, weight_of
 
 # Up to here sorting the samples costs less than marking their cells.
 SORT_SAMPLES = 8
@@ -27,7 +27,7 @@ class Classes(NamedTuple):
 
     n: int
     shift: np.uint64  # by how many bits a code is shifted to make room for so many classes; 0 where two share a cell
-    last: np.uint64  # the last one, as samples have it
+    last: np.uint64  # the greatest label among them
     weight: np.int64  # of the node
     places: NDArray[np.int32]  # (n_classes,) class -> number among the classes of the node
     totals: NDArray[np.int64]  # (n,) their weights in the node
@@ -38,10 +38,10 @@ class Histogram(NamedTuple):
 
     Weights stay in the cells: that of class k at a code is cells[(code << shift) + k], or half of cells[code] where two
     classes share it. Of more classes the cells above zero are listed: entries[starts[i]] .. entries[starts[i + 1] - 1]
-    are those of bin i. Of two classes there may be empty bins, neither before `first` nor at the end.
+    are those of bin i. Of two classes bins may be empty: all before `first`, and others, but not the last one.
     """
 
-    n_listed: int | np.int64  # the codes of two classes or the entries of more, missing values included; -1 for all
+    n_listed: int | np.int64  # the codes of two classes or the entries of more, missing ones included; -1 for all codes
     first: int | np.int64
     n_bins: int | np.int64
     n_classes: int
@@ -57,7 +57,7 @@ class Histogram(NamedTuple):
 
 
 class HistogramBuffers(NamedTuple):
-    """What counting writes to. All are zero between histograms: `cells`, `n_samples` and `mask`."""
+    """What counting writes to. `cells`, `n_samples` and `mask` are all zero between histograms."""
 
     cells: NDArray[np.int64]  # (2, n_cells), as in `Histogram`: two features may be counted at once
     n_samples: NDArray[np.int64]  # (n_codes,)
@@ -81,10 +81,10 @@ class HistogramBuffers(NamedTuple):
             cells=np.zeros((2, n_cells), dtype=np.int64),
             n_samples=np.zeros(n_codes, dtype=np.int64),
             mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
-            # Few samples are listed before those that share a code are.
-            codes=np.empty(n_codes + SORT_SAMPLES, dtype=np.uint32),
+            # One more: a place is made for a code before it is found to be there.
+            codes=np.empty(n_codes + 1, dtype=np.uint32),
             starts=np.empty(n_codes + 1, dtype=np.int64),
-            entries=np.empty(n_cells + SORT_SAMPLES, dtype=np.uint32),
+            entries=np.empty(n_cells + 1, dtype=np.uint32),
             samples=np.empty(n_codes, dtype=np.int64),
             all_codes=np.arange(n_codes, dtype=np.uint32),
             missing=np.empty(n_classes, dtype=np.int64),
@@ -133,12 +133,6 @@ def list_bits(mask, n_bits, listed):
 
 
 @bare_device
-def _cell_of(column, sample, classes):
-    """Return the cell of the code and the class of a sample."""
-    return (np.uint64(column[row_of(sample)]) << classes.shift) + np.uint64(classes.places[label_of(sample)])
-
-
-@bare_device
 def add_to_cells(cells, code, place, weight, shift):
     """Add a weight to that of a class at a code."""
     if shift == 0:
@@ -150,16 +144,17 @@ def add_to_cells(cells, code, place, weight, shift):
 @bare_device
 def _key_of(column, sample, classes):
     """Return what is listed of a sample: the code of two classes, the cell of more."""
-    return np.uint64(column[row_of(sample)]) if classes.n == 2 else _cell_of(column, sample, classes)
+    code = np.uint64(column[row_of(sample)])
+    return code if classes.n == 2 else (code << classes.shift) + np.uint64(classes.places[label_of(sample)])
 
 
 @bare_device
 def _fill(column, samples, weights, classes, marks, cells, mask):
-    """Add the weight of every sample to its cell, and mark its key if asked to; one loop for all kinds is slower."""
-    if len(weights) > 0:
+    """Add the weight of every sample to its cell, and mark its key if asked to; the first loop does for all."""
+    if len(weights) > 0 or classes.shift == 1:
         for i in range(len(samples)):
             code, place = np.uint64(column[row_of(samples[i])]), np.int64(classes.places[label_of(samples[i])])
-            add_to_cells(cells, code, place, weights[row_of(samples[i])], classes.shift)
+            add_to_cells(cells, code, place, weight_of(samples[i], weights), classes.shift)
             if marks:
                 add_code(mask, _key_of(column, samples[i], classes))
     elif classes.shift == 0:
@@ -170,7 +165,8 @@ def _fill(column, samples, weights, classes, marks, cells, mask):
                 add_code(mask, code)
     else:
         for i in range(len(samples)):
-            cell = _cell_of(column, samples[i], classes)
+            cell = np.uint64(column[row_of(samples[i])]) << classes.shift
+            cell += np.uint64(classes.places[label_of(samples[i])])
             cells[cell] += packed_weight(samples[i])
             if marks:
                 add_code(mask, cell)
@@ -300,9 +296,8 @@ def sum_left(histogram, place, missing_left, left):
 def next_bin(histogram, place):
     """Return the bin after a place that is not empty, or n_bins."""
     after = place + 1
-    if histogram.n_classes == 2:
-        while after < histogram.n_bins and weight_of_bin(histogram, after) == 0:
-            after += 1
+    while after < histogram.n_bins and weight_of_bin(histogram, after) == 0:
+        after += 1
     return after
 
 
@@ -324,7 +319,7 @@ def make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers):
         has_missing = missing[0] + missing[1] > 0
     else:
         for k in range(classes.n):
-            missing[k] = cells[(np.uint64(n_codes - 1) << classes.shift) + np.uint64(k)] if has_missing else 0
+            missing[k] = cells[(np.uint64(n_codes - 1) << classes.shift) + np.uint64(k)]
     missing_samples = buffers.samples[n_bins] if has_missing else np.int64(0)
     if n_listed < 0:
         while n_bins > 0 and not _is_filled(cells, np.uint64(n_bins - 1), classes.shift):
@@ -340,7 +335,7 @@ def make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers):
 def clear(histogram):
     """Empty the cells of a histogram that is done with."""
     n, cells, shift = histogram.n_listed, histogram.cells, histogram.shift
-    # Stepping through what is listed costs more than a stroke, for each.
+    # Emptying one cell that is listed costs as much as several in a row.
     if n < 0 or len(cells) <= (3 * n if histogram.n_classes == 2 else 8 * n):
         cells[:] = 0
     elif histogram.n_classes == 2:

@@ -20,7 +20,7 @@ from aucforest.tree.histogram import add_bin, entry_of, sum_left, weight_of_bin,
 _CROWDED = 2
 # From so many splits of two classes on, blocks of them are ruled out at once.
 _LONG, _BLOCK = np.uint64(104), np.uint64(32)
-# Far below this part of the best score no tie with it can be.
+# How near the score of a split the bar is raised to it; what rounding may do to ties is taken off as well.
 _NEARLY = 1.0 - 1e-9
 
 
@@ -78,7 +78,7 @@ def _is_allowed(limits, left_0, left_1, classes, missing_alone):
 
 
 @bare_device
-def _as_integer(score):
+def _bits_of(score):
     """Return the bits of a score, 0 or more, as an integer: these are in the same order, and compared at less cost."""
     return np.float64(score).view(np.int64)
 
@@ -87,12 +87,6 @@ def _as_integer(score):
 def _as_score(bits):
     """Return the score with these bits."""
     return np.int64(bits).view(np.float64)
-
-
-@bare_device
-def _always(left_0, left_1, total_0, total_1, bar):
-    """Rule no split out."""
-    return True
 
 
 @bare_device
@@ -106,23 +100,13 @@ def _sum_pairs(histogram, bins, left, sums_0, sums_1):
         sums_0[t], sums_1[t] = left_0, left_1
 
 
-@bare_device
-def _pair_before(histogram, first, missing_left):
-    """Return the weights of two classes before a bin, and of the missing values if they go left."""
-    left_0, left_1 = (histogram.missing[0], histogram.missing[1]) if missing_left else (np.int64(0), np.int64(0))
-    for t in range(first):
-        moved_0, moved_1 = weights_of_pair(histogram, t)
-        left_0, left_1 = left_0 + moved_0, left_1 + moved_1
-    return left_0, left_1
-
-
 def _pair_scan(row: Criterion) -> Callable[..., Any]:
     """Return a compiled scan of two classes.
 
     Most splits are ruled out by `exceeds`, which costs less than the score. Of many bins that is done for a block at
     once, which compilers vectorise.
     """
-    code, exceeds = row.code, row.exceeds if row.exceeds is not None else _always
+    code, exceeds = row.code, row.exceeds
     pair = row.pair if row.pair is not None else _define_pair(row.gain)
 
     @bare_device
@@ -130,11 +114,11 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
         """Return the best (gain, place) by scores that are exact and cost next to nothing: free of branches."""
         start, stop = bins
         left_0, left_1 = left
-        best, place = _as_integer(gain), np.int64(-1)
+        best, place = _bits_of(gain), np.int64(-1)
         for t in range(start, stop):
             moved_0, moved_1 = weights_of_pair(histogram, t)
             left_0, left_1 = left_0 + moved_0, left_1 + moved_1
-            score = _as_integer(pair(left_0, left_1, classes.totals[0], classes.totals[1], buffers.score))
+            score = _bits_of(pair(left_0, left_1, classes.totals[0], classes.totals[1], buffers.score))
             place = np.int64(t) if score > best else place
             best = max(score, best)
         return _as_score(best), place
@@ -163,12 +147,12 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
 
     @bare_device
     def raise_bar(bins, classes, bar, buffers):
-        """Return a bar that the best split exceeds, near the score of one in each block."""
+        """Return a bar near the best score of one split in each block; the best of all splits still exceeds it."""
         start, stop = bins
         for t in range(start + _BLOCK - np.uint64(1), stop, _BLOCK):
             split = buffers.sums[0, t], buffers.sums[1, t], classes.totals[0], classes.totals[1]
             if exceeds(*split, bar):
-                bar = max(bar, _NEARLY * pair(*split, buffers.score))
+                bar = max(bar, _NEARLY * pair(*split, buffers.score) - pair_rounding(code, *split[2:]))
         return bar
 
     @bare_device
@@ -183,7 +167,9 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
     @bare_device
     def scan_pair(histogram, classes, span, missing_left, gain, limits, buffers):
         start, stop = np.uint64(span[0]), np.uint64(max(span[0], span[1]))
-        left = _pair_before(histogram, start, missing_left)
+        before = buffers.score.left[:2]
+        sum_left(histogram, np.int64(start) - 1, missing_left, before)
+        left = before[0], before[1]
         rounding = pair_rounding(code, classes.totals[0], classes.totals[1])
         is_long = stop - start >= _LONG
         if rounding == 0.0 and not is_long and not limits.is_constrained:
