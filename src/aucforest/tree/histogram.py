@@ -296,7 +296,7 @@ def sum_left(histogram, place, missing_left, left):
 def next_bin(histogram, place):
     """Return the bin after a place that is not empty, or n_bins."""
     after = place + 1
-    while after < histogram.n_bins and weight_of_bin(histogram, after) == 0:
+    while histogram.n_classes == 2 and after < histogram.n_bins and weight_of_bin(histogram, after) == 0:
         after += 1
     return after
 
@@ -319,7 +319,7 @@ def make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers):
         has_missing = missing[0] + missing[1] > 0
     else:
         for k in range(classes.n):
-            missing[k] = cells[(np.uint64(n_codes - 1) << classes.shift) + np.uint64(k)]
+            missing[k] = cells[(np.uint64(n_codes - 1) << classes.shift) + np.uint64(k)] if has_missing else 0
     missing_samples = buffers.samples[n_bins] if has_missing else np.int64(0)
     if n_listed < 0:
         while n_bins > 0 and not _is_filled(cells, np.uint64(n_bins - 1), classes.shift):
