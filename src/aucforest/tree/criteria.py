@@ -227,8 +227,8 @@ def _auc_score(state, bar, left, totals, buffers):
         return state, 0.0
     if n_right < 0:
         pair_sum = _pair_sum(len(totals), buffers.fraction)
-    if pair_sum <= limit:
-        return (pair_sum, n_right, limit, unit), 0.0
+        if pair_sum <= limit:
+            return (pair_sum, n_right, limit, unit), 0.0
     gain = pair_sum * unit
     if gain > bar:
         limit = pair_sum + np.int64(ROUNDING / unit)
