@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aucforest import datasets, distributed, inspection, interop, losses, metrics, monitoring
+    from aucforest import datasets, distributed, inspection, losses, metrics, monitoring, report
     from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier, load
-    from aucforest.interop import ModelFormatError
+    from aucforest.persistence import ModelFormatError
 
 __all__ = [
     "AUCForestClassifier",
@@ -16,11 +16,11 @@ __all__ = [
     "datasets",
     "distributed",
     "inspection",
-    "interop",
     "load",
     "losses",
     "metrics",
     "monitoring",
+    "report",
 ]
 
 __version__ = "0.1.0"
@@ -30,7 +30,7 @@ _HOMES = {
     "AUCForestClassifier": "estimators",
     "AUCTreeClassifier": "estimators",
     "LinearAUCClassifier": "estimators",
-    "ModelFormatError": "interop",
+    "ModelFormatError": "persistence",
     "load": "estimators",
 }
 

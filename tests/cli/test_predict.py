@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import aucforest
-from aucforest._arrow import sources
 from aucforest.cli import _reading
+from aucforest.tables import sources
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from aucforest._arrow import sources
 from aucforest.cli import _reading
 from aucforest.cli._reading import MISSING, open_table
+from aucforest.tables import sources
 
 
 @pytest.fixture

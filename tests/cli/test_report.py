@@ -1,11 +1,11 @@
-"""`aucforest report`: the page of `aucforest.inspection.report`."""
+"""`aucforest report`: the page of `aucforest.report.report`."""
 
 import re
 
 import pytest
 
 import aucforest
-from aucforest.inspection import report
+from aucforest.report import report
 from tests.cli.data import check_refusal, check_usage, mixed, run
 from tests.cli.test_predict import frame_of
 

@@ -12,10 +12,12 @@ from sklearn.base import clone
 
 import aucforest
 from aucforest import AUCForestClassifier
-from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _dask_fit, _dask_source, roc_auc_score
-from aucforest.distributed._checkpoint import Checkpoint
+from aucforest.distributed import ClusterError, DaskAUCForestClassifier, roc_auc_score
+from aucforest.distributed import _fit as _dask_fit
+from aucforest.distributed import _source as _dask_source
 from aucforest.distributed._plan import Cluster
-from tests.distributed.forests import assert_same, chunked, make_frame, make_rows
+from aucforest.fitting.checkpoint import Checkpoint
+from tests.fitting.forests import assert_same, chunked, make_frame, make_rows
 
 X, Y = make_rows()
 WEIGHTS = np.random.default_rng(2).integers(0, 4, len(Y)) / 2.0

@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import aucforest
-from aucforest.distributed import _looks, fit_out_of_core, outofcore
-from aucforest.distributed._code_matrix import CODES, RECORD
-from aucforest.distributed._coding_file import CODING
-from tests.distributed.tables import assert_same_forests, features_and_labels, make_forest, make_rows
+from aucforest.distributed import fit_out_of_core
+from aucforest.estimators import _looks, outofcore
+from aucforest.fitting.code_matrix import CODES, RECORD
+from aucforest.fitting.coding_file import CODING
+from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows
 
 TABLE = make_rows()
 EXPECTED = make_forest(oob_score="average_precision", max_samples=0.5, n_estimators=16)
@@ -70,7 +71,11 @@ def finished(tmp_path_factory):
 PROGRAM = """
 import os, signal, sys
 from aucforest import _files
-from aucforest.distributed import _checkpoint, _code_matrix, _coding_file, _looks, outofcore
+from aucforest.fitting import checkpoint as _checkpoint
+from aucforest.fitting import code_matrix as _code_matrix
+from aucforest.fitting import coding_file as _coding_file
+from aucforest.estimators import _looks
+from aucforest.estimators import outofcore
 from tests.distributed.test_resuming import fit
 source, folder = sys.argv[1:]
 _looks._BATCH_CELLS, _looks._CHUNK_CELLS = 800, 4000

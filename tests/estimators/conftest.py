@@ -2,7 +2,7 @@
 
 import pytest
 
-from aucforest.estimators import _growing
+from aucforest.fitting import growing as _growing
 
 
 @pytest.fixture(autouse=True)

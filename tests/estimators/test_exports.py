@@ -16,7 +16,7 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.tree import export_text, plot_tree
 
 import aucforest
-from aucforest.interop.sklearn import PriorCorrectedClassifier
+from aucforest.exports.sklearn import PriorCorrectedClassifier
 from tests.estimators.data import make_table, small_forest, small_tree
 
 

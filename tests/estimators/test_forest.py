@@ -18,8 +18,8 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
-from aucforest.estimators._bootstrap import RowDraws
-from aucforest.estimators._growing import tree_keys
+from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.growing import tree_keys
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, walk
 
 X, Y = make_table(n_rows=240, missing=0.1)

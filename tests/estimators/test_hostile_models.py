@@ -11,7 +11,7 @@ from safetensors import safe_open
 
 import aucforest
 from aucforest import LinearAUCClassifier, ModelFormatError
-from aucforest.interop.model_file import write_model
+from aucforest.persistence.model_file import write_model
 
 from .data import make_table, small_forest, small_tree
 from .test_model_files import assert_same_predictions, make_frame
@@ -166,7 +166,7 @@ def test_deep_parameters_are_refused(depth, contents, tmp_path, monkeypatch):
     arrays, metadata = copy.deepcopy(contents["tree"])
     metadata["parameters"]["monotonic_cst"] = 12345
     text = json.dumps(metadata).replace("12345", "[" * depth + "]" * depth)
-    monkeypatch.setattr("aucforest.interop.model_file.json.dumps", lambda *_, **__: text)
+    monkeypatch.setattr("aucforest.persistence.model_file.json.dumps", lambda *_, **__: text)
     write_model(tmp_path / "model", arrays, {})
     try:
         aucforest.load(tmp_path / "model")

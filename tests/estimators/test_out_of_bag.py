@@ -5,8 +5,8 @@ import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
-from aucforest.estimators._bootstrap import RowDraws
-from aucforest.estimators._growing import tree_keys
+from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.growing import tree_keys
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=240, missing=0.1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aucforest.estimators._paths import add_shrunk, paths
 from aucforest.tree.tree import depths
-from tests.interop.trees import make_tree
+from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
 from tests.reference.paths import path
 from tests.tree.chains import make_chain

@@ -5,8 +5,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
 
-from aucforest.estimators._bootstrap import RowDraws
 from aucforest.estimators._prior_correction import PriorCorrection, fit_correction, odds_formula
+from aucforest.fitting.bootstrap import RowDraws
 from aucforest.metrics import roc_auc_score
 from tests.estimators.data import make_table, small_forest
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from aucforest.estimators._thresholds import decide
+from aucforest.metrics.thresholds import decide
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference.metrics import decision_counts
 

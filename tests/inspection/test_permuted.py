@@ -5,7 +5,7 @@ import pytest
 
 from aucforest.inspection._permuted import add_permuted, find_homes, path_words
 from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees
-from tests.interop.trees import make_tree
+from tests.persistence.trees import make_tree
 from tests.reference.importance import features_on_the_way, out_of_bag_sums
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, add_probabilities, find_leaves
-from tests.interop.trees import make_tree
+from tests.persistence.trees import make_tree
 from tests.reference.tree import leaf_of
 from tests.tree.test_tree import small_tree
 

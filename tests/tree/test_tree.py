@@ -11,7 +11,7 @@ import pytest
 import skops.io
 
 from aucforest.tree.tree import LEAF, SET_WORDS, Nodes, Tree, depth_first, depths, first_nodes, make_nodes
-from tests.interop.trees import make_tree
+from tests.persistence.trees import make_tree
 from tests.reference.paths import path
 
 NODE_ARRAYS = [f.name for f in fields(Tree) if f.name not in ("n_features", "set_nodes", "sets", "shrinkage")]

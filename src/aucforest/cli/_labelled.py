@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
-from aucforest._arrow.kinds import FLAG, NUMBER, TEXT, Columns, ModelColumns, as_kind, as_text, find_column, kind_of
-from aucforest._arrow.labels import LabelReader, find_comparison, read_target, read_weights
-from aucforest._arrow.sources import ParquetFiles
 from aucforest.cli._frames import model_frame, to_frame
 from aucforest.cli._options import LEAST_ROWS, MOST_INTEGERS
 from aucforest.cli._reading import TableFile, open_table, parse_labels
 from aucforest.estimators._base import refuse_dates
+from aucforest.tables.kinds import FLAG, NUMBER, TEXT, Columns, ModelColumns, as_kind, as_text, find_column, kind_of
+from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights
+from aucforest.tables.sources import ParquetFiles
 
 # How messages write the option.
 _OPTION = "--positive "

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from aucforest._arrow.kinds import MISSING, is_number
-from aucforest._arrow.sources import ParquetFiles, check_names, rows_of_batch
+from aucforest.tables.kinds import MISSING, is_number
+from aucforest.tables.sources import ParquetFiles, check_names, rows_of_batch
 
 STANDARD = Path("-")
 # Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from aucforest._arrow.kinds import holds_text
 from aucforest._files import file_beside
 from aucforest.cli._reading import STANDARD
+from aucforest.tables.kinds import holds_text
 
 Write = Callable[[Any], None]
 

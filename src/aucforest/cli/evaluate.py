@@ -6,13 +6,13 @@ from rich import box
 from rich.table import Table
 from sklearn.metrics import confusion_matrix
 
-from aucforest._arrow.predictions import labels_of
 from aucforest.cli._figures import QUALITY, Figure, as_table, auc_with_interval, positive_class
 from aucforest.cli._labelled import read_for_model
 from aucforest.cli._models import read_model
 from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Target, Weight
 from aucforest.cli._outputs import check_outputs, console, write_json
 from aucforest.inspection._scoring import METRICS, FittedFold
+from aucforest.tables.predictions import labels_of
 
 
 def evaluate(

@@ -16,7 +16,7 @@ from aucforest.cli._outputs import check_outputs, console, write_json
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection._models import feature_names_of
-from aucforest.interop.model_file import read_version
+from aucforest.persistence.model_file import read_version
 
 # Features and categories that are printed; the figures have all.
 MOST_FEATURES = 25

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from aucforest import inspection
 from aucforest.cli._labelled import read_for_model
 from aucforest.cli._models import read_model
 from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Target, Weight
 from aucforest.cli._outputs import check_outputs, check_suffix
+from aucforest.report import report as report_on
 
 
 def report(
@@ -35,7 +35,7 @@ def report(
     forest = read_model(model, jobs)
     test = read_for_model(forest, data, target, positive, weight)
     training = None if train is None else read_for_model(forest, train, target, positive, weight)
-    page = inspection.report(
+    page = report_on(
         forest,
         test.X,
         test.y,

@@ -1,9 +1,9 @@
 """Data beyond one machine's memory, and beyond one machine."""
 
-from aucforest.distributed._dask_metrics import auc_sketch, roc_auc_score
 from aucforest.distributed._errors import ClusterError, VersionMismatchError
+from aucforest.distributed._sketches import auc_sketch, roc_auc_score
 from aucforest.distributed.dask import DaskAUCForestClassifier
-from aucforest.distributed.outofcore import fit_out_of_core, predict_out_of_core
+from aucforest.estimators.outofcore import fit_out_of_core, predict_out_of_core
 
 __all__ = [
     "ClusterError",

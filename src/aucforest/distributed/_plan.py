@@ -7,8 +7,8 @@ import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.distributed._errors import ClusterError
-from aucforest.distributed._memory import parse_bytes
-from aucforest.estimators._bootstrap import BLOCK_ROWS
+from aucforest.fitting.bootstrap import BLOCK_ROWS
+from aucforest.fitting.plan import parse_bytes
 from aucforest.tree.samples import MOST_ROWS
 
 STRATEGIES = ("auto", "replicate", "gather", "level")

@@ -12,10 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.distributed._collections import align, as_rows, is_collection
-from aucforest.distributed._dask_fit import explain, fit_on_cluster
-from aucforest.distributed._dask_metrics import accuracy
-from aucforest.distributed._dask_prediction import predict_lazily
+from aucforest.distributed._fit import explain, fit_on_cluster
 from aucforest.distributed._plan import STRATEGIES, Plan
+from aucforest.distributed._prediction import predict_lazily
+from aucforest.distributed._sketches import accuracy
 from aucforest.estimators.forest import AUCForestClassifier
 
 

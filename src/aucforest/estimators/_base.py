@@ -15,8 +15,18 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from aucforest.estimators._class_weights import weights_by_class
-from aucforest.estimators._columns import (
+from aucforest.estimators._model_files import SavedModel
+from aucforest.estimators._paths import paths
+from aucforest.estimators._prior_correction import PriorCorrection
+from aucforest.estimators._training_data import TrainingData, kept_rows
+from aucforest.fitting.class_weights import weights_by_class
+from aucforest.fitting.growing import (
+    grow_trees,
+    make_training_set,
+    run_in_threads,
+)
+from aucforest.persistence.folded_trees import FoldedTrees
+from aucforest.tables.columns import (
     Categories,
     as_table,
     check_numeric,
@@ -26,16 +36,6 @@ from aucforest.estimators._columns import (
     has_codes,
     learn,
 )
-from aucforest.estimators._growing import (
-    grow_trees,
-    make_training_set,
-    run_in_threads,
-)
-from aucforest.estimators._model_files import SavedModel
-from aucforest.estimators._paths import paths
-from aucforest.estimators._prior_correction import PriorCorrection
-from aucforest.estimators._training_data import TrainingData, kept_rows
-from aucforest.interop.folded_trees import FoldedTrees
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.prediction import PackedTrees, add_probabilities, find_leaves

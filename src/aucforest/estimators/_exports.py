@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._prior_correction import LEAST
-from aucforest.interop.onnx import LogitCorrection, write_onnx
-from aucforest.interop.sklearn import PriorCorrectedClassifier, as_random_forest
+from aucforest.exports.onnx import LogitCorrection, write_onnx
+from aucforest.exports.sklearn import PriorCorrectedClassifier, as_random_forest
 from aucforest.tree.tree import MISSING_CODE
 
 

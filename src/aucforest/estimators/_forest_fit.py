@@ -10,15 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
-from aucforest.estimators._bootstrap import RowDraws
-from aucforest.estimators._class_weights import weights_by_class
-from aucforest.estimators._columns import Categories, check_same_categories
-from aucforest.estimators._growing import tree_keys
-from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators._out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
-from aucforest.estimators._sampling import Drawn, describe_draws, resolve_draws
 from aucforest.estimators._shrinkage import PRIOR, PackSome, choose_amount, row_weight, shrink_trees
 from aucforest.estimators._thresholds import (
     N_GROUPS,
@@ -28,6 +22,12 @@ from aucforest.estimators._thresholds import (
     tune_threshold,
 )
 from aucforest.estimators._training_data import TrainingData
+from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.class_weights import weights_by_class
+from aucforest.fitting.growing import tree_keys
+from aucforest.fitting.growth_params import GrowthParams
+from aucforest.fitting.sampling import Drawn, describe_draws, resolve_draws
+from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 

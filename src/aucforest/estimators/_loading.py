@@ -9,8 +9,8 @@ from aucforest.estimators._model_parts import DATA
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.linear import LinearAUCClassifier
 from aucforest.estimators.tree import AUCTreeClassifier
-from aucforest.interop.model_file import ModelFormatError, StoredModel, read_model
-from aucforest.interop.plain_values import from_plain
+from aucforest.persistence.model_file import ModelFormatError, StoredModel, read_model
+from aucforest.persistence.plain_values import from_plain
 
 _ESTIMATORS: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._model_parts import DATA, Part
-from aucforest.interop.model_file import Arrays, write_model
-from aucforest.interop.plain_values import to_plain
+from aucforest.persistence.model_file import Arrays, write_model
+from aucforest.persistence.plain_values import to_plain
 
 
 class SavedModel:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._columns import feature_kinds
 from aucforest.estimators._prior_correction import PriorCorrection
-from aucforest.estimators._sampling import Drawn
-from aucforest.interop.folded_trees import FoldedTrees, fold
-from aucforest.interop.model_file import Arrays, ModelFormatError, StoredModel
-from aucforest.interop.plain_values import labels_from_plain, labels_to_plain
+from aucforest.fitting.sampling import Drawn
+from aucforest.persistence.folded_trees import FoldedTrees, fold
+from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel
+from aucforest.persistence.plain_values import labels_from_plain, labels_to_plain
+from aucforest.tables.columns import feature_kinds
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import MAX_CLASSES
 

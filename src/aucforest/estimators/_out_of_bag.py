@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._bootstrap import BLOCK_ROWS, RowDraws
-from aucforest.estimators._growing import run_in_threads
+from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.fitting.growing import run_in_threads
 from aucforest.tree.prediction import PackedTrees, add_probabilities
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from aucforest.estimators._bootstrap import RowDraws
+from aucforest.fitting.bootstrap import RowDraws
 
 # Shares of 0 have no logarithm.
 LEAST = 1e-6

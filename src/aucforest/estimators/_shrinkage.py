@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._growing import run_in_threads
 from aucforest.estimators._out_of_bag import TrainingRows
 from aucforest.estimators._paths import add_shrunk
+from aucforest.fitting.growing import run_in_threads
 from aucforest.metrics import hand_till_score, roc_auc_score
 from aucforest.tree.prediction import PackedTrees, find_leaves
 from aucforest.tree.tree import Tree

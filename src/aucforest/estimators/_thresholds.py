@@ -109,19 +109,3 @@ def tune_threshold(
     spread = np.array([tune(np.tensordot(times, groups.total, 1), times @ groups.n_trees) for times in resamples])
     spread = spread[np.isfinite(spread)]
     return best, float(np.std(spread, ddof=1)) if n_groups > 1 and len(spread) > 1 else float("nan")
-
-
-def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:
-    """Return the class number of every row.
-
-    `threshold` is None for the most probable class; a probability of the second of two classes, that and more is it;
-    the shares of classes, for the greatest probability in units of its share; or costs, for the least expected one.
-    """
-    if threshold is None:
-        return proba.argmax(axis=1)
-    if np.ndim(threshold) == 0:
-        return (proba[:, 1] >= threshold).astype(np.int64)
-    if threshold.ndim == 2:
-        return (proba @ threshold).argmin(axis=1)
-    # A class without a share has no probability either.
-    return np.divide(proba, threshold, out=np.zeros_like(proba), where=threshold > 0.0).argmax(axis=1)

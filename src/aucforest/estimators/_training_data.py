@@ -9,9 +9,9 @@ import numpy as np
 from joblib import cpu_count, effective_n_jobs
 from numpy.typing import NDArray
 
-from aucforest.estimators._growth_params import GrowthParams
-from aucforest.estimators._memory import FitSize, check_fit
 from aucforest.estimators._out_of_bag import Bags, SumRows, TrainingRows
+from aucforest.fitting.growth_params import GrowthParams
+from aucforest.fitting.memory import FitSize, check_fit
 from aucforest.tree.tree import Tree
 
 

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from aucforest.estimators._growing import tree_keys
 from aucforest.estimators._out_of_bag import Bags, TrainingRows
-from aucforest.estimators._sampling import describe_draws, resolve_draws
+from aucforest.fitting.growing import tree_keys
+from aucforest.fitting.sampling import describe_draws, resolve_draws
 from aucforest.metrics._validation import class_codes
 from aucforest.tree.prediction import PackedTrees, find_leaves
 

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._exports import Exports
-from aucforest.estimators._growing import tree_keys
-from aucforest.estimators._growth_params import GrowthParams
 from aucforest.estimators._model_parts import TREE
-from aucforest.interop.sklearn import as_decision_tree
+from aucforest.exports.sklearn import as_decision_tree
+from aucforest.fitting.growing import tree_keys
+from aucforest.fitting.growth_params import GrowthParams
 from aucforest.tree.tree import Tree
 
 

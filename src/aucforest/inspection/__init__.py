@@ -8,7 +8,6 @@ from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.landscape_display import CriterionLandscapeDisplay
 from aucforest.inspection.oob_curve_display import OOBCurveDisplay
 from aucforest.inspection.proximities import proximity, proximity_neighbors
-from aucforest.inspection.reports import Report, report
 from aucforest.inspection.summary import ForestSummary, forest_summary
 from aucforest.inspection.text import export_text
 from aucforest.inspection.threshold_display import ThresholdCurveDisplay
@@ -22,7 +21,6 @@ __all__ = [
     "ImportanceDisplay",
     "OOBCurveDisplay",
     "PermutationImportance",
-    "Report",
     "ThresholdCurveDisplay",
     "TreeDisplay",
     "compare_criteria",
@@ -32,5 +30,4 @@ __all__ = [
     "predict_proba_stderr",
     "proximity",
     "proximity_neighbors",
-    "report",
 ]

@@ -1,6 +1,6 @@
 """The threshold at which a score becomes a decision."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,3 +95,19 @@ def gain_at_thresholds(
     if criterion == "f1":
         return 2.0 * tps / (tps + fps + positives)
     return -(cost[0] * fps + cost[1] * (positives - tps))
+
+
+def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:
+    """Return the class number of every row.
+
+    `threshold` is None for the most probable class; a probability of the second of two classes, that and more is it;
+    the shares of classes, for the greatest probability in units of its share; or costs, for the least expected one.
+    """
+    if threshold is None:
+        return proba.argmax(axis=1)
+    if np.ndim(threshold) == 0:
+        return (proba[:, 1] >= threshold).astype(np.int64)
+    if threshold.ndim == 2:
+        return (proba @ threshold).argmin(axis=1)
+    # A class without a share has no probability either.
+    return np.divide(proba, threshold, out=np.zeros_like(proba), where=threshold > 0.0).argmax(axis=1)

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.estimators._thresholds import decide
 from aucforest.metrics._validation import warn_undefined
+from aucforest.metrics.thresholds import decide
 from aucforest.monitoring._auc import soft_roc_auc
 from aucforest.monitoring._influence import Rows
 from aucforest.monitoring._judging import Judge, Judged, score_rows

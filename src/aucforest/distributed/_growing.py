@@ -1,0 +1,62 @@
+"""Trees as tasks over rows that every worker has."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from aucforest.distributed._executor import DaskExecutor, WorkerStop, import_distributed
+from aucforest.fitting.executor import as_completed
+from aucforest.fitting.growing import TrainingSet, grow_batch
+from aucforest.fitting.growth_params import GrowthParams
+from aucforest.fitting.parts import CodedPart, Growth, join_parts
+from aucforest.tree.tree import Tree
+
+# Seconds of a task of growing: long enough that its costs do not count, short enough that little is lost with a worker.
+_LEAST_TASK, _MOST_TASK = 0.5, 20.0
+
+
+def grow_replicated(
+    parts: list[Any], growth: Growth, keys: list[int], executor: DaskExecutor, tree_seconds: float
+) -> Iterator[tuple[list[int], list[Tree]]]:
+    """Grow trees where all rows are copied to; yield the places of some keys and their trees, as they are done."""
+    rows = executor.submit(_join_all, growth, parts)
+    bounds = cut_tasks(len(keys), executor.n_workers, tree_seconds)
+    batches = [list(range(*pair)) for pair in pairwise(bounds)]
+    # The longest first.
+    futures = [executor.submit(_grow, rows, keys[batch[0] : batch[-1] + 1], in_order=True) for batch in batches]
+    # Workers keep the rows as long as tasks need them.
+    del rows
+    for task, trees in as_completed(executor, futures):
+        yield batches[task], trees
+
+
+def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float) -> list[int]:
+    """Cut trees into tasks that shrink towards the end, so that all workers end together; return the bounds."""
+    most = max(1, int(_MOST_TASK / tree_seconds))
+    least = max(1, min(most, int(_LEAST_TASK / tree_seconds), n_trees // (4 * n_workers)))
+    bounds = [0]
+    while bounds[-1] < n_trees:
+        left = n_trees - bounds[-1]
+        bounds.append(bounds[-1] + min(left, max(least, min(most, left // (2 * n_workers)))))
+    return bounds
+
+
+def _join_all(growth: Growth, parts: list[CodedPart]) -> tuple[TrainingSet, GrowthParams]:
+    """Return all rows, and what trees need to know with the draws of all."""
+    draws = parts[0].draws
+    if draws is not None:
+        members = np.concatenate([part.draws.members for part in parts if part.draws is not None])
+        draws = replace(draws, members=members, first_block=0)
+    return join_parts(growth, parts), replace(growth.params, draws=draws)
+
+
+def _grow(rows: tuple[TrainingSet, GrowthParams], keys: list[int]) -> list[Tree]:
+    """Grow some trees, until the task is cancelled."""
+    trees = grow_batch(*rows, WorkerStop(), keys)
+    if len(trees) < len(keys):
+        # Should somebody want the task again meanwhile, it has to begin anew.
+        raise import_distributed().Reschedule()
+    return trees

@@ -1,0 +1,144 @@
+"""AUC of labels and scores that are spread over a cluster."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._optional import import_optional
+from aucforest.distributed._collections import align_columns
+from aucforest.fitting.executor import merge_by_groups
+from aucforest.metrics import AUCSketch
+
+# Sketches that are merged at a time.
+_MERGED = 8
+
+
+def auc_sketch(
+    y_true: Any,
+    y_score: Any,
+    sample_weight: Any = None,
+    *,
+    bits: int = 18,
+    range: tuple[float, float] | None = None,
+) -> AUCSketch:
+    """Count Dask collections of labels and scores in one sketch; scores stay where they are.
+
+    Parameters
+    ----------
+    y_true : dask Array or Series of shape (n_samples,)
+        Labels: bool, 0 and 1, or -1 and 1.
+    y_score : dask Array or Series of shape (n_samples,)
+        Scores, finite; cut into partitions at the same rows.
+    sample_weight : dask Array or Series of shape (n_samples,), optional
+        Weights, not negative.
+    bits : int from 4 to 24, default=18
+        The sketch has 2**bits bins.
+    range : (float, float), optional
+        Bounds of a uniform grid; see `aucforest.metrics.AUCSketch`.
+
+    Returns
+    -------
+    AUCSketch
+        Has `score`, `error_bound` and `roc_curve`. It does not depend on how rows are spread over partitions.
+
+    Raises
+    ------
+    TypeError
+        For anything but Dask collections of one dimension.
+    ValueError
+        For partitions that do not fit together, no rows at all, and what `AUCSketch.update` refuses.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from aucforest.distributed import auc_sketch
+    >>> labels = da.from_array([0, 1, 1, 0], chunks=2)
+    >>> sketch = auc_sketch(labels, da.from_array([0.1, 0.35, 0.8, 0.4], chunks=2))
+    >>> sketch.score(), sketch.error_bound()
+    (0.75, 0.0)
+    """
+    columns = {"y_true": y_true, "y_score": y_score}
+    if sample_weight is not None:
+        columns["sample_weight"] = sample_weight
+    empty, parts_of_columns = AUCSketch(bits, range), align_columns(columns)
+    delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
+    sketches = [delayed(_count)(empty, *parts) for parts in zip(*parts_of_columns)]
+    merged = merge_by_groups(lambda function, some: delayed(function)(some), _merge, sketches, _MERGED)
+    sketch, labels = merged.compute()
+    if len(labels) == 0:
+        raise ValueError("y_true has no rows")
+    # Labels that fit in every partition may not fit together.
+    AUCSketch(4).update(labels, np.zeros(len(labels)))
+    return sketch
+
+
+def roc_auc_score(y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
+    """Compute the ROC AUC of Dask collections, without bringing scores together.
+
+    Parameters
+    ----------
+    y_true : dask Array or Series of shape (n_samples,)
+        Labels: bool, 0 and 1, or -1 and 1.
+    y_score : dask Array or Series of shape (n_samples,)
+        Scores, finite; cut into partitions at the same rows.
+    sample_weight : dask Array or Series of shape (n_samples,), optional
+        Weights, not negative.
+
+    Returns
+    -------
+    float
+        Off by at most ``auc_sketch(y_true, y_score, sample_weight).error_bound()``: scores that share 9 leading bits
+        of their float32 significand count as ties.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `auc_sketch`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from aucforest.distributed import roc_auc_score
+    >>> labels, scores = da.from_array([0, 1, 1, 0], chunks=2), da.from_array([0.1, 0.35, 0.8, 0.4], chunks=2)
+    >>> roc_auc_score(labels, scores)
+    0.75
+    """
+    return auc_sketch(y_true, y_score, sample_weight).score()
+
+
+def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
+    """Return the sketch of one partition, and its labels."""
+    rows = [np.asarray(values) for values in columns]
+    sketch = AUCSketch(empty.bits, empty.range)
+    if any(map(len, rows)):
+        sketch.update(*rows)
+    return sketch, np.unique(rows[0])
+
+
+def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDArray[Any]]:
+    """Return the sketch of some partitions, and their labels."""
+    (sketch, _), *others = pairs
+    for other, _ in others:
+        sketch = sketch.merge(other)
+    return sketch, np.unique(np.concatenate([labels for _, labels in pairs if len(labels) > 0] or [pairs[0][1]]))
+
+
+def accuracy(y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
+    """Return the share of right labels in Dask collections of labels."""
+    delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
+    columns = {"y_pred": y_pred, "y": y_true}
+    if sample_weight is not None:
+        columns["sample_weight"] = sample_weight
+    right, total = delayed(sum)([delayed(_count_right)(*parts) for parts in zip(*align_columns(columns))]).compute()
+    return float(right / total)
+
+
+def _count_right(y_pred: Any, y_true: Any, sample_weight: Any = None) -> NDArray[np.float64]:
+    """Return the weight of the rows with right labels, and of all."""
+    lengths = [len(column) for column in (y_pred, y_true, sample_weight) if column is not None]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"a partition has different numbers of rows in y_pred, y and sample_weight: {lengths}")
+    right = np.asarray(y_pred) == np.asarray(y_true)
+    weights = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return np.array([weights[right].sum(), weights.sum()])

@@ -1,0 +1,1 @@
+"""Fitted trees as models of scikit-learn, and as ONNX."""

@@ -1,0 +1,196 @@
+"""Trees as an ONNX graph, with what makes class probabilities and labels of their mean.
+
+Values are compared and probabilities summed as float64, whatever comes in and goes out: so rows go where they go in
+the trees, and a probability is theirs, rounded to float32.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._files import write_whole
+from aucforest._optional import import_optional
+from aucforest.exports.expanded import chained
+from aucforest.tree.tree import Tree
+
+# Of 2022 and 2021: whatever reads ONNX today reads them.
+_OPSET, _ML_OPSET = 17, 3
+# Probabilities are float32. A row at the threshold, as one is where it is tuned, must not fall below by rounding.
+_ROUNDING = 1e-6
+
+
+class LogitCorrection(NamedTuple):
+    """Probabilities p become max(p, least) ** exponent * exp(offsets), normalised."""
+
+    exponent: float
+    offsets: NDArray[np.float64]
+    least: float
+
+
+class _Graph:
+    """Nodes that read the output of one another, and their constants."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, name: str, value: Any) -> str:
+        """Add a constant and return its name."""
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def add(self, kind: str, *inputs: str, output: str, **attributes: Any) -> str:
+        """Add a node and return the name of its output."""
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"{kind}_{output}", **attributes))
+        return output
+
+
+def _ensemble(trees: Sequence[Tree], n_codes: Mapping[int, int]) -> dict[str, NDArray[Any]]:
+    """Return the attributes of the node that averages trees."""
+    parts: list[dict[str, NDArray[Any]]] = []
+    for number, tree in enumerate(trees):
+        nodes = chained(tree, n_codes)
+        is_leaf = nodes.left < 0
+        # The nodes of the tree come first, so its leaves keep their numbers.
+        prediction = tree.prediction * tree.is_leaf[:, None]
+        leaf, target = np.nonzero(prediction)
+        parts.append(
+            {
+                "nodes_treeids": np.full(len(is_leaf), number),
+                "nodes_nodeids": np.arange(len(is_leaf)),
+                "nodes_featureids": np.where(is_leaf, 0, nodes.feature),
+                "nodes_modes": np.where(is_leaf, "LEAF", "BRANCH_LEQ"),
+                "nodes_values_as_tensor": nodes.threshold,
+                "nodes_truenodeids": np.where(is_leaf, 0, nodes.left),
+                "nodes_falsenodeids": np.where(is_leaf, 0, nodes.right),
+                "nodes_missing_value_tracks_true": (nodes.missing_left & ~is_leaf).astype(np.int64),
+                "target_treeids": np.full(len(leaf), number),
+                "target_nodeids": leaf,
+                "target_ids": target,
+                "target_weights_as_tensor": prediction[leaf, target],
+            }
+        )
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, int], output: str) -> None:
+    """Add the nodes from X to the mean of the trees."""
+    from_array = graph.onnx.numpy_helper.from_array
+    attributes = {
+        name: from_array(values) if name.endswith("_as_tensor") else values.tolist()
+        for name, values in _ensemble(trees, n_codes).items()
+    }
+    graph.add("Cast", "X", output="X_double", to=graph.onnx.TensorProto.DOUBLE)
+    graph.add(
+        "TreeEnsembleRegressor",
+        "X_double",
+        output=output,
+        domain="ai.onnx.ml",
+        n_targets=trees[0].n_classes,
+        aggregate_function="AVERAGE",
+        **attributes,
+    )
+
+
+def _add_correction(graph: _Graph, correction: LogitCorrection) -> None:
+    """Add the nodes from the mean of the trees to corrected probabilities."""
+    least = graph.constant("least", np.float32(correction.least))
+    exponent = graph.constant("exponent", np.float32(correction.exponent))
+    offsets = graph.constant("offsets", correction.offsets.astype(np.float32))
+    graph.add("Max", "mean", least, output="mean_above_0")
+    graph.add("Log", "mean_above_0", output="log_mean")
+    graph.add("Mul", "log_mean", exponent, output="log_power")
+    graph.add("Add", "log_power", offsets, output="log_odds")
+    graph.add("Softmax", "log_odds", output="probabilities", axis=1)
+
+
+def _add_decision(graph: _Graph, threshold: Any) -> None:
+    """Add the nodes from probabilities to the number of a class."""
+    if threshold is None:
+        graph.add("ArgMax", "probabilities", output="class", axis=1, keepdims=0)
+    elif np.ndim(threshold) == 0:
+        second = graph.constant("second", np.int64(1))
+        least = graph.constant("threshold", np.float32(threshold * (1.0 - _ROUNDING)))
+        graph.add("Gather", "probabilities", second, output="probability", axis=1)
+        graph.add("GreaterOrEqual", "probability", least, output="is_second")
+        graph.add("Cast", "is_second", output="class", to=graph.onnx.TensorProto.INT64)
+    elif threshold.ndim == 1:
+        # A class without a share has no probability either.
+        factors = np.divide(1.0, threshold, out=np.zeros(len(threshold)), where=threshold > 0.0)
+        graph.add("Mul", "probabilities", graph.constant("factors", factors.astype(np.float32)), output="times_shares")
+        graph.add("ArgMax", "times_shares", output="class", axis=1, keepdims=0)
+    else:
+        # In units of the greatest one, which float32 always holds.
+        cost = graph.constant("cost", (threshold / np.abs(threshold).max()).astype(np.float32))
+        graph.add("MatMul", "probabilities", cost, output="expected_cost")
+        graph.add("ArgMin", "expected_cost", output="class", axis=1, keepdims=0)
+
+
+def write_onnx(
+    path: str | os.PathLike[str],
+    trees: Sequence[Tree],
+    classes: NDArray[Any],
+    n_codes: Mapping[int, int],
+    correction: LogitCorrection | None = None,
+    threshold: Any = None,
+) -> None:
+    """Write a classifier that averages trees.
+
+    Parameters
+    ----------
+    path : path-like
+    trees : sequence of Tree
+    classes : ndarray of shape (n_classes,)
+        Labels: str, bool or numbers, which keep their values to the last digit.
+    n_codes : mapping of int to int
+        How many codes each categorical feature has.
+    correction : LogitCorrection or None
+    threshold : float, ndarray or None
+        None for the most probable class; the least probability of the second of two classes; the shares of classes,
+        for the greatest probability in units of its share; or costs by true and predicted class, for the least
+        expected one.
+
+    Raises
+    ------
+    ImportError
+        Without the package onnx.
+    TypeError
+        For labels of other types, of more than 64 bits, or integers beyond 2**63 - 1 in an array of objects.
+    """
+    onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
+    labels = np.array(classes.tolist())
+    if labels.tolist() != classes.tolist():
+        # Integers beyond int64, which numpy takes for float64.
+        labels = classes
+    if labels.dtype.kind != "U" and (labels.dtype.kind not in "biuf" or labels.dtype.itemsize > 8):
+        raise TypeError(f"ONNX has labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
+
+    graph, helper, kinds = _Graph(onnx), onnx.helper, onnx.TensorProto
+    _add_ensemble(graph, trees, n_codes, "probabilities" if correction is None else "mean")
+    if correction is not None:
+        _add_correction(graph, correction)
+    _add_decision(graph, threshold)
+    graph.add(
+        "Gather",
+        graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels),
+        "class",
+        output="label",
+        axis=0,
+    )
+    outputs = [
+        helper.make_tensor_value_info("label", graph.constants[-1].data_type, [None]),
+        helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),
+    ]
+    X = helper.make_tensor_value_info("X", kinds.FLOAT, [None, trees[0].n_features])
+    opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, "aucforest", [X], outputs, graph.constants),
+        opset_imports=opsets,
+        ir_version=helper.find_min_ir_version_for(opsets),
+        producer_name="aucforest",
+    )
+    write_whole(path, model.SerializeToString())

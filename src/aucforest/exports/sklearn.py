@@ -1,0 +1,186 @@
+"""Trees as those of scikit-learn, for all that reads these: SHAP values, compilers of trees, pictures.
+
+scikit-learn compares float32 values with float64 thresholds, as the trees do with float32 values: so thresholds stay.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import __version__ as sklearn_version
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+
+from aucforest._memory import check_memory
+from aucforest.exports.expanded import ThresholdNodes, copied
+from aucforest.tree.tree import Tree, depths
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+# What copies of nodes may take: 2**24 of them for two classes. A node has 64 bytes and 8 more a class.
+_MOST_BYTES = 5 * 2**28
+# What scikit-learn writes in place of the feature, the threshold and the children of a leaf.
+_NO_FEATURE, _NO_THRESHOLD, _NO_CHILD = -2, -2.0, -1
+
+
+class Correction(Protocol):
+    """What makes probabilities of others."""
+
+    def apply(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return corrected probabilities, shape (n_samples, n_classes)."""
+
+
+class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose probabilities are corrected for draws of classes at different rates.
+
+    Not a forest itself: what reads trees, such as SHAP or treelite, would leave the correction out without a word. Give
+    it `estimator`, which predicts the mean over trees before the correction.
+
+    Parameters
+    ----------
+    estimator : RandomForestClassifier
+        Fitted.
+    correction
+        Its method ``apply`` corrects probabilities.
+    """
+
+    def __init__(self, estimator: "RandomForestClassifier", correction: Correction) -> None:
+        self.estimator = estimator
+        self.correction = correction
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is known of the data from the estimator."""
+        if name in ("classes_", "n_features_in_", "feature_names_in_"):
+            return getattr(self.estimator, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> "PriorCorrectedClassifier":
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "PriorCorrectedClassifier":
+        """Return the classifier as it is, as a `sklearn.frozen.FrozenEstimator` does."""
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict corrected class probabilities, shape (n_samples, n_classes)."""
+        return self.correction.apply(self.estimator.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the most probable class, shape (n_samples,)."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
+    """Return the nodes as scikit-learn lays them out."""
+    from sklearn.tree._tree import NODE_DTYPE
+
+    is_leaf = nodes.left < 0
+    copies = nodes.weight / tree.weight[nodes.origin]
+    fields = {
+        "left_child": np.where(is_leaf, _NO_CHILD, nodes.left),
+        "right_child": np.where(is_leaf, _NO_CHILD, nodes.right),
+        "feature": np.where(is_leaf, _NO_FEATURE, nodes.feature),
+        "threshold": np.where(is_leaf, _NO_THRESHOLD, nodes.threshold),
+        "missing_go_to_left": nodes.missing_left & ~is_leaf,
+        "impurity": 1.0 - np.square(tree.value).sum(axis=1)[nodes.origin],
+        "n_node_samples": np.maximum(np.rint(tree.n_samples[nodes.origin] * copies), 1),
+        "weighted_n_node_samples": nodes.weight,
+    }
+    # The layout is scikit-learn's own business; a field left at 0 could mean anything.
+    if set(NODE_DTYPE.names) != set(fields):
+        raise NotImplementedError(f"scikit-learn {sklearn_version} lays out the nodes of trees in a way unknown here")
+    filled = np.empty(len(is_leaf), dtype=NODE_DTYPE)
+    for name, values in fields.items():
+        filled[name] = values
+    return filled
+
+
+def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) -> None:
+    """Make a decision tree of scikit-learn a fitted one."""
+    from sklearn.tree._tree import Tree as NodeArrays
+
+    filled = _node_array(tree, nodes)
+    values = tree.prediction[nodes.origin][:, None, :]
+    model.tree_ = NodeArrays(tree.n_features, np.array([tree.n_classes], dtype=np.intp), 1)
+    model.tree_.__setstate__(
+        {
+            "max_depth": int(depths(nodes.left, nodes.right).max()),
+            "node_count": len(filled),
+            "nodes": filled,
+            "values": values,
+        }
+    )
+    model.n_features_in_ = model.max_features_ = tree.n_features
+    model.classes_, model.n_classes_, model.n_outputs_ = classes, tree.n_classes, 1
+
+
+def _most_nodes(trees: Sequence[Tree]) -> int:
+    """Return how many nodes there may be, with the copies that sets of categories take.
+
+    Raises
+    ------
+    ValueError
+        If the nodes there are take too much memory: scikit-learn's hold a number for every class.
+    """
+    node_bytes, n_nodes = 64 + 8 * trees[0].n_classes, sum(tree.n_nodes for tree in trees)
+    what = f"the {n_nodes:,} nodes for scikit-learn, of {trees[0].n_classes:,} classes,"
+    check_memory(node_bytes * n_nodes, what, "fit fewer or smaller trees")
+    return n_nodes + _MOST_BYTES // node_bytes
+
+
+def as_decision_tree(
+    trees: Sequence[Tree], classes: NDArray[Any], n_codes: Mapping[int, int]
+) -> "DecisionTreeClassifier":
+    """Return the only tree of a sequence as a fitted classifier; see `as_random_forest`."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    (tree,) = trees
+    model = DecisionTreeClassifier()
+    _fill(model, tree, copied(tree, n_codes, _most_nodes(trees)), classes)
+    return model
+
+
+def as_random_forest(
+    trees: Sequence[Tree], classes: NDArray[Any], n_codes: Mapping[int, int]
+) -> "RandomForestClassifier":
+    """Return a fitted forest that predicts the mean of what trees predict.
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+    classes : ndarray of shape (n_classes,)
+        Their labels.
+    n_codes : mapping of int to int
+        How many codes each categorical feature has.
+
+    Raises
+    ------
+    ValueError
+        If copies of nodes, for sets of categories, take more than 1.25 GiB, or all nodes more than half of the memory.
+    """
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    forest = RandomForestClassifier(len(trees))
+    forest.estimator_, forest.estimators_, left = DecisionTreeClassifier(), [], _most_nodes(trees)
+    for tree in trees:
+        nodes = copied(tree, n_codes, left)
+        left -= len(nodes.feature)
+        member = DecisionTreeClassifier(max_features=forest.max_features)
+        # As scikit-learn's forests have them: the numbers of the classes.
+        _fill(member, tree, nodes, np.arange(len(classes), dtype=np.float64))
+        forest.estimators_.append(member)
+    forest.n_features_in_, forest.n_outputs_ = trees[0].n_features, 1
+    forest.classes_, forest.n_classes_ = classes, len(classes)
+    return forest

@@ -1,0 +1,139 @@
+"""The codes of all rows in a file that is mapped into memory, with a record of what of it is there.
+
+A process may be killed while it writes, and its computer too: the record has a checksum of all that was written, a
+chunk of rows at a time, and what does not fit is written again.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import IO
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.persistence.model_file import ModelFormatError, read_model, write_model
+from aucforest.tree.binning import code_dtype
+
+CODES, RECORD = "codes.bin", "codes.safetensors"
+_BLOCK_BYTES = 2**24
+
+
+class CodeMatrix:
+    """A matrix of codes, (n_features, n_rows), that is filled from the first row to the last.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Where the file is kept; None for a temporary one.
+    n_bins : ndarray of shape (n_features,), int64
+        Codes are at most these.
+    n_rows : int
+    n_known : int
+        How many rows are kept as they are, too.
+    fit : str or None
+        What a record of the codes must be of; None with a temporary file, which has none.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_features, n_rows)
+        An ordinary array, whose pages are those of the file.
+    known : ndarray of shape (n_known, n_features), float64
+        The rows that are kept as they are, to be filled by whoever writes codes.
+    n_read, n_written : int
+        How many rows of the source are read, and rows of the matrix written.
+
+    Raises
+    ------
+    OSError
+        When there is no room for the file.
+    """
+
+    def __init__(
+        self, folder: Path | None, n_bins: NDArray[np.int64], n_rows: int, n_known: int, fit: str | None
+    ) -> None:
+        self._folder, self._fit, self._n_bins = folder, fit, n_bins
+        n_features, dtype = len(n_bins), code_dtype(int(n_bins.max()))
+        self._chunks: list[list[int]] = []
+        path, n_bytes = folder and folder / CODES, n_features * n_rows * np.dtype(dtype).itemsize
+        is_there = path is not None and path.exists() and path.stat().st_size == n_bytes
+        if folder is not None and not is_there:
+            (folder / RECORD).unlink(missing_ok=True)
+        with path.open("r+b") if path is not None and is_there else _allocate(path, n_bytes) as file:
+            # writable, since numba compiles for read-only arrays anew
+            self.codes: NDArray[np.unsignedinteger] = np.asarray(
+                np.memmap(file, dtype=dtype, mode="r+", shape=(n_features, n_rows))
+            )
+        self.known = np.zeros((n_known, n_features))
+        self.n_read = self.n_written = 0
+        if folder is not None and is_there:
+            self._take_up(folder / RECORD)
+
+    def _take_up(self, path: Path) -> None:
+        """Go on after the last chunk that is there, as the record tells."""
+        try:
+            record = read_model(path)
+            chunks, known = record.take_array("chunks", "q", (-1, 3)), record.take_array("known", "d", self.known.shape)
+            if record.take("fit", str) != self._fit:
+                return
+        except (FileNotFoundError, ModelFormatError):
+            return
+        self.known = known
+        for n_read, n_written, checksum in chunks.tolist():
+            if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
+                return
+            if checksum != self._checksum(self.n_written, n_written) or not self._fits(self.n_written, n_written):
+                return
+            self._chunks.append([n_read, n_written, checksum])
+            self.n_read, self.n_written = n_read, n_written
+
+    def _checksum(self, start: int, stop: int) -> int:
+        """Return the CRC-32 of the codes of some rows."""
+        checksum = 0
+        for column in self.codes:
+            checksum = crc32(column[start:stop].data, checksum)
+        return checksum
+
+    def _fits(self, start: int, stop: int) -> bool:
+        """Say whether compiled code can read the codes of some rows."""
+        return all(column[start:stop].max() <= most for column, most in zip(self.codes, self._n_bins))
+
+    def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:
+        """Write the codes of rows from `start` on; threads may do so at the same time."""
+        self.codes[:, start : start + codes.shape[1]] = codes
+
+    def record(self, n_read: int, n_written: int) -> None:
+        """Record that all is written up to some row of the source and of the matrix."""
+        if self._folder is not None and n_written > self.n_written:
+            self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
+            arrays = {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known}
+            write_model(self._folder / RECORD, arrays, {"fit": self._fit})
+        self.n_read, self.n_written = n_read, n_written
+
+
+def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
+    """Open a new file with room for all: a map of a full disk would end the process when it is written to.
+
+    Without a path it is a temporary one, which the system removes once neither it nor its map is open: Windows removes
+    no file that is mapped, and nobody knows when the last array of the map is gone.
+    """
+    if path is None:
+        file: IO[bytes] = tempfile.TemporaryFile(prefix="aucforest-")  # noqa: SIM115
+    else:
+        path.unlink(missing_ok=True)
+        file = path.open("w+b")
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        else:
+            for start in range(0, n_bytes, _BLOCK_BYTES):
+                file.write(bytes(min(_BLOCK_BYTES, n_bytes - start)))
+            file.flush()
+    except OSError as error:
+        file.close()
+        if path is not None:
+            path.unlink()
+        place = tempfile.gettempdir() if path is None else str(path)
+        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of codes: {error.strerror}", place) from error
+    return file

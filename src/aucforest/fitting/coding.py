@@ -1,0 +1,218 @@
+"""From tables to codes, a table at a time: what each says of the values, put together, is what all of them say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.tables.columns import (
+    Categories,
+    Counted,
+    Table,
+    column_name,
+    count_values,
+    encode,
+    feature_kinds,
+    find_categorical,
+    order_categories,
+    read_column,
+    read_numbers,
+)
+from aucforest.tree.binning import (
+    MAX_BINS,
+    BinValues,
+    ParallelMap,
+    add_distinct,
+    choose_bins,
+    encode_matrix,
+    join_bins,
+)
+
+# A feature with more distinct values than bins; which they are does not matter then.
+_MANY = None
+
+
+class Request(NamedTuple):
+    """What to find out about tables.
+
+    categorical : list of int
+        The categorical features.
+    max_bins : int or None
+    """
+
+    categorical: list[int]
+    max_bins: int | None
+
+    @classmethod
+    def of(cls, forest: Any, table: Table) -> "Request":
+        """Return what a forest needs to know, given any of the tables."""
+        return cls(find_categorical(table, forest.categorical_features), forest.max_bins)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What some rows say of every feature.
+
+    Attributes
+    ----------
+    names : list of str
+        What messages call the features.
+    counted : dict of int to Counted
+        The values of each categorical feature.
+    distinct : dict of int to ndarray of float64, or None
+        The distinct values of each other feature, sorted; None for more than there are bins.
+    sampled : ndarray of shape (n_features, n_sampled), float64
+        The values of the sampled rows in their order; NaN in categorical features.
+    """
+
+    names: list[str]
+    counted: dict[int, Counted]
+    distinct: dict[int, NDArray[np.float64] | None]
+    sampled: NDArray[np.float64]
+
+
+def _merge_distinct(
+    max_bins: int | None, one: NDArray[np.float64] | None, other: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Return the distinct values of both, None for too many."""
+    if one is None or other is None:
+        return _MANY
+    both = np.union1d(one, other)
+    return both if max_bins is None or len(both) <= max_bins else _MANY
+
+
+def summarize(table: Table, rows: NDArray[np.int64] | None, sample: NDArray[np.int64], request: Request) -> Summary:
+    """Find out what the rows of a table say.
+
+    Parameters
+    ----------
+    table : matrix or frame
+        As `_columns.as_table` returns it.
+    rows : ndarray of int64, or None
+        The rows that count, by their places in the table; None for all.
+    sample : ndarray of int64
+        Those of them that are sampled.
+    request : Request
+    """
+    n_features, room = table.shape[1], request.max_bins
+    names = [column_name(table, feature) for feature in range(n_features)]
+    counted: dict[int, Counted] = {}
+    distinct: dict[int, NDArray[np.float64] | None] = {}
+    sampled = np.full((n_features, len(sample)), np.nan)
+    for feature in range(n_features):
+        if feature in request.categorical:
+            counted[feature] = count_values(read_column(table, feature), rows)
+            continue
+        values = np.asarray(read_numbers(table, feature), dtype=np.float64)
+        sampled[feature] = values[sample]
+        if room is None:
+            # All rows are sampled.
+            distinct[feature] = _MANY
+            continue
+        kept = values if rows is None else values[rows]
+        distinct[feature] = add_distinct(kept[:, None], 0, np.empty(0), room)
+    return Summary(names, counted, distinct, sampled)
+
+
+def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
+    """Summarise the rows of all, in order."""
+    first = summaries[0]
+    if len(summaries) == 1:
+        return first
+    counted = {
+        feature: reduce(Counted.merge, (some.counted[feature] for some in summaries)) for feature in first.counted
+    }
+    merge = partial(_merge_distinct, max_bins)
+    distinct = {feature: reduce(merge, (some.distinct[feature] for some in summaries)) for feature in first.distinct}
+    return Summary(first.names, counted, distinct, np.concatenate([some.sampled for some in summaries], axis=1))
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How tables become codes.
+
+    Attributes
+    ----------
+    categories : dict of int to ndarray
+        As in the fitted forest.
+    values : BinValues
+    """
+
+    categories: Categories
+    values: BinValues
+
+    @property
+    def n_bins(self) -> NDArray[np.int64]:
+        """Number of codes of every feature."""
+        return np.diff(self.values.first)
+
+    @property
+    def kinds(self) -> NDArray[np.int8]:
+        """Kind of every feature."""
+        return feature_kinds(self.categories, len(self.n_bins))
+
+    def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """Return some rows as trees read them, None for all, shape (n_rows, n_features)."""
+        matrix = encode(table, self.categories)
+        return matrix if rows is None else matrix[rows]
+
+    def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
+        """Return the codes of what `read` returns, shape (n_features, n_rows)."""
+        return encode_matrix(matrix, self.values).codes
+
+
+def choose_coding(
+    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
+) -> Coding:
+    """Choose codes as a fit of all rows in memory does.
+
+    Parameters
+    ----------
+    summary : Summary
+        Of all rows.
+    sample_weight : ndarray of shape (n_sampled,), float64, or None
+        The weights of the sampled rows.
+    max_bins : int or None
+    run : callable
+        A parallel `map` over shared memory.
+    """
+    categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
+    weights = np.empty(0) if sample_weight is None else sample_weight
+
+    def bins_of(feature: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if feature in categories:
+            codes = np.arange(min(len(categories[feature]), MAX_BINS), dtype=np.float64)
+            return codes, codes
+        column = summary.sampled[feature].copy()
+        distinct = summary.distinct[feature]
+        return choose_bins(column, weights, max_bins or len(column), lambda _: distinct)
+
+    return Coding(categories, join_bins(run(bins_of, range(len(summary.names)))))
+
+
+class KnownRows:
+    """Some rows of a matrix that is not there: ``rows[numbers]`` is a matrix of those.
+
+    Parameters
+    ----------
+    numbers : ndarray of int64
+        Their numbers, rising.
+    matrix : ndarray of shape (n_known, n_features), float64
+    """
+
+    def __init__(self, numbers: NDArray[np.int64], matrix: NDArray[Any]) -> None:
+        self._numbers, self._matrix = numbers, matrix
+
+    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the rows of some numbers, which must be known."""
+        places = np.searchsorted(self._numbers, numbers)
+        assert np.array_equal(self._numbers[places], numbers)
+        return self._matrix[places]
+
+
+def places_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:
+    """Return which of some rising row numbers are among n_rows from `first` on, counted from there."""
+    return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first

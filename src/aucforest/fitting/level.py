@@ -1,0 +1,265 @@
+"""Trees over rows in parts, level by level: histograms at the top, whole branches in one place further down.
+
+The parts answer questions of many trees at once; their histograms are added up by a tree of tasks. Nodes small
+enough for one task are grown there from their samples. The trees are those that one process would grow from all rows,
+bit for bit: histograms are integers, the search is the same code, and what is drawn at a node depends on its key alone.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aucforest.fitting.executor import Executor, merge_by_groups
+from aucforest.fitting.growth_params import GrowthParams
+from aucforest.fitting.level_tasks import (
+    Branch,
+    Question,
+    add_up,
+    count_part,
+    grow_branches,
+    hand_out_bundles,
+    histogram_dtype,
+    histogram_sizes,
+    take_bundle,
+)
+from aucforest.fitting.parts import Growth
+from aucforest.fitting.top import Searcher, TopTree
+from aucforest.tree.binning import MAX_BINS
+from aucforest.tree.criteria import OWN
+from aucforest.tree.tree import Tree
+
+# Trees that ask together: fewer cost a round trip each, more wait for each other.
+_TREES_A_ROUND = 50
+# While the driver searches one, workers count for the other.
+_ROUNDS = 2
+# At least so many, where trees are small, that no worker waits long for the last one.
+_BUNDLES_A_WORKER = 4
+# How many histograms are added up at once.
+_ARITY = 4
+
+
+@dataclass(eq=False)
+class _Round:
+    """Questions on their way."""
+
+    future: Any
+    asked: list[tuple[TopTree, Question]]
+
+
+@dataclass(eq=False)
+class _Bundle:
+    """Branches on their way."""
+
+    future: Any
+    branches: list[tuple[TopTree, Branch]]
+
+
+def needs_all_rows(params: GrowthParams) -> str | None:
+    """Return a parameter that needs all rows of a tree in one place, None if there is none."""
+    needs_all = {
+        "max_leaf_nodes": params.max_leaf_nodes is not None,
+        "criterion": params.criterion == OWN,
+        "monotonic_cst": len(params.signs) > 0,
+        "splitter='random'": params.random_splits,
+        "class_weight='balanced_subsample'": params.balance_draws,
+    }
+    return next((name for name, is_given in needs_all.items() if is_given), None)
+
+
+def check_level(growth: Growth, local_rows: int) -> None:
+    """Refuse what only one process that has all rows of a tree can do.
+
+    Raises
+    ------
+    ValueError
+        If trees may have more than local_rows rows, and a parameter needs all rows of a tree in one place.
+    """
+    name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else needs_all_rows(growth.params)
+    if growth.n_draws > local_rows and name is not None:
+        raise ValueError(
+            f"{name} needs all {growth.n_draws} rows of a tree in one place: raise local_rows, which is"
+            f" {local_rows}, lower max_samples, or choose strategy 'gather' or 'replicate'"
+        )
+
+
+class _Level:
+    """The state of growing: trees that wait to ask, branches that wait to be grown, and what is on its way."""
+
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        growth: Growth,
+        keys: Sequence[int],
+        executor: Executor,
+        local_rows: int,
+        max_hist_bytes: int,
+    ) -> None:
+        self._parts, self._growth, self._executor = parts, growth, executor
+        self._local_rows, self._max_hist_bytes = local_rows, max_hist_bytes
+        self._shared = executor.share(growth)
+        self._bundle_rows = min(local_rows, growth.n_draws * len(keys) // (_BUNDLES_A_WORKER * executor.n_workers))
+        searcher = Searcher(growth, local_rows)
+        self._new = deque(TopTree(place, key, searcher) for place, key in enumerate(keys))
+        self._trees_a_round = min(_TREES_A_ROUND, -(-len(keys) // _ROUNDS))
+        self._waiting: deque[TopTree] = deque()
+        self._branches: deque[tuple[TopTree, Branch]] = deque()
+        self._on_the_way: list[_Round | _Bundle] = []
+        if growth.n_draws <= local_rows:
+            for tree in self._new:
+                tree.hand_out_root()
+                self._branches.extend((tree, branch) for branch in tree.branches())
+            self._new.clear()
+
+    def run(self) -> Iterator[tuple[int, Tree]]:
+        """Yield trees as they are complete."""
+        while True:
+            self._send_bundles()
+            self._send_rounds()
+            if not self._on_the_way:
+                return
+            completed = self._executor.completed([sent.future for sent in self._on_the_way])
+            ended = [(self._on_the_way[place], result) for place, result in completed]
+            for sent, _ in ended:
+                self._on_the_way.remove(sent)
+            if not any(isinstance(sent, _Round) for sent, _ in ended):
+                # Workers go on while the driver takes its time with the results.
+                self._send_bundles()
+            for sent, result in ended:
+                if isinstance(sent, _Round):
+                    yield from self._take_histograms(sent, result)
+                else:
+                    yield from self._take_branches(sent, result)
+
+    def _count(self, kind: type) -> int:
+        """Return how many of a kind are on their way."""
+        return sum(isinstance(sent, kind) for sent in self._on_the_way)
+
+    def _send_rounds(self) -> None:
+        """Send questions, unless enough branches wait to keep all workers busy."""
+        while self._count(_Round) < _ROUNDS and (self._waiting or self._new):
+            enough = 2 * self._executor.n_workers * self._local_rows
+            # Branches that wait for others to share a task with would wait for ever, were nothing on its way.
+            if not self._waiting and self._on_the_way and self._rows_waiting() > enough:
+                return
+            asked = self._ask()
+            questions = self._executor.share([question for _, question in asked])
+            counted = [self._executor.submit(count_part, part, self._shared, questions) for part in self._parts]
+            total = merge_by_groups(self._executor.submit, add_up, counted, _ARITY)
+            self._on_the_way.append(_Round(total, asked))
+
+    def _ask(self) -> list[tuple[TopTree, Question]]:
+        """Take trees that wait, and some of their questions, as many as histograms may have bytes."""
+        asked: list[tuple[TopTree, Question]] = []
+        room = self._max_hist_bytes // np.dtype(histogram_dtype(self._growth)).itemsize
+        while len(asked) < self._trees_a_round and (self._waiting or self._new):
+            queue = self._waiting or self._new
+            question = queue[0].ask(room)
+            if question is None:
+                break
+            asked.append((queue.popleft(), question))
+            room -= int(histogram_sizes(self._growth, question.features).sum())
+        if not asked:
+            sizes = np.sort(histogram_sizes(self._growth, np.arange(len(self._growth.n_bins))))
+            largest = (
+                sizes[-self._growth.params.max_features :].sum() * np.dtype(histogram_dtype(self._growth)).itemsize
+            )
+            raise ValueError(
+                f"max_hist_bytes={self._max_hist_bytes} is too small: the histograms of a single node take up to"
+                f" {largest} bytes"
+            )
+        return asked
+
+    def _take_histograms(self, sent: _Round, histograms: Any) -> Iterator[tuple[int, Tree]]:
+        """Split the nodes that asked."""
+        end = 0
+        for tree, question in sent.asked:
+            start, end = end, end + int(histogram_sizes(self._growth, question.features).sum())
+            tree.answer(question, histograms[start:end])
+            if tree.is_open:
+                self._waiting.append(tree)
+            elif tree.is_complete:
+                yield tree.place, tree.tree()
+            else:
+                self._branches.extend((tree, branch) for branch in tree.branches())
+
+    def _rows_waiting(self) -> int:
+        """Return how many rows the branches that wait have."""
+        return sum(branch.n_rows for _, branch in self._branches)
+
+    def _send_bundles(self) -> None:
+        """Send branches on their way, several bundles at once, for which a part arranges the samples of a tree once."""
+        room = 2 * self._executor.n_workers - self._count(_Bundle)
+        bundles: list[list[tuple[TopTree, Branch]]] = []
+        while room >= self._executor.n_workers and len(bundles) < room and (bundle := self._next_bundle()):
+            bundles.append(bundle)
+        if not bundles:
+            return
+        submit, tasks = self._executor.submit, [[branch for _, branch in bundle] for bundle in bundles]
+        shared = self._executor.share(tasks)
+        handed_out = [submit(hand_out_bundles, part, self._shared, shared) for part in self._parts]
+        for place, bundle in enumerate(bundles):
+            rows = [submit(take_bundle, part, place) for part in handed_out]
+            self._on_the_way.append(_Bundle(submit(grow_branches, self._shared, tasks[place], rows), bundle))
+
+    def _next_bundle(self) -> list[tuple[TopTree, Branch]]:
+        """Take branches of so many rows as a task may have; none if they are few and more may come."""
+        bundle: list[tuple[TopTree, Branch]] = []
+        n_rows = 0
+        while self._branches and (not bundle or n_rows + self._branches[0][1].n_rows <= self._bundle_rows):
+            bundle.append(self._branches.popleft())
+            n_rows += bundle[-1][1].n_rows
+        if not self._branches and (self._new or self._waiting or self._count(_Round)):
+            self._branches.extend(bundle)
+            return []
+        return bundle
+
+    def _take_branches(self, sent: _Bundle, results: Any) -> Iterator[tuple[int, Tree]]:
+        """Put branches in their places."""
+        for (tree, branch), result in zip(sent.branches, results):
+            tree.take(branch, result)
+            if tree.is_complete:
+                yield tree.place, tree.tree()
+
+
+def grow_by_level(
+    parts: Sequence[Any],
+    growth: Growth,
+    keys: Sequence[int],
+    executor: Executor,
+    *,
+    local_rows: int,
+    max_hist_bytes: int,
+) -> Iterator[tuple[int, Tree]]:
+    """Grow one tree for every key, over rows in parts.
+
+    Parameters
+    ----------
+    parts : sequence of futures of CodedPart
+        In the order of their rows; parts may be empty.
+    growth : Growth
+    keys : sequence of int
+        As `estimators._growing.tree_keys` makes them.
+    executor : Executor
+    local_rows : int
+        Nodes of at most so many samples are grown in one task. Where that is all samples of a tree, this is no more
+        than gathering their rows, tree by tree.
+    max_hist_bytes : int
+        The largest message of histograms.
+
+    Yields
+    ------
+    place : int
+        Of the key.
+    tree : Tree
+        Those of `estimators._growing.grow_trees` for all rows, bit for bit, in the order in which they are done.
+
+    Raises
+    ------
+    ValueError
+        If a parameter needs all rows of a tree in one place, or max_hist_bytes is too small for a node.
+    """
+    check_level(growth, local_rows)
+    return _Level(parts, growth, keys, executor, local_rows, max_hist_bytes).run()

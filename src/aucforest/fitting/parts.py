@@ -1,0 +1,124 @@
+"""Rows in parts: what a task is given of the training data."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.growing import TrainingSet, fit_fixed_point
+from aucforest.fitting.growth_params import GrowthParams
+from aucforest.tree.binning import BinnedMatrix, BinValues
+from aucforest.tree.samples import FixedPoint
+
+
+class CodedPart(NamedTuple):
+    """Rows that follow each other; all parts but the last are of whole blocks (`_bootstrap.BLOCK_ROWS`).
+
+    first_row : int
+        The number of the first one among all rows that trees draw from.
+    codes : ndarray of shape (n_features, n_rows), unsigned
+    labels : ndarray of shape (n_rows,), uint16
+    weights : ndarray of shape (n_rows,), float64, or None when every row counts 1
+    draws : RowDraws or None
+        Those of all rows, with the members of these; None where each tree sees all rows.
+    """
+
+    first_row: int
+    codes: NDArray[np.unsignedinteger]
+    labels: NDArray[np.uint16]
+    weights: NDArray[np.float64] | None
+    draws: RowDraws | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+
+class Growth(NamedTuple):
+    """What the trees of a fit share beside the rows: small.
+
+    n_rows : int
+        Rows of the fit.
+    n_draws : int
+        Size of the bootstrap sample of a tree, all rows where none is drawn: a tree has at most so many samples.
+    most_weight : int
+        The most that all samples of a tree can weigh, in units.
+    params : GrowthParams
+        Without draws: parts have them.
+    n_bins : ndarray of shape (n_features,), int64
+    values : BinValues
+    n_classes : int
+    kinds : ndarray of shape (n_features,), int8
+    fixed : FixedPoint or None
+        The units of weights in trees; None where every row counts 1, or where they differ from tree to tree.
+    """
+
+    n_rows: int
+    n_draws: int
+    most_weight: int
+    params: GrowthParams
+    n_bins: NDArray[np.int64]
+    values: BinValues
+    n_classes: int
+    kinds: NDArray[np.int8]
+    fixed: FixedPoint | None
+
+
+def describe_growth(training: TrainingSet, params: GrowthParams) -> Growth:
+    """Return what growing over parts of these rows needs beside them."""
+    n_rows = len(training.labels)
+    n_draws = params.n_draws(n_rows)
+    fixed = fit_fixed_point(training, params, n_draws)
+    most_weight = n_draws
+    if fixed is not None and training.weights is not None:
+        most_weight *= int(fixed.apply(training.weights.max(keepdims=True))[0])
+    _, n_bins, values = training.binned
+    params = replace(params, draws=None)
+    return Growth(n_rows, n_draws, most_weight, params, n_bins, values, training.n_classes, training.kinds, fixed)
+
+
+def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[int]) -> list[CodedPart]:
+    """Return views of the rows between bounds, which are multiples of `_bootstrap.BLOCK_ROWS` but for the last."""
+    parts = []
+    for start, stop in pairwise(bounds):
+        rows = slice(start, stop)
+        parts.append(
+            CodedPart(
+                start,
+                training.binned.codes[:, rows],
+                training.labels[rows],
+                None if training.weights is None else training.weights[rows],
+                None if draws is None else draws.of_part(start, stop - start),
+            )
+        )
+    return parts
+
+
+class Rows(NamedTuple):
+    """Samples of a node in one part: their rows, and how often each is in the bootstrap sample.
+
+    codes : (n_features, n_rows), and of each row label, count and, where there are any, weight
+    """
+
+    codes: NDArray[np.unsignedinteger]
+    labels: NDArray[np.uint16]
+    counts: NDArray[np.uint16]
+    weights: NDArray[np.float64] | None
+
+
+def join_parts(growth: Growth, parts: Sequence[CodedPart] | Sequence[Rows]) -> TrainingSet:
+    """Return the rows of all parts, in order, as one process grows from them."""
+    weights = [part.weights for part in parts if part.weights is not None]
+    codes = np.concatenate([part.codes for part in parts], axis=1)
+    return TrainingSet(
+        BinnedMatrix(codes, growth.n_bins, growth.values),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate(weights) if weights else None,
+        growth.n_classes,
+        growth.kinds,
+    )

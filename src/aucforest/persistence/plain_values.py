@@ -1,0 +1,132 @@
+"""Parameters and labels as JSON, and back: numbers, text, and lists and dicts of them, nothing that is executed."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.persistence.model_file import ModelFormatError
+
+# Arrays of text have as much room for each label as for the longest: bytes in all.
+_MOST_TEXT = 2**26
+_NUMBERS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)}
+
+
+def to_plain(value: Any) -> Any:
+    """Return what JSON can hold; arrays and tuples become lists, dicts keep keys that are no strings.
+
+    Raises
+    ------
+    TypeError
+        For a value that is not made of numbers, text, lists, dicts and None.
+
+    Examples
+    --------
+    >>> to_plain({True: np.float64(0.5), "costs": (1, 2)})
+    {'pairs': [[True, 0.5], ['costs', [1, 2]]]}
+    """
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"float": str(float(value))}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {"pairs": [[to_plain(key), to_plain(item)] for key, item in value.items()]}
+    if hasattr(value, "__array__"):
+        array = np.asarray(value)
+        if array.dtype.name in _NUMBERS or array.dtype.kind in "UO":
+            return to_plain(array.tolist())
+    raise TypeError(f"a {type(value).__name__} is no plain value")
+
+
+def from_plain(value: Any) -> Any:
+    """Return the value that `to_plain` was given.
+
+    Raises
+    ------
+    ModelFormatError
+        For what it does not return.
+
+    Examples
+    --------
+    >>> from_plain({"pairs": [[True, 0.5], ["costs", [1, 2]]]})
+    {True: 0.5, 'costs': [1, 2]}
+    """
+    if isinstance(value, list):
+        return [from_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    tag, content = next(iter(value.items())) if len(value) == 1 else ("", None)
+    if tag == "float" and content in ("inf", "-inf", "nan"):
+        return float(content)
+    if tag == "pairs" and isinstance(content, list):
+        pairs = [from_plain(pair) for pair in content]
+        if all(isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[0], list | dict) for pair in pairs):
+            return dict(pairs)
+    raise ModelFormatError(f"a value is not encoded as it should be: {str(value)[:50]}")
+
+
+def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
+    """Return class labels, categories or names as what JSON can hold, with their dtype.
+
+    Raises
+    ------
+    TypeError
+        For labels other than numbers, bools and text.
+    ValueError
+        For text that takes too much memory.
+    """
+    kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
+    if kind not in _NUMBERS | {"text", "object"}:
+        raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only text and numbers of up to 64 bits")
+    values = labels.tolist()
+    if kind == "object" and not all(isinstance(value, str | bool | int | float) for value in values):
+        value = next(value for value in values if not isinstance(value, str | bool | int | float))
+        raise TypeError(f"the label {value!r} is neither a number nor text")
+    length = labels.dtype.itemsize // 4 if kind == "text" else 0
+    if kind == "text":
+        _check_room(len(values), length)
+    return {"kind": kind, "length": length, "values": to_plain(values)}
+
+
+def _check_room(n_labels: int, length: Any) -> None:
+    """Refuse arrays of text that take more memory than a file should cause."""
+    if type(length) is not int or not 1 <= length <= _MOST_TEXT // (4 * max(n_labels, 1)):
+        raise ModelFormatError(f"{n_labels} labels of {length} characters are too long for a model file")
+
+
+def labels_from_plain(stored: Any) -> NDArray[Any]:
+    """Return the labels that `labels_to_plain` was given.
+
+    Raises
+    ------
+    ModelFormatError
+        For what it does not return.
+    """
+    if not isinstance(stored, dict) or set(stored) != {"kind", "length", "values"}:
+        raise ModelFormatError("labels are not encoded as they should be")
+    kind, length, values = stored["kind"], stored["length"], from_plain(stored["values"])
+    scalars = str if kind == "text" else str | bool | int | float
+    if not isinstance(values, list) or not all(isinstance(value, scalars) for value in values):
+        raise ModelFormatError("labels are neither numbers nor text")
+    if kind == "object":
+        labels = np.empty(len(values), dtype=object)
+        labels[:] = values
+        return labels
+    if kind == "text":
+        _check_room(len(values), length)
+    elif not (isinstance(kind, str) and kind in _NUMBERS):
+        raise ModelFormatError(f"labels are of the unknown type {kind!r}")
+    try:
+        with np.errstate(all="ignore"):
+            labels = np.array(values, dtype=f"U{length}" if kind == "text" else kind)
+    except (ValueError, OverflowError) as error:
+        raise ModelFormatError(f"labels do not fit their type: {error}") from None
+    if labels.tolist() != values:
+        raise ModelFormatError(f"labels do not fit their type {labels.dtype}")
+    return labels

@@ -1,0 +1,121 @@
+"""What every threshold of two classes makes of the rows, for the explorer."""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from aucforest.metrics._walks import Cumulated
+from aucforest.metrics.thresholds import gain_at_thresholds
+from aucforest.report.figures import cumulate_class, thin
+from aucforest.report.rows import FloatArray, ScoredRows
+
+_MOST_CUTS = 500
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Rising thresholds; a row is called positive when its score is at least the threshold.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (n_cuts,), float64
+        Scores of rows, and infinity last: nothing is called positive.
+    tp, fp : ndarray of shape (n_cuts,), float64
+        Weight of true and of false positives.
+    own : int or None
+        The place of the model's own threshold; None where its labels follow no threshold.
+    own_threshold : float or None
+        What the model calls its threshold.
+    best_g_mean : int
+        The place of the best G-mean.
+    """
+
+    thresholds: FloatArray
+    tp: FloatArray
+    fp: FloatArray
+    own: int | None
+    own_threshold: float | None
+    best_g_mean: int
+
+    def curves(self) -> dict[str, FloatArray]:
+        """Return what the thresholds are worth; precision is NaN where nothing is called positive."""
+        called, recall, specificity = self.tp + self.fp, self.tp / self.tp[0], 1.0 - self.fp / self.fp[0]
+        gains = {name: gain_at_thresholds(self.tp[::-1], self.fp[::-1], name)[::-1] for name in ("gmean", "f1")}
+        precision = np.divide(self.tp, called, out=np.full_like(called, np.nan), where=called > 0.0)
+        return {
+            "recall": recall,
+            "specificity": specificity,
+            "precision": precision,
+            "G-mean": gains["gmean"],
+            "F1": gains["f1"],
+        }
+
+    def as_json(self, cost: tuple[float, float]) -> dict[str, Any]:
+        """Return what the page's program needs; the threshold of infinity is None."""
+        return {
+            "thresholds": [*self.thresholds[:-1].tolist(), None],
+            "tp": self.tp.tolist(),
+            "fp": self.fp.tolist(),
+            "own": self.own,
+            "cost": list(cost),
+        }
+
+
+def find_cuts(rows: ScoredRows) -> Cuts:
+    """Return up to some 500 thresholds of the second class.
+
+    The model's own is among them, that of the best G-mean, and all that some costs or F1 could make the best.
+    """
+    cumulated = cumulate_class(rows, 1)
+    own_score, own_threshold = _own_threshold(rows)
+    best = int(gain_at_thresholds(cumulated.tps, cumulated.fps, "gmean").argmax())
+    own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
+    places = thin(cumulated, _MOST_CUTS, np.append(_hull(cumulated), [best, own]))[::-1]
+    best_place, own_place = (int(np.flatnonzero(places == place)[0]) for place in (best, own))
+    return Cuts(
+        thresholds=np.asarray(cumulated.thresholds[places], dtype=np.float64),
+        tp=cumulated.tps[places],
+        fp=cumulated.fps[places],
+        own=None if own_score is None else own_place,
+        own_threshold=own_threshold,
+        best_g_mean=best_place,
+    )
+
+
+def _hull(cumulated: Cumulated) -> NDArray[np.int64]:
+    """Return the places of the corners of the ROC curve's convex hull, where every linear cost is least.
+
+    They are the ends of the blocks of a falling isotonic regression of the labels on the rank.
+    """
+    positives, rows = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
+    return np.asarray(isotonic_regression(positives / rows, weights=rows, increasing=False).blocks, dtype=np.int64)
+
+
+def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
+    """Return the least score that the model calls positive (infinity if none), and its name for its threshold.
+
+    The model's own figure is taken where its labels agree with it, else that least score; None twice where a row
+    called negative has a score as high as one called positive.
+    """
+    score, positive = rows.scores[:, 1], rows.predicted == 1
+    highest_negative = float(score[~positive].max(initial=-np.inf))
+    lowest_positive = float(score[positive].min(initial=np.inf))
+    if highest_negative >= lowest_positive:
+        return None, None
+    known = getattr(rows.model, "threshold_", getattr(rows.model, "best_threshold_", None))
+    nominal = float(known) if isinstance(known, Real) else (0.5 if rows.is_probability else 0.0)
+    agrees = highest_negative <= nominal <= lowest_positive
+    return lowest_positive, nominal if agrees else lowest_positive
+
+
+def costs_of(model: Any) -> tuple[float, float]:
+    """Return the costs of a false positive and of a false negative that a forest of two classes was given, else 1."""
+    rule = getattr(model, "threshold", None)
+    if not isinstance(rule, dict):
+        return 1.0, 1.0
+    matrix = np.asarray(rule["cost"], dtype=np.float64)
+    return float(matrix[0, 1] - matrix[0, 0]), float(matrix[1, 0] - matrix[1, 1])

@@ -1,0 +1,241 @@
+"""The sections of a report on a model."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._pprint import _changed_params
+
+from aucforest.estimators._out_of_bag import TrainingRows
+from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.inspection._importances import PermutationImportance
+from aucforest.inspection.summary import forest_summary
+from aucforest.metrics import average_precision_score, roc_confidence_band
+from aucforest.report import plots
+from aucforest.report.cuts import find_cuts
+from aucforest.report.data import class_table, column_table
+from aucforest.report.figures import Resamples, auc_interval, reliability, summarize
+from aucforest.report.importances import auc_by_trees
+from aucforest.report.page import (
+    Plot,
+    Section,
+    Table,
+    interval,
+    number,
+    percent,
+    shortened,
+    signed,
+    signed_interval,
+)
+from aucforest.report.rows import ScoredRows
+
+LEVEL = 0.95
+_MOST_CURVES = 10
+_MOST_FEATURES = 30
+_MOST_LETTERS = 200
+_FIGURES = [
+    ("recall", "recall (sensitivity)"), ("specificity", "specificity"), ("precision", "precision"),
+    ("gmean", "G-mean"), ("f1", "F1"), ("called", "share called positive"), ("cost", "cost, total"),
+    ("cost-row", "cost per row"),
+]  # fmt: skip
+
+
+def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
+    """Return the scores beside those of a model without skill."""
+    scores = summarize(rows, resamples, LEVEL)
+    auc = scores[0]
+    sources = "Intervals are"
+    if len(rows.classes) == 2:
+        sources = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
+    sure = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
+    lead = (
+        f"ROC AUC {number(auc.value)}{sure}; chance is 0.5. {sources} "
+        f"percentiles of {resamples.n_draws} draws of the rows, of each class as many as there are."
+    )
+    if rows.sample_weight is not None:
+        lead += " Rows count by their weights."
+    body = [
+        [each.name, number(each.value), interval(each.low, each.high), number(each.no_skill), each.meaning]
+        for each in scores
+    ]
+    columns = ["score", "model", "95 % interval", "no skill", "meaning"]
+    caption = "Scores on these rows, beside a model that only knows how frequent the classes are"
+    tables = [Table(caption, columns, body, "lrrrl")]
+    if len(rows.classes) > 2:
+        tables.append(_by_class(rows))
+        tables.append(_confusion(rows))
+    return Section("summary", "Summary", lead, [], tables)
+
+
+def _by_class(rows: ScoredRows) -> Table:
+    """Return the scores of every class against the rest."""
+    confusion, body = rows.confusion(), []
+    called = confusion.sum(axis=0)
+    for k in rows.present:
+        is_class, score = rows.labels == k, rows.scores[:, k]
+        auc, low, high = auc_interval(is_class, score, rows.sample_weight, LEVEL)
+        precision = average_precision_score(is_class, score, sample_weight=rows.sample_weight)
+        hit = confusion[k, k]
+        body.append([
+            rows.classes[k], percent(float(rows.shares[k])), number(auc), interval(low, high), number(float(precision)),
+            number(float(hit / rows.totals[k])), number(float(hit / called[k]) if called[k] else np.nan),
+        ])  # fmt: skip
+    columns = ["class", "share", "ROC AUC", "95 % interval", "average precision", "recall", "precision"]
+    return Table("Each class against all others", columns, body, "lrrrrrr")
+
+
+def _confusion(rows: ScoredRows) -> Table:
+    """Return the confusion matrix of the predicted labels."""
+    body = [[rows.classes[k], *(number(cell) for cell in cells)] for k, cells in enumerate(rows.confusion())]
+    columns = ["truth", *(f"called {name}" for name in rows.classes)]
+    return Table("Confusion matrix of the labels that the model predicts", columns, body, "l" + "r" * len(rows.classes))
+
+
+def _drawn_classes(rows: ScoredRows) -> list[int]:
+    """Return the classes whose curves are drawn: the second of two, or the most frequent ones."""
+    if len(rows.classes) == 2:
+        return [1]
+    frequent = np.argsort(-rows.totals, kind="stable")[:_MOST_CURVES]
+    return sorted(set(frequent.tolist()) & set(rows.present))
+
+
+def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
+    """Return ROC and precision-recall curves."""
+    classes, two = _drawn_classes(rows), len(rows.classes) == 2
+    of = rows.classes[1] if two else "each class against all others"
+    captions = [
+        f"ROC curve of {of}: how much of it is found at which rate of false alarms.",
+        f"Precision-recall curve of {of}: how pure the rows called so are, the more of it is found.",
+    ]
+    roc_band = precision_band = None
+    if two:
+        precision_band = resamples.precision_band(LEVEL)
+        captions[1] += " The band covers the precision at any one recall with 95 % confidence."
+        if rows.sample_weight is None:
+            roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)
+            captions[0] += " The band covers the whole true curve with 95 % confidence."
+        captions = [f"{caption} The dot is at the threshold that is chosen below." for caption in captions]
+    figures = {
+        "roc": plots.roc_plot(rows, classes, roc_band),
+        "pr": plots.precision_recall_plot(rows, classes, precision_band),
+    }
+    cursor = "point" if two else None
+    lead = "How well the scores order the rows, whatever the threshold."
+    if not two and len(classes) < len(rows.present):
+        lead += f" The {len(classes)} most frequent classes are drawn."
+    drawn = [
+        Plot(plots.as_svg(figure, name, caption, cursor=cursor), caption)
+        for caption, (name, figure) in zip(captions, figures.items())
+    ]
+    return Section("ranking", "Ranking", lead, drawn, [])
+
+
+def calibration_section(rows: ScoredRows) -> Section:
+    """Return whether probabilities are what they say."""
+    classes, two = _drawn_classes(rows), len(rows.classes) == 2
+    bins = {rows.classes[k]: reliability(rows, k, LEVEL) for k in classes}
+    caption = "Observed shares against predicted probabilities; on the diagonal they agree."
+    if two:
+        caption += " Whiskers are 95 % intervals; the bins hold like parts of both classes."
+    drawn = [Plot(plots.as_svg(plots.reliability_plot(bins), "reliability", caption), caption)]
+    tables = []
+    if two:
+        caption = "How the probabilities of either class are spread, each class by itself."
+        drawn.append(Plot(plots.as_svg(plots.score_plot(rows), "scores", caption), caption))
+        body = [
+            [f"{number(each.least)} to {number(each.most)}", f"{each.n_rows:,}", number(each.mean),
+             number(each.observed), interval(each.low, each.high)]
+            for each in bins[rows.classes[1]]
+        ]  # fmt: skip
+        columns = ["probability", "rows", "mean probability", "observed share", "95 % interval"]
+        tables.append(Table("The bins of the calibration curve", columns, body, "lrrrr"))
+    mean = np.average(rows.scores[:, classes], axis=0, weights=rows.weights)
+    k = int(np.argmax(np.abs(mean - rows.shares[classes])))
+    name, share = rows.classes[classes[k]], float(rows.shares[classes[k]])
+    lead = (
+        f"Whether probabilities mean what they say: for {name} they average {number(float(mean[k]))}, its share is "
+        f"{number(share)}."
+    )
+    return Section("calibration", "Calibration", lead, drawn, tables)
+
+
+def threshold_section(rows: ScoredRows, cost: tuple[float, float]) -> Section:
+    """Return the explorer of thresholds."""
+    cuts = find_cuts(rows)
+    negative, positive = rows.classes
+    alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {cuts.tp.size} thresholds."
+    if cuts.own is None:
+        own_sentence = "The labels that the model predicts follow no single threshold."
+    else:
+        own_sentence = f"The model's own threshold is {cuts.own_threshold:.4g}."
+    explorer = {
+        "svg": plots.as_svg(plots.cuts_plot(cuts), "cuts", alt, cursor="line"),
+        "data": cuts.as_json(cost),
+        "start": cuts.best_g_mean if cuts.own is None else cuts.own,
+        "own_sentence": own_sentence,
+        "negative": negative,
+        "positive": positive,
+        "figures": _FIGURES,
+    }
+    lead = "What follows from the choice of a threshold, on these rows and at your costs."
+    return Section("thresholds", "Thresholds", lead, [], [], explorer)
+
+
+def importance_section(importance: PermutationImportance, source: str) -> Section:
+    """Return how much each feature is worth."""
+    mean, intervals = importance.importances_mean, importance.importances_interval(LEVEL)
+    caption = "Fall of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
+    body = [
+        [importance.feature_names[j], signed(mean[j]), signed_interval(*intervals[j])]
+        for j in np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
+    ]
+    table = Table("Fall of the ROC AUC by column", ["column", "mean fall", "95 % interval"], body, "lrr")
+    lead = (
+        f"How much ROC AUC, {number(importance.baseline_score)} on {importance.n_scored:,} {source}, is lost without "
+        "the information of a column; columns that tell the same thing stand in for each other."
+    )
+    drawn = [Plot(plots.as_svg(plots.importance_plot(importance), "importance", caption), caption)]
+    return Section("columns", "What the model looks at", lead, drawn, [table])
+
+
+def model_section(model: Any, training: TrainingRows | None) -> Section:
+    """Return how the model was made; of a forest also what its trees are, and whether there are enough of them."""
+    lead, drawn, tables = "What the model is.", [], []
+    of_the_machine = {"n_jobs", "verbose"}
+    changed = {k: repr(value) for k, value in sorted(_changed_params(model).items()) if k not in of_the_machine}
+    if changed:
+        body = [[name, shortened(value, _MOST_LETTERS)] for name, value in changed.items()]
+        tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
+    if isinstance(model, AUCForestClassifier):
+        tables.append(_forest_table(model))
+        points = [] if training is None else auc_by_trees(model, training, LEVEL)
+        if points:
+            caption = "Out-of-bag ROC AUC of the first trees, on training rows that they did not draw."
+            drawn.append(Plot(plots.as_svg(plots.trees_plot(points), "trees", caption), caption))
+            lead = "What the model is, and whether it has enough trees: where the curve is flat, more would not help."
+    return Section("model", "Model", lead, drawn, tables)
+
+
+def _forest_table(forest: AUCForestClassifier) -> Table:
+    """Return what the trees are."""
+    size = forest_summary(forest)
+    body = [
+        ["trees", f"{size.n_trees:,}"],
+        ["split criterion", getattr(forest.criterion, "__name__", str(forest.criterion))],
+        ["nodes of a tree, mean", number(float(size.n_nodes.mean()))],
+        ["depth of a tree, mean", number(float(size.max_depth.mean()))],
+        ["depth of the deepest tree", f"{size.max_depth.max()}"],
+        ["size of all trees, MiB", number(float(size.n_bytes.sum() / 2**20))],
+        ["shrinkage (lambda)", number(float(forest.shrinkage_))],
+    ]
+    return Table("The trees", ["figure", "value"], body, "lr")
+
+
+def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | None] | None) -> Section:
+    """Return what the rows look like; `training` holds the labels and weights of the training rows."""
+    tables = [class_table("Classes of the rows of this report", rows.classes, rows.labels, rows.sample_weight)]
+    if training is not None:
+        tables.append(class_table("Classes of the training rows", rows.classes, *training))
+    columns = column_table(rows.X)
+    lead = f"The {rows.labels.size:,} rows that all figures are of, unless something else is said."
+    return Section("data", "Data", lead, [], tables if columns is None else [*tables, columns])

@@ -1,0 +1,99 @@
+"""From figures to the page: tables, pictures, and one HTML text that needs nothing else."""
+
+import math
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from aucforest._optional import import_optional
+
+
+class Table(NamedTuple):
+    """A table whose first column heads its rows; `align` has an "l" or an "r" a column."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[str]]
+    align: str
+
+
+class Plot(NamedTuple):
+    """A picture as an SVG element, and what stands below it."""
+
+    svg: str
+    caption: str
+
+
+class Section(NamedTuple):
+    """A part of the page: a heading, a sentence that says what it shows, and what is shown.
+
+    `explorer` holds what the threshold explorer needs, where it belongs to the section.
+    """
+
+    id: str
+    heading: str
+    lead: str
+    plots: list[Plot]
+    tables: list[Table]
+    explorer: dict[str, Any] | None = None
+
+
+def number(value: float) -> str:
+    """Return a number as it is printed, to about three digits; a dash for what is not known."""
+    size = abs(value)
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if size >= 1000 or value == int(value):
+        text = f"{value:,.0f}"
+    elif size >= 0.01:
+        text = f"{value:,.4g}" if size >= 1 else f"{value:.3f}"
+    else:
+        text = f"{value:.2g}"
+    return text.replace("-", "−")
+
+
+def interval(low: float, high: float) -> str:
+    """Return the ends of an interval as they are printed."""
+    return "–" if math.isnan(low) else f"{number(low)} to {number(high)}"
+
+
+def signed(value: float) -> str:
+    """Return a difference as it is printed."""
+    return f"{'+' if value > 0 else ''}{number(value)}"
+
+
+def signed_interval(low: float, high: float) -> str:
+    """Return the ends of the interval of a difference as they are printed."""
+    return "–" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
+
+
+def percent(share: float) -> str:
+    """Return a share as it is printed: small ones with more digits."""
+    return f"{share:.{1 if share >= 0.0095 or share == 0 else 3}%}".replace("%", " %")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many letters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def render(title: str, facts: list[tuple[str, str]], sections: list[Section]) -> str:
+    """Return the page; all text is escaped, and a browser runs no program but the page's own."""
+    jinja2 = import_optional("jinja2", purpose="a report", extra="report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("aucforest.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, program = (environment.loader.get_source(environment, name)[0] for name in ("style.css", "explorer.js"))
+    page: str = environment.get_template("page.html").render(
+        title=title,
+        facts=facts,
+        sections=sections,
+        style=style,
+        program=program,
+        program_hash=b64encode(sha256(program.encode()).digest()).decode(),
+    )
+    return page

@@ -1,0 +1,223 @@
+"""The pictures of a report, as SVG elements that a page can hold side by side."""
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from aucforest._optional import import_optional
+from aucforest.inspection._importances import PermutationImportance
+from aucforest.metrics import RocBand
+from aucforest.report.cuts import Cuts
+from aucforest.report.figures import RECALLS, Bin, cumulate_class, thin
+from aucforest.report.importances import TreePoint
+from aucforest.report.page import number, shortened
+from aucforest.report.rows import FloatArray, ScoredRows
+
+# Okabe and Ito's colours, which the colour-blind tell apart, the light ones darkened to be seen on white.
+COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
+DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
+_MOST_POINTS = 800
+_MOST_FEATURES = 20
+_PIXELS_PER_POINT = 1.5
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "aucforest",  # else ids differ from run to run
+    "text.parse_math": False,  # a name may hold dollars
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.edgecolor": "#8a939c",
+    "axes.labelcolor": "#2b333b",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e8ec",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#4a545e",
+    "ytick.color": "#4a545e",
+    "legend.frameon": False,
+    "legend.fontsize": 8.0,
+    "lines.linewidth": 1.7,
+}
+
+
+def drawing() -> Any:
+    """Return a context in which everything is drawn in the style of the page."""
+    return import_optional("matplotlib", purpose="a report", extra="report").rc_context(_STYLE)
+
+
+def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple[Any, Any]:
+    """Return a figure of a size in inches, and its axes."""
+    figures = import_optional("matplotlib.figure", purpose="a report", extra="report")
+    figure = figures.Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, **options)
+
+
+def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> str:
+    """Return a figure as an SVG element whose ids begin with `name`.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    name : str
+        Not that of another picture of the page.
+    alt : str
+        What the picture shows, for those who do not see it.
+    cursor : str or None
+        What the page's program moves over the first axes: "point" or "line".
+    """
+    content = BytesIO()
+    figure.savefig(content, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(content.getvalue())
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.endswith(("}metadata", "}style")):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        element.attrib = {key.rpartition("}")[2]: _own(value, key, name) for key, value in element.attrib.items()}
+    width, height = (float(value) for value in root.attrib["viewBox"].split()[2:])
+    size = {"viewBox": root.attrib["viewBox"], "width": f"{_PIXELS_PER_POINT * width:.0f}"}
+    root.attrib = {**size, "role": "img", "aria-label": alt, "class": "plot"}
+    if cursor is not None:
+        axes = figure.axes[0]
+        box = axes.get_position()
+        corners = (box.x0 * width, box.x1 * width, (1 - box.y0) * height, (1 - box.y1) * height)
+        root.attrib |= {"data-name": name, "data-cursor": cursor}
+        root.attrib["data-axes"] = " ".join(f"{value:.6g}" for value in (*corners, *axes.get_xlim(), *axes.get_ylim()))
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _own(value: str, key: str, name: str) -> str:
+    """Return the value of an attribute with ids that begin with the name of the picture."""
+    if key == "id":
+        return f"{name}-{value}"
+    if value.startswith("#") and key.endswith("href"):
+        return f"#{name}-{value[1:]}"
+    return value.replace("url(#", f"url(#{name}-")
+
+
+def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> Any:
+    """Draw the ROC curves of some classes against all others."""
+    figure, axes = _panels(4.6, 4.4)
+    for color, k in zip(COLORS, classes):
+        cumulated = cumulate_class(rows, k)
+        places = thin(cumulated, _MOST_POINTS)
+        fpr, tpr = cumulated.fps[places] / cumulated.fps[-1], cumulated.tps[places] / cumulated.tps[-1]
+        axes.plot(fpr, tpr, color=color, label=rows.classes[k], clip_on=False)
+    if band is not None:
+        axes.fill_between(*band, color=COLORS[0], alpha=0.14, linewidth=0.0, label="95 % band")
+    axes.plot([0, 1], [0, 1], color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
+    axes.set(xlabel="false positive rate", ylabel="true positive rate (recall)", xlim=(0, 1), ylim=(0, 1))
+    axes.set_aspect("equal")
+    axes.legend(loc="lower right")
+    return figure
+
+
+def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatArray | None) -> Any:
+    """Draw the precision-recall curves of some classes against all others."""
+    figure, axes = _panels(4.6, 4.4)
+    for color, k in zip(COLORS, classes):
+        cumulated = cumulate_class(rows, k)
+        places = thin(cumulated, _MOST_POINTS)[1:]
+        tps, called = cumulated.tps[places], cumulated.tps[places] + cumulated.fps[places]
+        axes.step(tps / tps[-1], tps / called, color=color, where="pre", label=rows.classes[k], clip_on=False)
+        if len(classes) == 1:
+            share = float(rows.shares[k])
+            axes.axhline(share, color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
+    if band is not None:
+        axes.fill_between(RECALLS, *band, color=COLORS[0], alpha=0.14, linewidth=0.0, label="95 % band")
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1))
+    axes.set_aspect("equal")
+    axes.legend(loc="best")
+    return figure
+
+
+def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
+    """Draw observed shares against mean probabilities, with intervals where there is one class."""
+    figure, axes = _panels(4.6, 4.4)
+    top = max(
+        max(each.high if len(by_class) == 1 else each.observed, each.mean)
+        for bins in by_class.values()
+        for each in bins
+    )
+    top = min(1.0, 1.05 * top) or 1.0
+    axes.plot([0, top], [0, top], color="#6b747d", linestyle=":", linewidth=1.2, label="calibrated")
+    for color, (name, bins) in zip(COLORS, by_class.items()):
+        means, observed = [each.mean for each in bins], [each.observed for each in bins]
+        if len(by_class) == 1:
+            ends = [[each.observed - each.low for each in bins], [each.high - each.observed for each in bins]]
+            axes.errorbar(means, observed, np.maximum(ends, 0.0), color=color, linewidth=1.2, capsize=2.5)
+        axes.plot(means, observed, "o-", color=color, markersize=4.5, linewidth=1.2, label=name)
+    axes.set(xlabel="mean predicted probability", ylabel="observed share", xlim=(0, top), ylim=(0, top))
+    axes.set_aspect("equal")
+    axes.legend(loc="upper left")
+    return figure
+
+
+def score_plot(rows: ScoredRows) -> Any:
+    """Draw how the scores of either class are spread, each by itself."""
+    figure, axes = _panels(4.6, 4.4, rows=2, sharex=True)
+    scores = rows.scores[:, 1]
+    limits = (0.0, float(scores.max()) or 1.0) if rows.is_probability else (float(scores.min()), float(scores.max()))
+    for k, panel in enumerate(axes):
+        members = rows.labels == k
+        weights = rows.weights[members] / rows.totals[k]
+        panel.hist(scores[members], bins=40, range=limits, weights=weights, color=COLORS[1 - k], alpha=0.85)
+        panel.set_ylabel("share of rows")
+        panel.set_title(f"{rows.classes[k]}: {int(members.sum()):,} rows", fontsize=9, loc="left")
+    axes[1].set_xlabel("predicted probability" if rows.is_probability else "decision value")
+    return figure
+
+
+def cuts_plot(cuts: Cuts) -> Any:
+    """Draw what the thresholds make of the rows, evenly spaced as on the slider below the picture."""
+    figure, axes = _panels(7.6, 3.4)
+    places = np.arange(cuts.thresholds.size)
+    for color, dash, (name, values) in zip(COLORS, DASHES, cuts.curves().items()):
+        axes.plot(places, values, color=color, linestyle=dash, label=name)
+    if cuts.own is not None:
+        axes.axvline(cuts.own, color="#6b747d", linestyle=":", linewidth=1.2, label="model's own threshold")
+    ticks = np.unique(np.linspace(0, places.size - 2, min(8, places.size - 1)).round().astype(int))
+    axes.set_xticks(ticks, [number(cuts.thresholds[place]) for place in ticks])
+    axes.set(xlim=(0, places.size - 1), ylim=(0, 1), xlabel="threshold (spaced by rows)")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=6)
+    return figure
+
+
+def importance_plot(importance: PermutationImportance) -> Any:
+    """Draw the importances of the first features with their intervals."""
+    mean = importance.importances_mean
+    chosen = np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
+    figure, axes = _panels(7.6, 0.8 + 0.27 * chosen.size)
+    places = np.arange(chosen.size)
+    errors = np.nan_to_num(np.diff(importance.importances_interval()[chosen], axis=1)[:, 0] / 2)
+    axes.barh(places, mean[chosen], color=COLORS[0], alpha=0.3, height=0.62)
+    axes.errorbar(mean[chosen], places, xerr=errors, fmt="o", color=COLORS[0], markersize=4, capsize=2.5, linewidth=1.4)
+    axes.axvline(0.0, color="#6b747d", linewidth=1.0)
+    axes.set_yticks(places, [shortened(importance.feature_names[j], 32) for j in chosen])
+    axes.set_ylim(chosen.size - 0.5, -0.5)
+    axes.set_xlabel("fall of the ROC AUC when the column is permuted")
+    axes.grid(axis="y", visible=False)
+    return figure
+
+
+def trees_plot(points: Sequence[TreePoint]) -> Any:
+    """Draw the out-of-bag AUC of the first trees."""
+    figure, axes = _panels(7.6, 2.9)
+    numbers = [point.n_trees for point in points]
+    axes.plot(numbers, [point.auc for point in points], "o-", color=COLORS[0], markersize=4)
+    axes.fill_between(
+        numbers, [p.low for p in points], [p.high for p in points], color=COLORS[0], alpha=0.14, linewidth=0.0
+    )
+    axes.set_xscale("log")
+    axes.minorticks_off()
+    axes.set_xticks(numbers, [f"{n:,}" for n in numbers])
+    axes.set(xlabel="trees", ylabel="out-of-bag ROC AUC")
+    return figure

@@ -1,0 +1,1 @@
+"""Tables as columns: frames, Arrow, Parquet and CSV; their categories, labels and weights."""

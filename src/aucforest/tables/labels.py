@@ -1,0 +1,222 @@
+"""Class labels and weights in columns of arrow, which may come batch by batch."""
+
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from aucforest.tables.kinds import NUMBER, Columns, as_kind, decode, holds_text, is_number, nearest
+from aucforest.tables.sources import Source
+
+_MOST_CLASSES = 2**16
+# The number of a label that is of no class.
+_NO_CLASS = _MOST_CLASSES - 1
+# Labels to look for a misspelt one in.
+_MOST_SEEN = 1000
+_COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<": pc.less}
+
+
+def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
+    """Return what says which numbers of a column are positive, for text such as ">=18"; None for a label.
+
+    Raises
+    ------
+    ValueError
+        For a comparison with NaN.
+    """
+    found = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
+    if found is None:
+        return None
+    try:
+        bound = float(found[2])
+    except ValueError:
+        return None
+    if math.isnan(bound):
+        raise ValueError(f"{positive!r} compares with nan, and no number is above or below nan")
+    return lambda column: _COMPARISONS[found[1]](column.cast(pa.float64(), safe=False), bound)
+
+
+class LabelReader:
+    """Labels in the type that the table shows, as numbers of classes; or which of them are the positive one.
+
+    Parameters
+    ----------
+    table : Columns
+    target : str
+        The column of labels.
+    positive : label or None
+        Of two classes, False and True, the rows of True; labels are compared as text. Of numbers also a comparison,
+        such as ">=18".
+    option : str, default="positive="
+        What a message puts before a value of `positive`: the command line has another way to give it.
+    """
+
+    def __init__(self, table: Columns, target: str, positive: Any = None, option: str = "positive=") -> None:
+        self._table, self.target, self._option = table, target, option
+        self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
+        self._comparison = find_comparison(self._positive)
+        self._seen: dict[str, None] = {}
+        self._numbers: dict[Any, int] = {}
+        self._parts: list[NDArray[np.uint16]] = []
+        self._n_rows = self._n_missing = 0
+        self._first_missing = -1
+        self._dtype: Any = None
+
+    def add(self, column: Any) -> None:
+        """Read the labels of the rows that follow."""
+        column = self._typed(column)
+        missing = pc.is_null(column, nan_is_null=True)
+        n_missing = pc.sum(missing).as_py() or 0
+        if n_missing and self._n_missing == 0:
+            self._first_missing = self._n_rows + pc.index(missing, True).as_py()
+        self._n_missing += n_missing
+        self._n_rows += len(column)
+        if self._n_missing == 0:
+            self._parts.append(_translate(column, self._number))
+
+    def _number(self, value: Any) -> int:
+        """Return the number of a label, in the order in which they come."""
+        number = self._numbers.setdefault(value, len(self._numbers))
+        if number >= _MOST_CLASSES:
+            advice = "" if isinstance(value, str) else self._advice(statistics.median_high(self._numbers))
+            raise ValueError(f"column {self.target!r} has more than {_MOST_CLASSES:,} different labels{advice}")
+        return number
+
+    def _typed(self, column: Any) -> Any:
+        """Return a column as text, integers or flags."""
+        column = decode(column)
+        type_ = column.type
+        if pa.types.is_floating(type_):
+            column = pc.if_else(pc.is_nan(column), None, column)
+        if self._positive is not None:
+            self._dtype = np.bool_
+            return self._is_positive(column)
+        if pa.types.is_floating(type_):
+            whole = pc.equal(column, pc.round(column))
+            if pc.all(whole).as_py() is False:
+                value = column[pc.index(whole, False).as_py()]
+                median = pc.quantile(column, interpolation="higher")[0]
+                raise ValueError(
+                    f"column {self.target!r} has numbers such as {value}, not labels of classes{self._advice(median)}"
+                )
+            column = column.cast(pa.int64())
+        elif holds_text(type_):
+            self._dtype = str
+            return column.cast(pa.string())
+        elif not (pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+            raise ValueError(f"column {self.target!r} holds {type_}, not labels of classes")
+        self._dtype = np.dtype(column.type.to_pandas_dtype())
+        return column
+
+    def _advice(self, bound: Any) -> str:
+        """Return how numbers can be had as classes."""
+        return f"; {self._option}'>={bound}' makes two classes of a quantity"
+
+    def _is_positive(self, column: Any) -> Any:
+        """Return which rows are of the positive label, or have a number that is positive."""
+        if self._comparison is not None and is_number(column.type):
+            return self._comparison(column)
+        # arrow spells flags in small letters
+        positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive
+        text = column.cast(pa.string())
+        if len(self._seen) < _MOST_SEEN:
+            self._seen.update(dict.fromkeys(pc.unique(text).drop_null().to_pylist()))
+        return pc.equal(text, positive)
+
+    def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+        """Return the sorted classes, two at least, and the number of each row's class."""
+        if self._n_missing:
+            place = self._table.place(self._first_missing)
+            raise ValueError(f"column {self.target!r} has {self._n_missing} missing labels, the first: {place}")
+        found = sorted(self._numbers)
+        if self._positive is not None and True not in found:
+            what = f"label {self._positive!r}{nearest(self._positive, self._seen)}"
+            raise ValueError(f"column {self.target!r} has no {what if self._seen else f'number {self._positive}'}")
+        classes = np.array(found, dtype=self._dtype)
+        if len(found) == 1:
+            raise ValueError(f"column {self.target!r} has one class only: {classes[0]}")
+        self._classes = {value: code for code, value in enumerate(found)}
+        of_number = np.array([self._classes[value] for value in self._numbers], dtype=np.uint16)
+        labels = np.empty(self._n_rows, dtype=np.uint16)
+        start = 0
+        for part in self._parts:
+            labels[start : start + len(part)] = of_number[part]
+            start += len(part)
+        return classes, labels
+
+    def read_again(self, column: Any) -> NDArray[np.uint16]:
+        """Return the number of each row's class, once classes are known."""
+        return _translate(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
+
+
+def _translate(column: Any, number: Callable[[Any], int]) -> NDArray[np.uint16]:
+    """Return a number for every row of a column, given that of a value."""
+    values = pc.unique(column)
+    numbers = np.array([number(value) for value in values.to_pylist()], dtype=np.uint16)
+    return numbers[pc.index_in(column, values).to_numpy()]
+
+
+class SteadyRows:
+    """A source whose labels are looked at again in every reading: a query may give its rows in another order.
+
+    Parameters
+    ----------
+    source : Source
+    reader : LabelReader
+        Has read all labels.
+    labels : ndarray of shape (n_rows,), uint16
+        What it found.
+    """
+
+    def __init__(self, source: Source, reader: LabelReader, labels: NDArray[np.uint16]) -> None:
+        self.name, self._source, self._reader, self._labels = source.name, source, reader, labels
+
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of some columns, from a row on, of up to so many rows."""
+        start = first_row
+        for batch in self._source.batches([*columns, self._reader.target], first_row, rows):
+            expected = self._labels[start : start + batch.num_rows]
+            # More rows than there were are noticed by who counts them.
+            found = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
+            if not np.array_equal(found, expected):
+                raise ValueError(
+                    f"{self.name} gave its rows in another order, or other rows, when it was read again: sort them, or"
+                    " write them to a Parquet file first"
+                )
+            start += batch.num_rows
+            yield batch.select(columns)
+
+
+def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
+    """Return a column of weights as numbers; its first row has a number."""
+
+    def place(row: int) -> str:
+        return table.place(first_row + row)
+
+    weights: NDArray[np.float64] = as_kind(column, NUMBER, name, place).to_numpy(zero_copy_only=False)
+    bad = ~((weights >= 0.0) & np.isfinite(weights))
+    if np.any(bad):
+        row = int(np.argmax(bad))
+        raise ValueError(f"{place(row)}: column {name!r} has the weight {weights[row]}, not a finite one of at least 0")
+    return weights
+
+
+def read_target(
+    source: Source, reader: LabelReader, weight: str | None
+) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None]:
+    """Return the sorted classes, the number of each row's class, and the weights of rows."""
+    weights, n_rows = [], 0
+    for batch in source.batches([reader.target] if weight is None else [reader.target, weight]):
+        reader.add(batch.column(reader.target))
+        if weight is not None:
+            weights.append(read_weights(source, batch.column(weight), weight, n_rows))
+        n_rows += batch.num_rows
+    if n_rows == 0:
+        raise ValueError(f"{source.name} has no rows")
+    return *reader.finish(), np.concatenate(weights) if weights else None

@@ -1,0 +1,88 @@
+"""What a model says of the rows of a table, batch by batch."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from aucforest.metrics.thresholds import decide
+from aucforest.tables.kinds import Columns, ModelColumns
+
+_LABEL = "prediction"
+
+
+class Table(Columns, Protocol):
+    """What is read batch by batch."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield record batches of some columns."""
+
+    def schema(self, columns: Sequence[str]) -> Any:
+        """Return names and types of columns of batches."""
+
+
+class Predictions:
+    """Record batches of columns that are kept, labels and probabilities.
+
+    Parameters
+    ----------
+    model : classifier
+    table : Table
+        Has the columns of the model by name, in any order.
+    kept : sequence of str
+    proba : bool or None
+        Probabilities only, or labels only, or both.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    """
+
+    def __init__(self, model: Any, table: Table, kept: Sequence[str], proba: bool | None) -> None:
+        self._model, self._table, self._kept, self._proba = model, table, kept, proba
+        self._columns = ModelColumns(model, table, kept)
+        fields = [pa.field(field.name, _plain(field.type)) for field in table.schema(kept)]
+        if proba is not True:
+            fields.append(pa.field(_LABEL, pa.array(model.classes_.tolist()).type))
+        if proba is not False:
+            fields += [pa.field(name, pa.float64()) for name in self._probability_names()]
+        names = [field.name for field in fields]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the output would have two columns {name!r}")
+        self.schema = pa.schema(fields)
+
+    def _probability_names(self) -> list[str]:
+        """Return what the columns of probabilities are called."""
+        return [f"probability_{label}" for label in self._model.classes_.tolist()]
+
+    def batches(self) -> Iterator[Any]:
+        """Yield record batches of the schema."""
+        n_rows = 0
+        for batch in self._table.batches(list(dict.fromkeys([*self._columns.names, *self._kept]))):
+            X = self._columns.features(self._columns.typed(batch, n_rows))
+            found = self._predict(X)
+            values = [found[name] if name in found else batch.column(name) for name in self.schema.names]
+            columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
+            yield pa.record_batch(columns, schema=self.schema)
+            n_rows += batch.num_rows
+
+    def _predict(self, X: Any) -> dict[str, Any]:
+        """Return the columns that are predicted, by name."""
+        proba = self._model.predict_proba(X)
+        columns = dict(zip(self._probability_names(), proba.T)) if self._proba is not False else {}
+        return columns if self._proba is True else columns | {_LABEL: labels_of(self._model, X, proba).tolist()}
+
+
+def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels that go with class probabilities; a forest need not be walked again for them."""
+    if hasattr(model, "threshold_"):
+        labels: NDArray[Any] = model.classes_[decide(proba, model.threshold_)]
+        return labels
+    return model.predict(X)
+
+
+def _plain(type_: Any) -> Any:
+    """Return the type of the values behind codes."""
+    return type_.value_type if pa.types.is_dictionary(type_) else type_

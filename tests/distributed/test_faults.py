@@ -1,0 +1,327 @@
+"""Whatever dies: the forest is that of a clean fit in memory, or there is an error with a name, in bounded time."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster, wait
+from tornado.ioloop import PeriodicCallback
+
+from aucforest import AUCForestClassifier
+from aucforest.distributed import ClusterError, DaskAUCForestClassifier
+from aucforest.distributed._executor import DaskExecutor
+from tests.fitting.forests import assert_same, chunked, make_rows
+
+pytestmark = pytest.mark.slow
+
+X, Y = make_rows()
+# More than one row in a hundred million is drawn by all of so many trees.
+OPTIONS = {"n_estimators": 24, "max_depth": 5, "threshold": "f1", "random_state": 0}
+LEVEL = {"strategy": "level", "local_rows": 4000}
+
+
+@pytest.fixture(scope="module")
+def local():
+    return AUCForestClassifier(**OPTIONS).fit(X, Y)
+
+
+@pytest.fixture(autouse=True)
+def _hard_limit():
+    """Fail a test that hangs."""
+
+    def fail(*_):
+        raise AssertionError("this hangs")
+
+    signal.signal(signal.SIGALRM, fail)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+
+
+@contextmanager
+def cluster_of(n_workers=2, config=None, **options):
+    """Run a cluster of its own, and its client."""
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "host": "127.0.0.1"} | options
+    with (
+        # A port of one that is dead is not tried for half a minute.
+        dask.config.set({"distributed.comm.timeouts.connect": "3s"} | (config or {})),
+        LocalCluster(n_workers=n_workers, silence_logs=logging.CRITICAL, **options) as cluster,
+        Client(cluster) as client,
+    ):
+        yield cluster, client
+
+
+@pytest.fixture(scope="module")
+def hardy_cluster():
+    """Return a cluster whose workers are started again when they die."""
+    with cluster_of() as (cluster, client):
+        yield cluster, client
+
+
+@pytest.fixture
+def hardy(hardy_cluster):
+    """Return its client, when all workers are there: one that dies as it is starting is not started again."""
+    cluster, client = hardy_cluster
+    cluster.scale(2)
+    client.wait_for_workers(2)
+    while not all(nanny.process and nanny.process.status.name == "running" for nanny in cluster.workers.values()):
+        time.sleep(0.05)
+    return client
+
+
+@contextmanager
+def kept_up(cluster):
+    """Start workers anew that nobody else does, as those who run clusters do: some nannies end with their workers."""
+    done = threading.Event()
+
+    def scale():
+        while not done.wait(0.5):
+            cluster.scale(2)
+
+    thread = threading.Thread(target=scale, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def fit(client, **options):
+    return DaskAUCForestClassifier(**OPTIONS, **options, client=client).fit(*chunked(4, X, Y))
+
+
+def die_once(flag, function, *args):
+    """Kill the worker that is the first to run this."""
+    try:
+        Path(flag).touch(exist_ok=False)
+    except FileExistsError:
+        return function(*args)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_always(function, *args):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hold(n_bytes, seconds):
+    held = np.ones(n_bytes, dtype=np.uint8)
+    time.sleep(seconds)
+    return len(held)
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Return what replaces the first submission of a function, or does something at that moment."""
+    submit = DaskExecutor.submit
+
+    def install(name, *, instead=None, do=None):
+        waiting = [True]
+
+        def intercept(self, function, *args, **options):
+            if function.__name__ == name and waiting:
+                waiting.clear()
+                if do is not None:
+                    do()
+                if instead is not None:
+                    return submit(self, *instead, function, *args, **options)
+            return submit(self, function, *args, **options)
+
+        monkeypatch.setattr(DaskExecutor, "submit", intercept)
+        return waiting
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("phase", "options"),
+    [
+        ("_look_at_target", {}),
+        ("_look_at_values", {}),
+        ("_encode", {}),
+        ("_join", {}),
+        ("_grow", {}),
+        ("count_part", LEVEL),
+        ("grow_branches", LEVEL),
+        ("_sum_out_of_bag", {}),
+    ],
+)
+def test_a_worker_dies(hardy, local, at, tmp_path, phase, options):
+    waiting = at(phase, instead=(die_once, str(tmp_path / "flag")))
+    assert_same(local, fit(hardy, **options))
+    assert not waiting
+    assert (tmp_path / "flag").exists()
+
+
+def test_all_workers_die(hardy, local, at):
+    pids = list(hardy.run(os.getpid).values())
+
+    def kill_all():
+        for pid in pids:
+            with suppress(ProcessLookupError):  # the nanny of a test before may replace its worker meanwhile
+                os.kill(pid, signal.SIGKILL)
+
+    at("_grow", do=threading.Timer(0.1, kill_all).start)
+    with kept_up(hardy.cluster):
+        assert_same(local, fit(hardy))
+    assert not set(pids) & set(hardy.run(os.getpid).values())
+
+
+def test_a_worker_freezes(hardy, local, at):
+    # A worker that imports and loads what is compiled does not answer either: that comes before.
+    fit(hardy)
+    pid = min(hardy.run(os.getpid).values())
+    at("_grow", do=lambda: os.kill(pid, signal.SIGSTOP))
+    before = hardy.run_on_scheduler(set_worker_ttl, 5)
+    assert_same(local, fit(hardy))
+    hardy.run_on_scheduler(set_worker_ttl, before)
+    assert pid not in hardy.run(os.getpid).values()
+
+
+def test_a_worker_freezes_that_nobody_kills(tmp_path):
+    """What it had computed is asked of it in vain, until the scheduler gives it up."""
+    with cluster_of(0) as (cluster, client):
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
+        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path)]
+        processes = [subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL) for _ in range(2)]
+        try:
+            client.wait_for_workers(2)
+            executor = DaskExecutor(client)
+            assert executor._is_direct
+            future = executor.submit(os.getpid)
+            wait(future)
+            (address,) = client.who_has([future])[future.key]
+            pids = client.run(os.getpid)
+            client.run_on_scheduler(set_worker_ttl, 3)
+            os.kill(pids.pop(address), signal.SIGSTOP)
+            assert executor.gather([future]) == list(pids.values())
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
+def set_worker_ttl(seconds, dask_scheduler):
+    """Change after how many seconds a scheduler gives up workers, as its configuration does at its start."""
+    before, dask_scheduler.worker_ttl = dask_scheduler.worker_ttl, seconds
+    dask_scheduler.periodic_callbacks["worker-ttl"].stop()
+    callback = PeriodicCallback(dask_scheduler.check_worker_ttl, 1000)
+    dask_scheduler.periodic_callbacks["worker-ttl"] = callback
+    callback.start()
+    return before
+
+
+def test_workers_come_and_go(local, monkeypatch):
+    with cluster_of(1) as (cluster, client):
+        first, results = next(iter(client.ncores())), DaskExecutor.completed
+
+        def add():
+            cluster.scale(2)
+            client.wait_for_workers(2)
+
+        changes = iter([add, lambda: client.retire_workers([first])])
+
+        def change(self, futures):
+            found = results(self, futures)
+            next(changes, int)()
+            return found
+
+        monkeypatch.setattr(DaskExecutor, "completed", change)
+        assert_same(local, fit(client))
+        assert len(client.ncores()) == 1
+        assert first not in client.ncores()
+
+
+def test_a_task_that_always_kills_its_worker_is_explained(hardy, at):
+    hardy.run_on_scheduler(allow_failures, 0)
+    at("_grow", instead=(die_always,))
+    with pytest.raises(ClusterError, match=r"a worker died .* local_rows=.* max_hist_bytes=.* n_workers="):
+        fit(hardy)
+    hardy.run_on_scheduler(allow_failures, 3)
+
+
+def allow_failures(number, dask_scheduler):
+    dask_scheduler.allowed_failures = number
+
+
+def test_a_worker_with_too_little_memory_is_explained():
+    with cluster_of(1, {"distributed.scheduler.allowed-failures": 0}, memory_limit="400MiB") as (_, client):
+        executor = DaskExecutor(client, "Take more memory.")
+        with pytest.raises(ClusterError, match=r"a worker died .* Take more memory\."):
+            executor.gather([executor.submit(hold, 2**29, 5.0)])
+
+
+def test_the_client_is_closed(hardy, at):
+    with Client(hardy.scheduler.address) as client:
+        at("_grow", do=threading.Timer(0.05, client.close).start)
+        assert_lost(client)
+
+
+def test_the_scheduler_is_closed(at):
+    with cluster_of(1) as (cluster, client):
+        at("_encode", do=threading.Timer(0.05, cluster.close).start)
+        assert_lost(client)
+
+
+def assert_lost(client):
+    forest = DaskAUCForestClassifier(2000, random_state=0, client=client)
+    with pytest.raises(ClusterError):
+        forest.fit(*chunked(4, X, Y))
+    assert not hasattr(forest, "trees_")
+
+
+DRIVER = """
+import sys, time
+from distributed import Client, LocalCluster
+from tornado.ioloop import PeriodicCallback
+from aucforest.distributed import DaskAUCForestClassifier
+from aucforest.fitting.checkpoint import Checkpoint
+from tests.distributed.test_faults import OPTIONS, X, Y, chunked
+
+save = Checkpoint.save
+
+def save_once(self, numbers, trees):
+    save(self, numbers, trees)
+    print(len(numbers), flush=True)
+    time.sleep(100)
+
+if __name__ == "__main__":
+    Checkpoint.save = save_once
+    with LocalCluster(1, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1") as cluster, Client(cluster):
+        DaskAUCForestClassifier(**OPTIONS, checkpoint_dir=sys.argv[1]).fit(*chunked(3, X, Y))
+"""
+
+
+def test_a_fit_goes_on_after_its_process_was_killed(hardy, local, tmp_path, monkeypatch):
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    driver = subprocess.Popen(
+        [sys.executable, script, tmp_path / "trees"],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": path},
+        start_new_session=True,
+    )
+    n_saved = int(driver.stdout.readline())
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.communicate()
+    grown = []
+    submit = DaskExecutor.submit
+
+    def note(self, function, *args, **options):
+        grown.extend(args[1] if function.__name__ == "_grow" else [])
+        return submit(self, function, *args, **options)
+
+    monkeypatch.setattr(DaskExecutor, "submit", note)
+    assert_same(local, fit(hardy, checkpoint_dir=tmp_path / "trees"))
+    assert n_saved > 0
+    assert len(grown) == OPTIONS["n_estimators"] - n_saved

@@ -1,0 +1,70 @@
+"""Lazy prediction: what the forest in memory says, in partitions, by one copy of it."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucforest import AUCForestClassifier
+from aucforest.distributed import _prediction as _dask_prediction
+from aucforest.distributed._prediction import predict_lazily
+
+GENERATOR = np.random.default_rng(1)
+X = GENERATOR.normal(size=(500, 4))
+Y = np.where(X[:, 0] + GENERATOR.normal(size=500) > 0.5, "yes", "no")
+FRAME = pd.DataFrame(X, columns=list("abcd"), index=np.arange(500) * 2)
+METHODS = ["predict", "predict_proba", "predict_log_proba"]
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return AUCForestClassifier(10, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def named_forest():
+    return AUCForestClassifier(10, random_state=0).fit(FRAME, Y)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_arrays(forest, method):
+    predicted = predict_lazily(forest, da.from_array(X, chunks=(150, 2)), method)
+    assert predicted.chunks[0] == (150, 150, 150, 50)
+    known = getattr(forest, method)(X)
+    assert (predicted.dtype, predicted.shape) == (known.dtype, known.shape)
+    np.testing.assert_array_equal(predicted.compute(), known)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_frames_with_an_empty_partition(named_forest, method):
+    parts = dd.from_pandas(FRAME, npartitions=4)
+    parts = dd.concat([parts, dd.from_pandas(FRAME[:0] + 0.0, npartitions=1)], interleave_partitions=True)
+    predicted = predict_lazily(named_forest, parts, method)
+    known = getattr(named_forest, method)(FRAME)
+    found = predicted.compute()
+    np.testing.assert_array_equal(found, known)
+    if method == "predict":
+        assert predicted.divisions == parts.divisions
+        assert found.index.equals(FRAME.index)
+
+
+def test_unknown_chunks(forest):
+    rows = da.from_array(X, chunks=(100, 4))
+    rows = rows[rows[:, 0] > 0]
+    predicted = predict_lazily(forest, rows, "predict_proba")
+    np.testing.assert_array_equal(predicted.compute(), forest.predict_proba(X[X[:, 0] > 0]))
+
+
+def test_the_forest_is_one_task(forest, monkeypatch):
+    shared = []
+    monkeypatch.setattr(_dask_prediction, "_share", lambda forest: shared.append(forest) or forest)
+    predict_lazily(forest, da.from_array(X, chunks=(50, 4)), "predict_proba").compute(scheduler="sync")
+    assert len(shared) == 1
+
+
+def test_other_features_are_refused_at_once(forest, named_forest):
+    with pytest.raises(ValueError, match="X has 3 features, but AUCForestClassifier is expecting 4"):
+        predict_lazily(forest, da.zeros((4, 3)), "predict")
+    with pytest.raises(ValueError, match="feature names"):
+        predict_lazily(named_forest, dd.from_pandas(FRAME.rename(columns={"a": "e"}), npartitions=2), "predict")

@@ -1,0 +1,88 @@
+"""AUC of Dask collections: the sketch of all rows, however they are spread."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask import delayed
+
+from aucforest.distributed import auc_sketch, roc_auc_score
+from aucforest.distributed._sketches import accuracy
+from aucforest.metrics import AUCSketch
+from aucforest.metrics import roc_auc_score as exact_score
+
+GENERATOR = np.random.default_rng(0)
+N_ROWS = 2000
+LABELS = GENERATOR.random(N_ROWS) < 0.2
+SCORES = GENERATOR.normal(size=N_ROWS) + LABELS
+WEIGHTS = GENERATOR.integers(0, 5, N_ROWS) / 3.0
+
+
+def chunked(*columns, chunks):
+    return [da.from_array(column, chunks=(chunks,)) for column in columns]
+
+
+@pytest.mark.parametrize("chunks", [N_ROWS, 999, 100])
+def test_the_sketch_is_that_of_all_rows(client, chunks):
+    whole = AUCSketch()
+    whole.update(LABELS, SCORES, WEIGHTS)
+    sketch = auc_sketch(*chunked(LABELS, SCORES, WEIGHTS, chunks=chunks))
+    assert sketch.to_bytes() == whole.to_bytes()
+
+
+def test_the_score_is_within_its_bound(client):
+    labels, scores = chunked(LABELS, SCORES, chunks=300)
+    bound = auc_sketch(labels, scores).error_bound()
+    assert 0.0 < bound < 1e-3
+    assert abs(roc_auc_score(labels, scores) - exact_score(LABELS, SCORES)) <= bound
+    assert roc_auc_score(labels, scores) == auc_sketch(labels, scores).score()
+
+
+def test_a_grid_can_be_chosen(client):
+    labels, scores = chunked(LABELS, SCORES, chunks=300)
+    sketch = auc_sketch(labels, scores, bits=10, range=(-4.0, 5.0))
+    assert (sketch.bits, sketch.range) == (10, (-4.0, 5.0))
+
+
+def test_series_and_arrays_of_unknown_lengths_and_empty_partitions(client):
+    frame = pd.DataFrame({"label": LABELS, "score": SCORES})
+    parts = dd.from_pandas(frame, npartitions=4)
+    parts = parts[parts.score < 5.0].map_partitions(_without_second, meta=frame)
+    labels, scores = parts.label, parts.score.to_dask_array()
+    rest = parts.compute()
+    whole = AUCSketch()
+    whole.update(rest.label, rest.score)
+    assert auc_sketch(labels, scores).to_bytes() == whole.to_bytes()
+    assert 0 < len(rest) < N_ROWS
+
+
+def _without_second(part):
+    """Return a partition, or no row of it if it is the second."""
+    return part[:0] if len(part) > 0 and 400 < part.index[0] < 600 else part
+
+
+def test_what_does_not_fit_is_refused(client):
+    labels, scores = chunked(LABELS, SCORES, chunks=300)
+    with pytest.raises(TypeError, match="y_true must be a Dask Series or a one-dimensional Dask Array, but is a numpy"):
+        roc_auc_score(LABELS, scores)
+    with pytest.raises(TypeError, match=r"y_score must be .* but is a dask Array of 2 dimensions"):
+        roc_auc_score(labels, scores[:, None])
+    with pytest.raises(ValueError, match="y_true has 7 partitions, but y_score has 20"):
+        roc_auc_score(labels, scores.rechunk(100))
+    with pytest.raises(ValueError, match=r"y_true has chunks of \(300, .*, but y_score of \(299,"):
+        roc_auc_score(labels, scores.rechunk((299, 301, 300, 300, 300, 300, 200)))
+    with pytest.raises(ValueError, match="y_true of a stream must hold"):
+        roc_auc_score(da.from_array([0, 1, -1, 1], chunks=2), da.ones(4, chunks=2))
+    with pytest.raises(ValueError, match="y_true has no rows"):
+        roc_auc_score(labels[:0], scores[:0])
+    unequal = [da.from_delayed(delayed(np.array)(rows), (np.nan,), float) for rows in ([0, 1, 1], [0.5, 0.5])]
+    with pytest.raises(ValueError, match="y_true has 3 rows"):
+        roc_auc_score(*unequal)
+
+
+def test_labels_of_other_partitions_are_not_compared():
+    """One label is not compared to all, where the lengths of partitions are not known before."""
+    y_pred, y_true = (da.from_delayed(delayed(np.ones)(n_rows), (np.nan,), dtype=np.float64) for n_rows in (3, 1))
+    with pytest.raises(ValueError, match=r"different numbers of rows in y_pred, y and sample_weight: \[3, 1\]"):
+        accuracy(y_pred, y_true)

@@ -1,0 +1,189 @@
+"""Fits from parts of tables are, bit for bit, the fits of the whole table."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from aucforest.estimators._coded_fit import CodedFit, RunningSums, Source, Target, code_part
+from aucforest.fitting.coding import (
+    Request,
+    choose_coding,
+    merge_all,
+    places_within,
+    summarize,
+)
+from aucforest.fitting.growing import TrainingSet, grow_trees
+from aucforest.tables.columns import as_table
+from aucforest.tree import binning
+from aucforest.tree.binning import BinnedMatrix
+from tests.estimators.data import digest, make_table, small_forest
+
+N_ROWS = 700
+X, Y = make_table(n_rows=N_ROWS, missing=0.1)
+X3, Y3 = make_table(n_rows=N_ROWS, n_classes=3, seed=1)
+RNG = np.random.default_rng(5)
+WEIGHT = RNG.choice([0.0, 0.25, 0.7, 1.9], N_ROWS)
+X[:, 3] = np.round(X[:, 3])
+X3[:, 4] = -0.0
+X3[::2, 4] = 0.0
+
+
+def parts_of(table, y, weight, bounds):
+    """Cut rows into parts."""
+    for start, stop in pairwise(bounds):
+        rows = table.iloc[start:stop] if isinstance(table, pd.DataFrame) else table[start:stop]
+        yield rows, y[start:stop], None if weight is None else weight[start:stop]
+
+
+def fit_parts(forest, table, y, weight, bounds):
+    """Fit a forest in three looks at parts."""
+    parts = list(parts_of(table, np.asarray(y), weight, bounds))
+    tables = [as_table(rows) for rows, _, _ in parts]
+    target = Target([code_part(labels) for _, labels, _ in parts], weight)
+    fit, request = CodedFit(forest, target), Request.of(forest, tables[0])
+    kept = [None if weights is None else np.flatnonzero(weights) for _, _, weights in parts]
+    counts = [len(labels) if rows is None else len(rows) for (_, labels, _), rows in zip(parts, kept)]
+    firsts = np.cumsum([0, *counts])
+    summaries, matrices, scored = [], [], []
+    for rows, chosen, first, count in zip(tables, kept, firsts, counts):
+        sample = places_within(fit.sample, first, count)
+        summaries.append(summarize(rows, chosen, sample if chosen is None else chosen[sample], request))
+    coding = choose_coding(merge_all(summaries, forest.max_bins), fit.sample_weight, forest.max_bins, map)
+    for rows, chosen, first, count in zip(tables, kept, firsts, counts):
+        matrices.append(coding.read(rows, chosen))
+        scored.append(matrices[-1][places_within(fit.scored, first, count)])
+    codes = np.concatenate([coding.encode(matrix) for matrix in matrices], axis=1)
+
+    def grow(params, keys, weights):
+        binned = BinnedMatrix(codes, coding.n_bins, coding.values)
+        training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), coding.kinds)
+        return grow_trees(training, params, keys, forest.n_jobs)
+
+    def sum_rows(bags, packed, ranges):
+        sums = RunningSums(bags, packed, ranges, len(target.labels))
+        for first, matrix in zip(firsts.tolist(), matrices):
+            sums.add(first, matrix)
+        return sums.sums
+
+    names = None if isinstance(tables[0], np.ndarray) else list(tables[0].columns)
+    fit.finish(Source(names, coding, np.concatenate(scored), grow, sum_rows))
+    return forest
+
+
+KINDS = np.array(["ash", "elm", "fir", "oak", None], dtype=object)[np.digitize(X[:, 0], [-1, -0.3, 0.3, 1])]
+FRAME = pd.DataFrame(X[:, 1:], columns=list("bcde")).assign(
+    kind=KINDS, flag=X[:, 0] > 0.2, many=[f"city {i % 300}" for i in range(N_ROWS)], whole=np.arange(N_ROWS) % 7
+)
+TABLES = {
+    "matrix": X,
+    "float32": X.astype(np.float32),
+    "pandas": FRAME,
+    "polars": pl.from_pandas(FRAME),
+    "arrow": pa.Table.from_pandas(FRAME),
+}
+BOUNDS = {
+    "one": [0, N_ROWS],
+    "several": [0, 1, 100, 100, 333, N_ROWS],
+}
+
+
+def check_same(forest, whole, table):
+    assert digest(forest) == digest(whole)
+    for name in ("shrinkage_", "threshold_", "oob_score_", "n_features_in_"):
+        assert getattr(forest, name, None) == getattr(whole, name, None)
+    for name in ("oob_decision_function_", "class_prior_", "classes_"):
+        np.testing.assert_array_equal(getattr(forest, name, None), getattr(whole, name, None))
+    assert list(getattr(forest, "feature_names_in_", [])) == list(getattr(whole, "feature_names_in_", []))
+    np.testing.assert_array_equal(forest.predict_proba(table), whole.predict_proba(table))
+    assert forest.categories_.keys() == whole.categories_.keys()
+    for feature, categories in whole.categories_.items():
+        assert forest.categories_[feature].tolist() == categories.tolist()
+
+
+@pytest.fixture(params=[50, 200_000], ids=["sampled", "all"])
+def sample_size(request, monkeypatch):
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", request.param)
+    monkeypatch.setattr(binning.sample_rows, "__defaults__", (request.param,))
+    monkeypatch.setattr("aucforest.estimators._coded_fit.SAMPLE_ROWS", request.param)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_of_every_kind(kind, bounds, sample_size):
+    forest, whole = small_forest(max_bins=20), small_forest(max_bins=20)
+    check_same(fit_parts(forest, TABLES[kind], Y, None, bounds), whole.fit(TABLES[kind], Y), TABLES[kind])
+
+
+OPTIONS = {
+    "tuned": {"threshold": "gmean", "oob_score": True},
+    "balanced": {"sampling": "balanced", "oob_score": "average_precision"},
+    "stratified": {"sampling": "stratified", "max_samples": 0.5},
+    "class weights": {"class_weight": "balanced"},
+    "subsample weights": {"class_weight": "balanced_subsample"},
+    "dict": {"class_weight": {0: 1.0, 1: 7.5}},
+    "exact": {"max_bins": None},
+    "no bootstrap": {"bootstrap": False},
+    "best first": {"max_leaf_nodes": 6},
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* rows were drawn by all")
+@pytest.mark.parametrize("weight", [None, WEIGHT, np.round(WEIGHT) + 1], ids=["", "weights", "whole"])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_options(options, weight):
+    forest, whole = small_forest(10, **options), small_forest(10, **options)
+    fit_parts(forest, X, Y, weight, BOUNDS["several"])
+    check_same(forest, whole.fit(X, Y, sample_weight=weight), X)
+
+
+@pytest.mark.parametrize("names", [[3, 5, 9], ["a", "b", "c"], [True, False]], ids=str)
+def test_labels(names, sample_size):
+    y = np.array(names)[np.minimum(Y3, len(names) - 1)]
+    forest = fit_parts(small_forest(), X3, y, WEIGHT, BOUNDS["several"])
+    check_same(forest, small_forest().fit(X3, y, sample_weight=WEIGHT), X3)
+
+
+def test_trees_are_added():
+    forest = fit_parts(small_forest(4), X, Y, None, BOUNDS["several"])
+    forest.set_params(warm_start=True, n_estimators=9)
+    check_same(fit_parts(forest, X, Y, None, BOUNDS["one"]), small_forest(9).fit(X, Y), X)
+
+
+@pytest.mark.parametrize(
+    ("parts", "weight", "error", "sentence"),
+    [
+        ([[0.5, 1.5], [1.0, 0.0]], None, ValueError, "continuous"),
+        ([[1.0, 0.0], [1.0, np.nan]], None, ValueError, "NaN"),
+        ([[1, 0], ["a", "b"]], None, TypeError, "numbers beside text"),
+        ([[1, "a"]], None, TypeError, "without an order"),
+        ([[1, 0], [1]], [0.0, 0.0, 0.0], ValueError, "zero for all rows"),
+        ([[], []], None, ValueError, "no rows"),
+    ],
+)
+def test_targets_are_refused(parts, weight, error, sentence):
+    weights = None if weight is None else np.array(weight)
+    with pytest.raises(error, match=sentence):
+        Target(
+            [code_part(np.array(part, dtype=object if "a" in part and 1 in part else None)) for part in parts], weights
+        )
+
+
+def test_many_classes_of_few_rows_are_no_regression():
+    y = np.arange(100) % 60
+    np.testing.assert_array_equal(Target([code_part(y[:70]), code_part(y[70:])], None).labels, y)
+
+
+def test_functions_of_all_rows_are_refused():
+    with pytest.raises(ValueError, match="oob_score"):
+        CodedFit(small_forest(oob_score=lambda forest, X, y: 0.5), Target([code_part(Y)], None))
+
+
+def test_one_class_is_refused_and_leaves_nothing():
+    forest = small_forest().fit(X, Y)
+    with pytest.raises(ValueError, match="only one class"):
+        fit_parts(forest, X, Y, (Y == 0).astype(float), BOUNDS["several"])
+    assert not [name for name in vars(forest) if name.endswith("_")]

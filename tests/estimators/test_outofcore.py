@@ -1,0 +1,230 @@
+"""A forest out of core is, bit for bit, that of the same rows in memory."""
+
+import gc
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aucforest.distributed import fit_out_of_core, predict_out_of_core
+from aucforest.estimators import _looks, outofcore
+from aucforest.fitting import plan as _memory
+from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows
+
+TABLE = make_rows()
+THREE = make_rows(n_classes=3, seed=1)
+COLUMNS = {
+    "numbers": ["double", "nan", "few"],
+    "single": ["float"],
+    "text": ["text", "coded"],
+}
+
+
+@pytest.fixture(autouse=True)
+def tiny_batches(monkeypatch):
+    monkeypatch.setattr(_looks, "_BATCH_CELLS", 3500)
+
+
+def check(table, params=(), weight=None, columns=None, **options):
+    """Fit in memory and out of core, with other columns dropped."""
+    drop = [name for name in table.column_names if columns and name not in (*columns, "label", "weight")]
+    X, y = features_and_labels(table, drop)
+    weights = None if weight is None else table[weight].to_numpy()
+    expected = make_forest(**dict(params)).fit(X, y, weights)
+    drop += [] if weight == "weight" else ["weight"]
+    got = fit_out_of_core(
+        make_forest(**dict(params)),
+        table,
+        "label",
+        sample_weight=weight,
+        drop=drop,
+        **options,
+    )
+    assert_same_forests(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("params", "weight"),
+    [
+        ({}, None),
+        ({}, "weight"),
+        ({"sampling": "stratified", "class_weight": "balanced"}, "weight"),
+        ({"bootstrap": False, "max_depth": 4, "n_estimators": 2}, None),
+        ({"max_bins": 20, "n_jobs": 1}, None),
+        ({"max_bins": None}, "weight"),
+        ({"monotonic_cst": {"double": 1}}, None),
+        ({"categorical_features": ["few", "coded", "flag", "text"]}, None),
+        ({"threshold": "gmean", "oob_score": True, "n_estimators": 30, "max_samples": 0.5}, "weight"),
+    ],
+)
+def test_the_forest_is_that_of_memory(params, weight):
+    check(TABLE, params, weight)
+
+
+@pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS)
+def test_columns_of_one_kind(columns):
+    check(TABLE, columns=columns)
+
+
+def test_three_classes():
+    check(THREE, {"oob_score": "average_precision", "n_estimators": 30, "max_samples": 0.5}, "weight")
+
+
+def test_one_label_against_the_others():
+    X, y = features_and_labels(THREE)
+    expected = make_forest().fit(X, y == "b")
+    for positive in ("b", pa.scalar("b")):
+        got = fit_out_of_core(make_forest(), THREE, "label", drop=["weight"], positive=positive)
+        assert_same_forests(got, expected)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two files with row groups of odd sizes."""
+    pq.write_table(TABLE[:1234], tmp_path / "1.parquet", row_group_size=500)
+    pq.write_table(TABLE[1234:], tmp_path / "2.parquet", row_group_size=77)
+    return tmp_path
+
+
+def test_sources(folder):
+    expected = make_forest().fit(*features_and_labels(TABLE))
+    for source in (folder, [folder / "1.parquet", folder / "2.parquet"], pl.DataFrame(TABLE.drop_columns("coded"))):
+        if isinstance(source, pl.DataFrame):
+            expected = make_forest().fit(*features_and_labels(TABLE, ["coded"]))
+        got = fit_out_of_core(make_forest(), source, "label", drop=["weight"])
+        assert_same_forests(got, expected)
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_level_by_level(monkeypatch, weight):
+    """Where the plan is such; the largest nodes are of more than one part, and too large for one task."""
+    plan = _memory.Plan(0, 2, _memory.Levels(4096, 2000, 2**20))
+    monkeypatch.setattr(outofcore, "plan_fit", lambda *arguments: plan)
+    monkeypatch.setattr(outofcore, "grow_batches", None)
+    table = pa.concat_tables([make_rows(4000, seed) for seed in range(3)])
+    check(table, {"n_estimators": 4}, weight)
+
+
+def test_warm_start_adds_trees(folder):
+    forest = make_forest(n_estimators=3, warm_start=True)
+    fit_out_of_core(forest, folder, "label", drop=["weight"])
+    fit_out_of_core(forest.set_params(n_estimators=6), folder, "label", drop=["weight"])
+    expected = make_forest(warm_start=True).fit(*features_and_labels(TABLE))
+    assert_same_forests(forest, expected)
+
+
+def test_refusals(tmp_path, folder):
+    def changed(**columns):
+        table = TABLE
+        for name, values in columns.items():
+            table = table.drop_columns(name) if values is None else table.set_column(8, name, values)
+        return table
+
+    n = len(TABLE)
+    cases = [
+        ({"source": TABLE[:0]}, "the Table has no rows"),
+        ({"target": "lable"}, "has no column 'lable'; did you mean 'label'?"),
+        ({"drop": ["wait"]}, "has no column 'wait'"),
+        ({"drop": TABLE.column_names[:-1]}, "has no column besides 'label' to learn from"),
+        ({"target": "nan"}, "has numbers such as"),
+        ({"target": "coded"}, "missing labels, the first: the Table, row"),
+        ({"positive": "z"}, "has no label 'z'"),
+        ({"sample_weight": "double"}, "column 'double' has the weight"),
+        ({"source": changed(weight=pa.array([[1]] * n)), "drop": []}, "column 'weight' holds list<item: int64>"),
+        ({"source": changed(weight=pa.array([0.0] * n)), "sample_weight": "weight", "drop": []}, "zero for all rows"),
+        ({"memory_limit": "much"}, "memory_limit must be bytes, such as 2147483648 or '2GiB', but is 'much'"),
+        ({"memory_limit": "1kB"}, "memory_limit=1,000 bytes is too small for 3,000 rows of 8 features: beside the"),
+        ({"forest": make_forest(criterion="ginny")}, "'criterion' parameter"),
+        ({"forest": make_forest(random_state=None), "folder": tmp_path / "f"}, "needs an integer random_state"),
+        ({"folder": tmp_path / "f"}, "folder needs Parquet files: nothing tells whether the Table is the same later"),
+        ({"forest": make_forest(threshold="gmena")}, "gmena"),
+    ]  # fmt: skip
+    for options, sentence in cases:
+        arguments = {"forest": make_forest(), "source": TABLE, "target": "label", "drop": ["weight"], **options}
+        with pytest.raises(ValueError) as error:
+            fit_out_of_core(**arguments)
+        assert sentence in str(error.value), (options, error.value)
+        assert not hasattr(arguments["forest"], "trees_")
+        assert not (tmp_path / "f").exists()
+
+
+def test_a_source_that_changes(monkeypatch):
+    """A query whose rows come and go is noticed in every look."""
+
+    class Query:
+        def __init__(self, *tables):
+            self.tables = [tables[0], *tables]  # its schema is asked for first
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            table = self.tables.pop(0) if len(self.tables) > 1 else self.tables[0]
+            return table.__arrow_c_stream__(requested_schema)
+
+    another = TABLE.take(np.random.default_rng(0).permutation(len(TABLE)))
+    new = TABLE.set_column(TABLE.column_names.index("label"), "label", pa.array(["new"] * len(TABLE)))
+    n_rows, order = r"had .* rows when it was read first, but has", "gave its rows in another order"
+    for tables, match in [
+        ((TABLE, TABLE[:2000]), n_rows),
+        ((TABLE[:2000], TABLE), n_rows),
+        ((TABLE, TABLE, TABLE, TABLE[:-1]), n_rows),
+        ((TABLE, another), order),
+        ((TABLE, TABLE, TABLE, TABLE[1:]), order),
+        ((TABLE, TABLE, new), order),
+    ]:
+        with pytest.raises(ValueError, match=f"the Query {match}"):
+            fit_out_of_core(make_forest(), Query(*tables), "label", drop=["weight"])
+
+
+def test_an_interrupted_fit_leaves_all_as_it_was(monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    forest = make_forest(n_estimators=2)
+    monkeypatch.setattr(outofcore, "grow_batches", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fit_out_of_core(forest, TABLE, "label", drop=["weight"])
+    assert not hasattr(forest, "trees_")
+
+
+@pytest.mark.usefixtures("mapped_files_stay")
+@pytest.mark.parametrize("levels", [None, _memory.Levels(4096, 2000, 2**20)], ids=["all rows", "levels"])
+def test_no_map_outlives_the_fit(monkeypatch, tmp_path, folder, levels):
+    """Nothing is removed while a map of it is open, and the folder of a fit can be removed as soon as it is over."""
+    monkeypatch.setattr(outofcore, "plan_fit", lambda *arguments: _memory.Plan(0, 2, levels))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gc.disable()
+    try:
+        for kept in (None, tmp_path / "kept", tmp_path / "kept"):
+            fit_out_of_core(make_forest(), folder, "label", drop=["weight"], folder=kept)
+            assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+        shutil.rmtree(tmp_path / "kept")
+    finally:
+        gc.enable()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.parquet", "2.parquet"]
+
+
+def test_verbose_states_the_plan_and_shows_progress(capfd):
+    fit_out_of_core(make_forest(verbose=1), TABLE, "label", drop=["weight"], memory_limit="1GiB")
+    said = capfd.readouterr().err
+    assert "3,000 rows of 8 features: up to " in said
+    for what in ("rows read", "rows coded", "trees"):
+        assert f"{what}: 100%" in said
+
+
+def test_labels_of_numbers_are_classes_of_numbers():
+    y = pa.array(np.random.default_rng(0).integers(3, 6, len(TABLE)), pa.int8())
+    forest = fit_out_of_core(make_forest(n_estimators=2), TABLE.append_column("y", y), "y", drop=["weight", "label"])
+    assert forest.classes_.tolist() == [3, 4, 5]
+    assert forest.classes_.dtype == np.int8
+
+
+def test_a_single_name_is_no_list():
+    forest, table = make_forest(), pa.table({"a": [0.0, 1.0], "y": [0, 1]})
+    with pytest.raises(TypeError, match=r"drop must be a list of columns, such as \['a'\]"):
+        fit_out_of_core(forest, table, "y", drop="a")
+    with pytest.raises(TypeError, match=r"keep must be a list"):
+        predict_out_of_core(forest, table, keep="a")

@@ -1,0 +1,113 @@
+"""Sets of categories as thresholds: every row ends where it ended."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.exports.expanded import chained, copied
+from tests.exports.data import leaf_of, random_rows, random_tree
+
+N_CODES = {1: 9, 3: 255, 4: 3}
+
+
+def drawn(seed, n_cuts=8):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, n_cuts, n_codes=N_CODES, n_features=5)
+    return tree, random_rows(rng, tree, N_CODES, n_rows=30)
+
+
+def end_of(nodes, row):
+    """Return the node of the tree that a row ends in, by one comparison after the other."""
+    node = 0
+    while nodes.left[node] >= 0:
+        value = row[nodes.feature[node]]
+        goes_left = nodes.missing_left[node] if np.isnan(value) else value <= nodes.threshold[node]
+        node = nodes.left[node] if goes_left else nodes.right[node]
+    return nodes.origin[node]
+
+
+@given(st.integers(0, 2**32))
+def test_rows_end_where_they_did(seed):
+    tree, X = drawn(seed)
+    leaves = [leaf_of(tree, row) for row in X]
+    for nodes in (chained(tree, N_CODES), copied(tree, N_CODES, 10**6)):
+        assert [end_of(nodes, row) for row in X] == leaves
+
+
+@given(st.integers(0, 2**32))
+def test_nodes_of_the_tree_keep_their_numbers(seed):
+    tree, _ = drawn(seed)
+    nodes = chained(tree, N_CODES)
+    np.testing.assert_array_equal(nodes.origin[: tree.n_nodes], np.arange(tree.n_nodes))
+    np.testing.assert_array_equal(nodes.feature[: tree.n_nodes], tree.feature)
+
+
+@given(st.integers(0, 2**32))
+def test_copies_are_a_tree_whose_weights_add_up(seed):
+    tree, _ = drawn(seed)
+    nodes = copied(tree, N_CODES, 10**6)
+    cuts = np.flatnonzero(nodes.left >= 0)
+    children = np.concatenate((nodes.left[cuts], nodes.right[cuts]))
+    np.testing.assert_array_equal(np.sort(children), np.arange(1, len(nodes.left)))
+    assert np.all(nodes.left[cuts] > cuts)
+    assert np.all(nodes.right[cuts] > cuts)
+    assert np.all(nodes.weight > 0.0)
+    np.testing.assert_allclose(nodes.weight[cuts], nodes.weight[nodes.left[cuts]] + nodes.weight[nodes.right[cuts]])
+
+
+@given(st.integers(0, 2**32))
+def test_no_copy_is_out_of_reach(seed):
+    tree, _ = drawn(seed, n_cuts=5)
+    nodes = copied(tree, N_CODES, 10**6)
+    codes = {feature: [np.nan, *range(n)] for feature, n in N_CODES.items()}
+    reached = {0}
+    stack = [(0, codes)]
+    while stack:
+        node, codes = stack.pop()
+        feature = int(nodes.feature[node])
+        if feature < 0:
+            continue
+        for child, side in ((nodes.left[node], True), (nodes.right[node], False)):
+            kept = codes
+            if feature in codes:
+                sides = {
+                    c: bool(nodes.missing_left[node] if c != c else c <= nodes.threshold[node]) for c in codes[feature]
+                }
+                kept = {**codes, feature: [c for c in codes[feature] if sides[c] == side]}
+                assert kept[feature]
+            reached.add(int(child))
+            stack.append((int(child), kept))
+    assert reached == set(range(len(nodes.left)))
+
+
+def test_without_sets_nothing_changes():
+    tree = random_tree(np.random.default_rng(0))
+    nodes = copied(tree, {}, 1)
+    for name in ("feature", "threshold", "missing_left", "weight"):
+        np.testing.assert_array_equal(getattr(nodes, name), getattr(tree, name))
+    np.testing.assert_array_equal(nodes.left, tree.left_child)
+    np.testing.assert_array_equal(nodes.right, tree.right_child)
+
+
+def test_the_weights_of_a_set_follow_its_categories():
+    """One cut, codes 0 and 2 of four and missing values to the left: three even parts there, two on the right."""
+    rng = np.random.default_rng(0)
+    tree = random_tree(rng, 1, n_codes={0: 4}, n_features=1)
+    tree.sets.flags.writeable = tree.missing_left.flags.writeable = True
+    tree.sets[0] = [0b0101, 0, 0, 1 << 63]
+    tree.missing_left[0] = True
+    nodes = copied(tree, {0: 4}, 100)
+    left, right = tree.weight[1], tree.weight[2]
+    by_origin = [sorted(nodes.weight[nodes.origin == leaf]) for leaf in (1, 2)]
+    np.testing.assert_allclose(by_origin[0], [left / 3, 2 * left / 3])
+    np.testing.assert_allclose(by_origin[1], [right / 2, right / 2])
+
+
+def test_too_many_copies_are_refused():
+    tree, _ = drawn(0)
+    n_nodes = len(copied(tree, N_CODES, 10**6).feature)
+    assert n_nodes > tree.n_nodes
+    assert len(copied(tree, N_CODES, n_nodes).feature) == n_nodes
+    with pytest.raises(ValueError, match=f"in place of sets .* more than the {n_nodes - 1} nodes left for it"):
+        copied(tree, N_CODES, n_nodes - 1)

@@ -1,0 +1,148 @@
+"""scikit-learn predicts what the trees do."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.inspection import permutation_importance
+from sklearn.tree import export_text
+from sklearn.utils.validation import check_is_fitted
+
+from aucforest import AUCForestClassifier, _memory
+from aucforest.exports import sklearn as module
+from aucforest.exports.sklearn import PriorCorrectedClassifier, as_decision_tree, as_random_forest
+from tests.exports.data import mean_of, random_rows, random_tree
+
+N_CODES = {1: 7, 3: 3}
+
+
+def drawn(seed, n_trees=4, **params):
+    rng = np.random.default_rng(seed)
+    trees = [random_tree(rng, int(rng.integers(0, 9)), n_codes=N_CODES, n_features=5, **params) for _ in range(n_trees)]
+    return trees, random_rows(rng, trees[0], N_CODES)
+
+
+class Halved:
+    """Half as probable as the first class is all that the others together are."""
+
+    def apply(self, proba):
+        corrected = proba / np.array([2.0, 1.0])
+        return corrected / corrected.sum(axis=1, keepdims=True)
+
+
+# where partial sums of the largest values are infinities of both signs, in scikit-learn's look for missing ones
+@pytest.mark.filterwarnings("ignore:invalid value encountered in reduce")
+@given(st.integers(0, 2**32), st.sampled_from([2, 4]), st.sampled_from([0.0, 3.0]))
+def test_the_mean_is_the_same(seed, n_classes, shrinkage):
+    trees, X = drawn(seed, n_classes=n_classes, shrinkage=shrinkage)
+    expected = mean_of(trees, X)
+    classes = np.array(list("abcd"))[:n_classes]
+    forest = as_random_forest(trees, classes, N_CODES)
+    np.testing.assert_allclose(forest.predict_proba(X), expected, rtol=0, atol=1e-12)
+    assert forest.predict(X).tolist() == classes[forest.predict_proba(X).argmax(axis=1)].tolist()
+    tree = as_decision_tree(trees[:1], classes, N_CODES)
+    np.testing.assert_array_equal(tree.predict_proba(X), mean_of(trees[:1], X))
+
+
+@given(st.integers(0, 2**32))
+def test_what_is_known_of_nodes(seed):
+    trees, _ = drawn(seed, n_trees=1)
+    made = as_decision_tree(trees, np.arange(2), N_CODES).tree_
+    is_leaf = made.children_left < 0
+    assert made.max_depth == made.compute_node_depths().max() - 1
+    assert made.n_leaves == np.count_nonzero(is_leaf)
+    assert np.all(made.n_node_samples >= 1)
+    weight = made.weighted_n_node_samples
+    children = weight[made.children_left] + weight[made.children_right]
+    np.testing.assert_allclose(weight[~is_leaf], children[~is_leaf])
+    # Copies and chains add nothing to Gini's importance: the gains of the cuts, by their weights.
+    tree = trees[0]
+    cuts, impurity = np.flatnonzero(~tree.is_leaf), 1.0 - np.square(tree.value).sum(axis=1)
+    left = tree.left_child[cuts]
+    gains = tree.weight[cuts] * impurity[cuts] - tree.weight[left] * impurity[left]
+    gains -= tree.weight[left + 1] * impurity[left + 1]
+    if not tree.set_nodes.size:
+        expected = np.bincount(tree.feature[cuts], gains, minlength=5) / tree.weight[0]
+        np.testing.assert_allclose(made.compute_feature_importances(normalize=False), expected, atol=1e-12)
+
+
+def test_a_forest_can_be_copied_and_read():
+    trees, X = drawn(0)
+    forest = as_random_forest(trees, np.arange(2), N_CODES)
+    check_is_fitted(forest)
+    again = pickle.loads(pickle.dumps(forest))
+    np.testing.assert_array_equal(again.predict_proba(X), forest.predict_proba(X))
+    assert forest.apply(X).shape == (len(X), 4)
+    assert forest.decision_path(X)[0].shape[0] == len(X)
+    assert "class" in export_text(forest.estimators_[0])
+    assert clone(forest).fit(X, np.arange(len(X)) % 2).n_estimators == 4
+
+
+def test_too_many_nodes_of_all_trees_are_refused(monkeypatch):
+    trees, _ = drawn(0)
+    n_nodes = sum(tree.tree_.node_count for tree in as_random_forest(trees, np.arange(2), N_CODES).estimators_)
+    n_copies = n_nodes - sum(tree.n_nodes for tree in trees)
+    monkeypatch.setattr(module, "_MOST_BYTES", 80 * n_copies)
+    as_random_forest(trees, np.arange(2), N_CODES)
+    monkeypatch.setattr(module, "_MOST_BYTES", 80 * n_copies - 1)
+    with pytest.raises(ValueError, match="sets of categories"):
+        as_random_forest(trees, np.arange(2), N_CODES)
+
+
+def test_another_layout_of_nodes_is_refused(monkeypatch):
+    trees, _ = drawn(0)
+    more = np.dtype([*sklearn.tree._tree.NODE_DTYPE.descr, ("split_kind", "u1")])
+    monkeypatch.setattr(sklearn.tree._tree, "NODE_DTYPE", more)
+    with pytest.raises(NotImplementedError, match=f"^scikit-learn {sklearn.__version__} lays out the nodes"):
+        as_decision_tree(trees[:1], np.arange(2), N_CODES)
+
+
+def test_corrected_probabilities():
+    trees, X = drawn(1)
+    forest = as_random_forest(trees, np.array(["no", "yes"]), N_CODES)
+    corrected = PriorCorrectedClassifier(forest, Halved())
+    expected = Halved().apply(mean_of(trees, X))
+    np.testing.assert_allclose(corrected.predict_proba(X), expected, rtol=0, atol=1e-12)
+    assert corrected.predict(X).tolist() == np.where(expected[:, 1] > expected[:, 0], "yes", "no").tolist()
+    assert np.any(corrected.predict(X) != forest.predict(X))
+
+
+def test_a_corrected_classifier_is_one_of_scikit_learn():
+    trees, X = drawn(1)
+    corrected = PriorCorrectedClassifier(as_random_forest(trees, np.array(["no", "yes"]), N_CODES), Halved())
+    check_is_fitted(corrected)
+    again = pickle.loads(pickle.dumps(corrected))
+    np.testing.assert_array_equal(again.predict_proba(X), corrected.predict_proba(X))
+    assert corrected.fit(X, None) is clone(corrected) is corrected
+    assert corrected.n_features_in_ == 5
+    assert not hasattr(corrected, "feature_names_in_")
+    assert not isinstance(corrected, RandomForestClassifier)
+    y = np.where(np.arange(len(X)) % 2, "yes", "no")
+    assert permutation_importance(corrected, X, y, scoring="roc_auc", n_repeats=2).importances.shape == (5, 2)
+
+
+def test_copies_take_little_memory_or_are_refused():
+    """Small trees with sets of many features, and of many classes."""
+    n_codes = dict.fromkeys(range(500), 60)
+    many_sets = random_tree(np.random.default_rng(0), 400, n_codes=n_codes, n_features=500)
+    many_classes = random_tree(np.random.default_rng(0), 40, n_codes=n_codes, n_features=3, n_classes=5000)
+    for tree in (many_sets, many_classes):
+        tracemalloc.start()
+        with pytest.raises(ValueError, match="sets of categories are too large"):
+            as_random_forest([tree], np.arange(tree.n_classes), n_codes)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**31
+
+
+def test_nodes_that_take_too_much_memory_are_refused(monkeypatch):
+    forest = AUCForestClassifier(3, random_state=0).fit(np.arange(40.0)[:, None], np.arange(40) % 2)
+    monkeypatch.setattr(_memory, "machine_memory", lambda: 2**10)
+    with pytest.raises(ValueError, match=r"the \d+ nodes for scikit-learn, of 2 classes, would take about"):
+        forest.to_sklearn()

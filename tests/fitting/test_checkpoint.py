@@ -1,0 +1,353 @@
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest._files import half_written
+from aucforest.fitting.checkpoint import Checkpoint
+from aucforest.persistence.folded_trees import fold
+from aucforest.persistence.model_file import read_model, write_model
+from aucforest.tree.features import CATEGORICAL, NUMERIC
+from tests.persistence.trees import assert_same_trees, make_tree
+
+ROOT = Path(__file__).parents[2]
+MANIFEST = {"criterion": "auc", "max_features": 1, "seed": 7, "class_weight": {True: 0.5, "rare": None}}
+SHAPE = (3, 2, None)
+
+
+def save(folder, *groups, manifest=MANIFEST):
+    with Checkpoint(folder, manifest, *SHAPE) as checkpoint:
+        for numbers in groups:
+            checkpoint.save(numbers, [make_tree(number, 5) for number in numbers])
+
+
+def trees_of(folder, manifest=MANIFEST, shape=SHAPE):
+    with Checkpoint(folder, manifest, *shape) as checkpoint:
+        return checkpoint.trees()
+
+
+def assert_trees(folder, numbers):
+    trees = trees_of(folder)
+    assert sorted(trees) == sorted(numbers)
+    assert_same_trees(list(trees.values()), [make_tree(number, 5) for number in trees])
+
+
+def content_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def tree_files(folder):
+    return sorted(folder.glob("trees-*"))
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=3), max_size=3),
+    st.sampled_from([2, 3]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_trees_come_back_to_the_last_bit(tmp_path_factory, groups, n_classes, whole, with_sets):
+    folder = tmp_path_factory.mktemp("fit") / "made" / "by open"
+    kinds = np.array([NUMERIC, CATEGORICAL, NUMERIC], dtype=np.int8) if with_sets else None
+    shape, saved, first = (3, n_classes, kinds), {}, 0
+    for n_cuts in groups:
+        options = {"whole": whole, "by_set": [1] if with_sets else []}
+        group = {first + 2 * i: make_tree(i, n, 3, n_classes, **options) for i, n in enumerate(n_cuts)}
+        with Checkpoint(folder, MANIFEST, *shape) as checkpoint:
+            checkpoint.save(list(group), list(group.values()))
+        saved |= group
+        first = max(group) + 1
+    found = trees_of(folder, shape=shape)
+    assert sorted(found) == sorted(saved)
+    assert_same_trees([found[number] for number in saved], list(saved.values()))
+
+
+def test_a_folder_is_gone_on_from(tmp_path):
+    tmp_path.joinpath("fit").mkdir()
+    assert_trees(tmp_path / "fit", [])
+    save(tmp_path / "fit", [3, 5], [0])
+    assert_trees(tmp_path / "fit", [0, 3, 5])
+    save(tmp_path / "fit", [1, 2], manifest=dict(reversed(MANIFEST.items())))
+    assert_trees(tmp_path / "fit", [0, 1, 2, 3, 5])
+
+
+def test_saving_the_same_trees_again_changes_nothing(tmp_path):
+    save(tmp_path, [0, 1])
+    content = content_of(tmp_path)
+    save(tmp_path, [0, 1])
+    assert content_of(tmp_path) == content
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "sentence"),
+    [
+        ({"seed": 1, "z": 1}, {"seed": 2, "z": 2}, "seed is 1 there, but 2 here"),
+        ({"b": "x", "a": "x"}, {"b": "y", "a": "y"}, "b is 'x' there, but 'y' here"),
+        ({"max_features": 1}, {"max_features": 1.0}, "max_features is 1 there, but 1.0 here"),
+        ({"bootstrap": 1}, {"bootstrap": True}, "bootstrap is 1 there, but True here"),
+        ({"low": float("nan")}, {"low": "nan"}, "low is nan there, but 'nan' here"),
+        ({"rates": [1, (2.5, np.float64(3))]}, {"rates": [1, None]}, "rates is [1, [2.5, 3.0]] there, but [1, None]"),
+        ({}, {"max_depth": None}, "max_depth is missing there, but None here"),
+        ({"max_depth": "missing"}, {}, "max_depth is 'missing' there, but missing here"),
+        ({"edges": "0" * 99}, {"edges": "1" * 99}, f"edges is '{'0' * 79} there, but '{'1' * 79} here"),
+    ],
+)
+def test_another_fit_is_refused(tmp_path, there, here, sentence):
+    save(tmp_path, [0], manifest=there)
+    content = content_of(tmp_path)
+    with pytest.raises(ValueError) as raised:
+        trees_of(tmp_path, here)
+    assert str(raised.value).startswith(f"{tmp_path} is the checkpoint of another fit: {sentence}")
+    assert content_of(tmp_path) == content
+    assert list(trees_of(tmp_path, there)) == [0]
+
+
+def test_values_that_cannot_be_stored_are_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"criterion=<.*> cannot be stored in a checkpoint: a function is no plain"):
+        Checkpoint(tmp_path / "fit", {"criterion": lambda: None}, *SHAPE)
+    assert content_of(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("data.csv", "x,y", "holds data.csv, but no checkpoint: name a new or empty one"),
+        (".hidden", "", "holds .hidden, but no checkpoint"),
+        ("trees-000000-000004.safetensors", "", "holds trees-000000-000004.safetensors, but no checkpoint"),
+        ("manifest.json", '{"name": "app"}', "manifest.json is damaged, or not of a checkpoint"),
+        ("manifest.json", '{"checkpoint": 1, "fit": {"seed"', "manifest.json is damaged, or not of a checkpoint"),
+        ("manifest.json", '{"checkpoint": 1, "fit": []}', "manifest.json is damaged, or not of a checkpoint"),
+        ("manifest.json", '{"checkpoint": 2, "fit": {}}', "manifest.json is of format 2, but this aucforest knows 1"),
+    ],
+)
+def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
+    tmp_path.joinpath(name).write_text(content)
+    with pytest.raises(ValueError, match=sentence):
+        Checkpoint(tmp_path, MANIFEST, *SHAPE)
+    assert content_of(tmp_path) == {name: content.encode()}
+
+
+def test_a_file_is_no_folder(tmp_path):
+    tmp_path.joinpath("fit").touch()
+    with pytest.raises(ValueError, match="fit is a file, not a folder"):
+        Checkpoint(tmp_path / "fit", MANIFEST, *SHAPE)
+
+
+def test_what_kills_left_is_removed_and_nothing_else(tmp_path):
+    save(tmp_path / "fit", [0])
+    whole = content_of(tmp_path / "fit")
+    for name in whole:
+        tmp_path.joinpath("fit", f".{name}.{'0a' * 16}").write_text("half of it")
+    others = {"notes.txt": b"", f".notes.txt.{'0a' * 16}": b"", ".trees": b""}
+    for name in others:
+        tmp_path.joinpath("fit", name).touch()
+    assert_trees(tmp_path / "fit", [0])
+    assert content_of(tmp_path / "fit") == whole | others
+
+
+def test_a_kill_before_anything_is_whole_does_not_matter(tmp_path):
+    for name in ("lock", f".manifest.json.{'0a' * 16}"):
+        tmp_path.joinpath(name).touch()
+    save(tmp_path, [0])
+    assert sorted(content_of(tmp_path)) == ["lock", "manifest.json", "trees-000000-000000.safetensors"]
+
+
+def test_damaged_files_are_left_out_and_made_anew(tmp_path):
+    save(tmp_path, [0, 1], [2])
+    path = tree_files(tmp_path)[0]
+    content = path.read_bytes()
+    damaged = [content[:length] for length in range(0, len(content), 97)]
+    for place in range(0, len(content), 23):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        damaged.append(bytes(flipped))
+    for some in damaged:
+        path.write_bytes(some)
+        with pytest.warns(UserWarning, match=r"trees-000000-000001.* is left out, its trees are grown again: "):
+            assert list(trees_of(tmp_path)) == [2]
+        assert not path.exists()
+    save(tmp_path, [0, 1])
+    assert path.read_bytes() == content
+    assert_trees(tmp_path, [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "manifest", "shape", "sentence"),
+    [
+        ([0, 1], {"seed": 8}, SHAPE, "its trees are of another fit"),
+        ([1, 0], MANIFEST, SHAPE, "not in rising order"),
+        ([1, 1], MANIFEST, SHAPE, "not in rising order"),
+        ([-1, 0], MANIFEST, SHAPE, "not in rising order"),
+        ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
+        ([0, 1], MANIFEST, (1, 2, None), "a feature is out of range"),
+        ([0, 1], MANIFEST, (3, 3, None), "tree.total must be"),
+        ([0, 1], MANIFEST, (3, 2, np.array([True, True, True])), "categorical features"),
+    ],
+)
+def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):
+    save(tmp_path / "other", [0, 1], manifest=manifest)
+    path = tree_files(tmp_path / "other")[0]
+    arrays = fold([make_tree(number, 5) for number in (0, 1)]) | {"numbers": np.array(numbers)}
+    write_model(path, arrays, {"fit": read_model(path).take("fit", str)})
+    save(tmp_path / "fit")
+    shutil.copy(path, tmp_path / "fit")
+    with pytest.warns(UserWarning, match=sentence):
+        assert trees_of(tmp_path / "fit", shape=shape) == {}
+
+
+def test_a_folder_is_for_one_fit_at_a_time(tmp_path):
+    with Checkpoint(tmp_path, MANIFEST, *SHAPE), pytest.raises(BlockingIOError, match="in use by process"):
+        Checkpoint(tmp_path, MANIFEST, *SHAPE)
+    save(tmp_path, [0])
+
+
+def test_an_error_on_opening_frees_the_folder(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", lambda *paths: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            Checkpoint(tmp_path, MANIFEST, *SHAPE)
+    assert sorted(content_of(tmp_path)) == ["lock"]
+    save(tmp_path, [0])
+
+
+def test_threads_save_at_the_same_time(tmp_path):
+    groups = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(40)]
+    trees = [make_tree(number, 5) for number in range(120)]
+    with Checkpoint(tmp_path, MANIFEST, *SHAPE) as checkpoint, ThreadPoolExecutor(8) as threads:
+        list(threads.map(checkpoint.save, groups, (trees[group[0] : group[-1] + 1] for group in groups)))
+    assert_trees(tmp_path, range(120))
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path):
+    resource = pytest.importorskip("resource")
+    save(tmp_path, [0])
+    content, limits = content_of(tmp_path), resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Checkpoint(tmp_path, MANIFEST, *SHAPE) as checkpoint:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        try:
+            with pytest.raises(OSError, match=r"trees 1 to 2 cannot be saved: File too large.*trees-000001-000002"):
+                checkpoint.save([1, 2], [make_tree(number, 5) for number in (1, 2)])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert content_of(tmp_path) == content
+    assert_trees(tmp_path, [0])
+
+
+@contextmanager
+def not_to_be_written(folder):
+    """Take the right to write into a folder, from root too."""
+    is_root = os.geteuid() == 0
+    folder.chmod(0o555)
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="rights are others there")
+def test_a_folder_that_cannot_be_written(tmp_path):
+    folder = tmp_path / "fit"
+    save(folder, [0])
+    content = content_of(folder)
+    with (
+        Checkpoint(folder, MANIFEST, *SHAPE) as checkpoint,
+        not_to_be_written(folder),
+        pytest.raises(PermissionError, match="trees 1 to 1 cannot be saved: Permission denied"),
+    ):
+        checkpoint.save([1], [make_tree(1, 5)])
+    assert content_of(folder) == content
+    with not_to_be_written(tmp_path), pytest.raises(PermissionError):
+        Checkpoint(tmp_path / "another", MANIFEST, *SHAPE)
+
+
+# A fork for every line, which says after how many whole files it dies: a fit of 30 groups of trees, most of whose time
+# is spent in writing.
+PROGRAM = """
+import os, sys
+from tests.fitting.test_checkpoint import die_in_write, grow_missing
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        if line.strip():
+            die_in_write(int(line))
+        print(os.getpid(), flush=True)
+        grow_missing(sys.argv[1])
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+N_GROUPS, PER_GROUP = 30, 20
+
+
+def some_tree(number):
+    return make_tree(number % 3, 1000)
+
+
+def grow_missing(folder):
+    kinds = [some_tree(number) for number in range(3)]
+    with Checkpoint(folder, MANIFEST, *SHAPE) as checkpoint:
+        there = checkpoint.trees()
+        for first in range(0, N_GROUPS * PER_GROUP, PER_GROUP):
+            missing = [number for number in range(first, first + PER_GROUP) if number not in there]
+            if missing:
+                checkpoint.save(missing, [kinds[number % 3] for number in missing])
+
+
+def die_in_write(n_whole):
+    """Kill this process when half of a file is written, after so many whole ones."""
+    write_whole, sizes = Path.write_bytes, []
+
+    def write(path, content):
+        sizes.append(len(content))
+        if len(sizes) <= n_whole:
+            return write_whole(path, content)
+        write_whole(path, content[: len(content) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Path.write_bytes = write
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like that there")
+def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
+    folder, n_files = tmp_path / "fit", 0
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, folder], cwd=ROOT, **pipes) as program:
+        # in the manifest, in the first trees, in later ones, and anywhere
+        for n_whole, n_more in {0: 0, 1: 1, 3: 3, None: 0}.items():
+            print("" if n_whole is None else n_whole, file=program.stdin, flush=True)
+            pid = int(program.stdout.readline())
+            if n_whole is None:
+                time.sleep(random.uniform(0.03, 0.1))
+                # a fast machine may be done before it is killed anywhere
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            assert int(program.stdout.readline()) == -signal.SIGKILL or n_whole is None
+            n_files += n_more
+            if n_whole is not None:
+                half = [path for path in folder.iterdir() if half_written(path) is not None]
+                assert len(half) == 1
+                assert len(content_of(folder)) == n_files + len(["lock", *half])
+            if n_files > 0:
+                assert len(trees_of(folder)) >= PER_GROUP * (n_files - 1)
+        program.stdin.close()
+    grow_missing(folder)
+    trees, kinds = trees_of(folder), [some_tree(number) for number in range(3)]
+    assert sorted(trees) == list(range(N_GROUPS * PER_GROUP))
+    assert_same_trees(list(trees.values()), [kinds[number % 3] for number in trees])
+    assert len(content_of(folder)) == N_GROUPS + 2
+    assert json.loads(folder.joinpath("manifest.json").read_bytes())["fit"]["seed"] == 7

@@ -1,0 +1,242 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.persistence.folded_trees import MOST_TREES, FoldedTrees, fold
+from aucforest.persistence.model_file import ModelFormatError, StoredModel
+from tests.reference.folded_trees import unfold_tree
+
+from .trees import assert_same_trees, make_tree
+
+N_FEATURES, BY_SET = 3, np.array([1])
+
+
+def make_trees(seed=0, n_cuts=(4, 0, 7), n_classes=2, **options):
+    return [make_tree(seed + i, n, N_FEATURES, n_classes, **options) for i, n in enumerate(n_cuts)]
+
+
+def unfolded(arrays, n_classes=2, by_set=()):
+    stored = StoredModel(arrays, {})
+    folded = FoldedTrees.check(stored, N_FEATURES, n_classes, np.array(by_set, dtype=np.int64))
+    stored.check_taken()
+    return folded.unfold()
+
+
+trees_of_any_shape = st.tuples(
+    st.integers(0, 2**32), st.lists(st.integers(0, 40), min_size=1, max_size=5), st.sampled_from([2, 3, 6])
+)
+
+
+@given(trees_of_any_shape, st.booleans(), st.booleans())
+def test_trees_come_back_to_the_last_bit(shape, whole, with_sets):
+    by_set = BY_SET if with_sets else ()
+    trees = make_trees(*shape, whole=whole, by_set=by_set)
+    arrays = fold(trees)
+    # leaves of one class have totals that tell fractions of a row apart from whole ones no more
+    assert ("tree.total" in arrays) >= whole
+    assert_same_trees(trees, unfolded(arrays, shape[2], by_set))
+
+
+@given(trees_of_any_shape)
+def test_unfolding_agrees_with_the_reference(shape):
+    trees = make_trees(*shape)
+    arrays, n_cuts, n_leaves = fold(trees), 0, 0
+    for tree in trees:
+        cuts, leaves = slice(n_cuts, n_cuts + tree.n_nodes // 2), slice(n_leaves, n_leaves + tree.n_leaves)
+        by_cut = (arrays[f"tree.{name}"][cuts].tolist() for name in ("pair", "threshold", "gain"))
+        by_leaf = (arrays[f"tree.{name}"][leaves].tolist() for name in ("n_samples", "total"))
+        nodes = unfold_tree(tree.feature.tolist(), *by_cut, *by_leaf)
+        for name in ("left_child", "threshold", "gain", "n_samples", "weight", "value"):
+            np.testing.assert_array_equal([node[name] for node in nodes], getattr(tree, name))
+        n_cuts, n_leaves = cuts.stop, leaves.stop
+
+
+def test_whole_numbers_take_few_bytes():
+    arrays = fold(make_trees(n_cuts=(100, 100)))
+    assert [arrays[f"tree.{name}"].dtype.itemsize for name in ("feature", "pair", "n_samples", "total")] == [1, 1, 2, 2]
+    assert arrays["tree.threshold"].shape == arrays["tree.pair"].shape == (200,)
+
+
+@pytest.mark.parametrize("weight", [4.0, 4.0 + 1e-12])
+@pytest.mark.parametrize("change", [0.0, 1e-12])
+def test_almost_whole_numbers_are_kept_as_they_are(weight, change):
+    leaf = make_tree(0, 0)
+    value = np.array([[1.0, 3.0]]) / weight + [change, -change]
+    tree = replace(leaf, weight=np.array([weight]), frequencies=value)
+    tree.validate()
+    arrays = fold([tree])
+    assert ("tree.total" in arrays) == (weight == 4.0 and change == 0.0)
+    assert_same_trees([tree], unfolded(arrays))
+
+
+@pytest.mark.parametrize("dtypes", [("<i1", 100), ("<i2", 1000), ("<i4", 40_000)])
+def test_features_have_the_room_they_need(dtypes):
+    tree = make_tree(0, 3, dtypes[1])
+    tree.feature.flags.writeable = True
+    tree.feature[0] = dtypes[1] - 1
+    arrays = fold([tree])
+    assert arrays["tree.feature"].dtype == dtypes[0]
+    folded = FoldedTrees.check(StoredModel(arrays, {}), dtypes[1], 2, np.empty(0, dtype=np.int64))
+    assert_same_trees([tree], folded.unfold())
+
+
+def test_too_many_trees_are_refused():
+    with pytest.raises(ValueError, match=f"at most {MOST_TREES} trees"):
+        fold([make_tree(0, 0)] * (MOST_TREES + 1))
+
+
+def test_a_file_of_too_many_trees_is_refused():
+    arrays = fold([make_tree(0, 0)])
+    for name in ("n_nodes", "shrinkage", "feature", "n_samples", "total"):
+        arrays[f"tree.{name}"] = np.concatenate([arrays[f"tree.{name}"]] * (2 * MOST_TREES))
+    arrays["tree.missing_left"] = np.zeros(MOST_TREES // 4, dtype=np.uint8)
+    with pytest.raises(ModelFormatError, match="the numbers of trees and nodes are out of range"):
+        FoldedTrees.check(StoredModel(arrays, {}), N_FEATURES, 2, np.empty(0, dtype=np.int64))
+
+
+def put(name, place, value):
+    def change(arrays):
+        arrays[f"tree.{name}"][place] = value
+
+    return change
+
+
+def changed(name, change):
+    def replaced(arrays):
+        arrays[f"tree.{name}"] = change(arrays[f"tree.{name}"])
+
+    return replaced
+
+
+def drop_trees(arrays):
+    """Leave no tree."""
+    for name, array in arrays.items():
+        arrays[name] = array[:0]
+
+
+# trees of 9, 1 and 15 nodes; the root of the first is cut first
+HOSTILE = {
+    "feature too great": (put("feature", 0, 3), "a feature is out of range"),
+    "feature too small": (put("feature", 0, -2), "a feature is out of range"),
+    "one leaf more": (put("feature", 0, -1), "the number of cuts does not fit"),
+    "one cut more": (lambda arrays: put("feature", np.argmin(arrays["tree.feature"]), 0)(arrays), "the number of cuts"),
+    "child out of range": (put("pair", 0, 4), "a child is out of range"),
+    "child of the next tree": (put("pair", 3, 11), "a child is out of range"),
+    "cycle": (put("pair", slice(1, 4), 0), "a child does not come after its parent"),
+    "two parents": (put("pair", 0, 3), "does not have exactly one parent"),
+    "NaN threshold": (put("threshold", 2, np.nan), "a threshold is NaN"),
+    "no gain": (put("gain", 1, 0.0), "a cut without a gain"),
+    "negative gain": (put("gain", 1, -0.5), "a cut without a gain"),
+    "NaN gain": (put("gain", 1, np.nan), "a cut without a gain"),
+    "infinite gain": (put("gain", 1, np.inf), "a cut without a gain"),
+    "empty leaf": (put("n_samples", 2, 0), "a leaf without rows"),
+    "weightless leaf": (put("total", 2, 0), "a leaf without weight"),
+    "even tree": (put("n_nodes", slice(0, 2), (8, 2)), "are even"),
+    "too few nodes": (put("n_nodes", 2, 13), "do not sum"),
+    "negative size": (put("n_nodes", slice(0, 2), (11, -1)), "out of range"),
+    "giant size": (put("n_nodes", 0, 2**62 + 1), "out of range"),
+    "sizes that overflow": (put("n_nodes", slice(0, 3), (2**62 + 1, 2**62 + 1, 23)), "out of range"),
+    "no tree": (drop_trees, "out of range"),
+    "NaN shrinkage": (put("shrinkage", 1, np.nan), "shrinkage is negative or NaN"),
+    "negative shrinkage": (put("shrinkage", 1, -1.0), "shrinkage is negative or NaN"),
+    "missing array": (lambda arrays: arrays.pop("tree.gain"), "tree.gain is missing"),
+    "unknown array": (lambda arrays: arrays.update(own=np.ones(1)), "own is unknown"),
+    "wrong type": (changed("threshold", lambda array: array.astype(np.float32)), "tree.threshold must be float64"),
+    "signed pairs": (changed("pair", lambda array: array.astype(np.int8)), "tree.pair must be uint8"),
+    "short thresholds": (changed("threshold", lambda array: array[1:]), r"tree.threshold must be .* shape \(11,\)"),
+    "short gains": (changed("gain", lambda array: array[1:]), "tree.gain must be"),
+    "short pairs": (changed("pair", lambda array: array[1:]), "tree.pair must be"),
+    "short rows": (changed("n_samples", lambda array: array[1:]), "tree.n_samples must be"),
+    "short totals": (changed("total", lambda array: array[1:]), "tree.total must be"),
+    "totals of three": (changed("total", lambda array: array[:, [0, 1, 1]]), "tree.total must be"),
+    "short bits": (changed("missing_left", lambda array: array[1:]), "tree.missing_left must be"),
+    "short shrinkage": (changed("shrinkage", lambda array: array[1:]), "tree.shrinkage must be"),
+    "matrix of features": (changed("feature", lambda array: array[None]), "tree.feature must be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_trees_are_refused(name):
+    change, message = HOSTILE[name]
+    arrays = fold(make_trees())
+    assert arrays["tree.feature"][0] >= 0
+    change(arrays)
+    with pytest.raises(ModelFormatError, match=message):
+        unfolded(arrays)
+
+
+WEIGHTS = {
+    "NaN weight": (put("weight", 3, np.nan), "a weight or a class frequency"),
+    "no weight": (put("weight", 3, 0.0), "a weight or a class frequency"),
+    "infinite weight": (put("weight", 0, np.inf), "a weight or a class frequency"),
+    "weights that overflow": (changed("weight", lambda array: array * 1e304), "a weight or a class frequency"),
+    "NaN frequency": (put("value", (3, 0), np.nan), "a weight or a class frequency"),
+    "negative frequency": (put("value", 3, (-0.5, 1.5)), "a weight or a class frequency"),
+    "frequencies that sum to 2": (put("value", 3, (1.0, 1.0)), "do not sum to 1"),
+    "heavier parent": (put("weight", 0, 1e9), "do not add up to their parent's"),
+    "short weights": (changed("weight", lambda array: array[1:]), "tree.weight must be"),
+    "short values": (changed("value", lambda array: array[1:]), "tree.value must be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_hostile_weights_are_refused(name):
+    change, message = WEIGHTS[name]
+    arrays = fold(make_trees(whole=False))
+    change(arrays)
+    with pytest.raises(ModelFormatError, match=message):
+        unfolded(arrays)
+
+
+def flip_missing(arrays):
+    node = int(arrays["tree.set_nodes"][0])
+    arrays["tree.missing_left"][node // 8] ^= 128 >> node % 8
+
+
+SETS = {
+    "falling nodes": (changed("set_nodes", lambda array: array[::-1].copy()), "it is not the categorical features"),
+    "node out of range": (put("set_nodes", -1, 200), "it is not the categorical features"),
+    "another node": (put("set_nodes", 0, 0), "it is not the categorical features"),
+    "threshold": (changed("threshold", lambda array: np.ones_like(array)), "a node with a set has a threshold"),
+    "missing values": (flip_missing, "disagree on missing values"),
+    "short sets": (changed("sets", lambda array: array[1:]), "nodes with a set, but"),
+    "narrow sets": (changed("sets", lambda array: array[:, 1:].copy()), "tree.sets must be"),
+    "no sets": (lambda arrays: arrays.pop("tree.sets"), "tree.sets is missing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_hostile_sets_are_refused(name):
+    change, message = SETS[name]
+    arrays = fold(make_trees(by_set=BY_SET))
+    assert arrays["tree.set_nodes"][0] > 0
+    change(arrays)
+    with pytest.raises(ModelFormatError, match=message):
+        unfolded(arrays, by_set=BY_SET)
+
+
+def test_sets_of_a_feature_that_has_none_are_refused():
+    with pytest.raises(ModelFormatError, match="it is not the categorical features"):
+        unfolded(fold(make_trees(by_set=BY_SET)), by_set=[0, 1])
+    with pytest.raises(ModelFormatError, match="it is not the categorical features"):
+        unfolded(fold(make_trees(by_set=BY_SET)))
+
+
+@given(st.data(), st.booleans(), st.booleans())
+def test_any_change_is_refused_or_makes_valid_trees(data, whole, with_sets):
+    by_set = BY_SET if with_sets else ()
+    arrays = fold(make_trees(whole=whole, by_set=by_set))
+    for _ in range(data.draw(st.integers(1, 3))):
+        name = data.draw(st.sampled_from(sorted(name for name in arrays if arrays[name].size)))
+        content = bytearray(arrays[name].tobytes())
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        arrays[name] = np.frombuffer(content, dtype=arrays[name].dtype).reshape(arrays[name].shape)
+    try:
+        trees = unfolded(arrays, by_set=by_set)
+    except ModelFormatError:
+        return
+    for tree in trees:
+        tree.validate()

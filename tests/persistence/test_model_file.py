@@ -1,0 +1,222 @@
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.persistence.model_file import VERSION, ModelFormatError, StoredModel, read_model, write_model
+
+ARRAYS = {
+    "flags": np.array([0, 1, 1], dtype=np.uint8),
+    "codes": np.arange(-5, 5, dtype=np.int8).reshape(2, 5),
+    "numbers": np.array([[0.5, np.nan], [-0.0, np.inf]]),
+    "scalar": np.array(0.25),
+    "empty": np.empty((0, 4), dtype=np.uint64),
+    "words": np.arange(6, dtype=np.uint32)[::2],
+}
+METADATA = {"name": "snow\N{SNOWMAN} and a lone \ud800", "values": [1, 0.1, None, True, {"key": []}]}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_model(tmp_path / "model", ARRAYS, METADATA)
+    return tmp_path / "model"
+
+
+def assert_same_content(stored):
+    for name, array in ARRAYS.items():
+        found = stored.take_array(name, array.dtype.char)
+        assert found.shape == array.shape
+        assert found.tobytes() == array.tobytes()
+    for name, value in METADATA.items():
+        assert stored.take(name, type(value)) == value
+    stored.check_taken()
+
+
+def test_arrays_and_metadata_come_back(path):
+    assert_same_content(read_model(path))
+    assert_same_content(read_model(str(path)))
+
+
+def test_the_same_content_makes_the_same_file(path):
+    content = path.read_bytes()
+    write_model(path, dict(reversed(ARRAYS.items())), METADATA)
+    assert path.read_bytes() == content
+
+
+def test_a_file_is_aligned_and_hardly_larger_than_its_arrays(path):
+    arrays = sum(array.nbytes for array in ARRAYS.values())
+    header = int.from_bytes(path.read_bytes()[:8], "little")
+    assert header % 8 == 0
+    assert path.stat().st_size == 8 + header + arrays
+
+
+def test_every_truncation_is_refused(path):
+    content = path.read_bytes()
+    for length in [*range(0, len(content), 7), len(content) - 1]:
+        path.write_bytes(content[:length])
+        with pytest.raises(ModelFormatError):
+            read_model(path)
+
+
+def test_what_is_appended_is_refused(path):
+    path.write_bytes(path.read_bytes() + b"0")
+    with pytest.raises(ModelFormatError, match="not a model file"):
+        read_model(path)
+
+
+def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
+    content = path.read_bytes()
+    first_array = 8 + int.from_bytes(content[:8], "little")
+    n_read = 0
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        try:
+            stored = read_model(path)
+        except ModelFormatError:
+            continue
+        # spaces between the parts of the header, or escapes in another case
+        assert place < first_array
+        assert_same_content(stored)
+        n_read += 1
+    assert n_read < 20
+
+
+def forge(path, header, arrays=b""):
+    """Write a file with a header of one's own."""
+    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + arrays)
+
+
+def describe(dtype="F64", shape=(1,), offsets=(0, 8)):
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+SECRET = {"__metadata__": {"aucforest": "1 00000000 {}"}}
+HOSTILE_HEADERS = {
+    "nothing": (b"", b""),
+    "a header without an end": (b"{", b""),
+    "no JSON": (b"\x80\x02}q\x00.", b""),
+    "a list": (b"[]", b""),
+    "no metadata": ({"a": describe()}, bytes(8)),
+    "other metadata": ({"__metadata__": {"format": "pt"}, "a": describe()}, bytes(8)),
+    "metadata of numbers": ({"__metadata__": {"aucforest": 1}}, b""),
+    "a list of metadata": ({"__metadata__": ["aucforest"]}, b""),
+    "deep nesting": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", b""),
+    "overlapping arrays": ({**SECRET, "a": describe(), "b": describe()}, bytes(8)),
+    "overlap": ({**SECRET, "a": describe("F64", (2,), (0, 16)), "b": describe("F64", (1,), (8, 16))}, bytes(16)),
+    "a hole": ({**SECRET, "a": describe(), "b": describe(offsets=(16, 24))}, bytes(24)),
+    "beyond the end": ({**SECRET, "a": describe(shape=(2,), offsets=(0, 16))}, bytes(8)),
+    "giant shape": ({**SECRET, "a": describe(shape=(2**40,), offsets=(0, 2**43))}, bytes(8)),
+    "giant shape in few bytes": ({**SECRET, "a": describe(shape=(2**40,))}, bytes(8)),
+    "shape that overflows": ({**SECRET, "a": describe(shape=(2**62, 2**62, 2**62))}, bytes(8)),
+    "negative shape": ({**SECRET, "a": describe(shape=(-1,))}, bytes(8)),
+    "fractional shape": ({**SECRET, "a": describe(shape=(1.0,))}, bytes(8)),
+    "offsets that fall": ({**SECRET, "a": describe(offsets=(8, 0))}, bytes(8)),
+    "unknown type": ({**SECRET, "a": describe("O64")}, bytes(8)),
+    "type without a numpy type": ({**SECRET, "a": describe("BF16", (4,))}, bytes(8)),
+    "type of bits": ({**SECRET, "a": describe("F8_E4M3", (8,))}, bytes(8)),
+    "bools": ({**SECRET, "a": describe("BOOL", (8,))}, b"\xff" * 8),
+    "wrong checksum": ({**SECRET, "a": describe()}, bytes(8)),
+    "version 0": ({"__metadata__": {"aucforest": "0 00000000 {}"}}, b""),
+    "endless version": ({"__metadata__": {"aucforest": f"{'1' * 5000} 00000000 {{}}"}}, b""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE_HEADERS)
+def test_hostile_headers_are_refused(name, tmp_path):
+    forge(tmp_path / "model", *HOSTILE_HEADERS[name])
+    with pytest.raises(ModelFormatError):
+        read_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("length", [2**24 + 1, 2**31, 2**63, 2**64 - 1])
+def test_lengths_of_headers_that_cannot_be_are_refused(length, tmp_path):
+    with open(tmp_path / "model", "wb") as file:
+        file.write(length.to_bytes(8, "little"))
+        file.truncate(2**25)  # not there on the disk
+    with pytest.raises(ModelFormatError, match="its header is too large"):
+        read_model(tmp_path / "model")
+
+
+def test_a_newer_version_is_refused(path):
+    content = path.read_bytes()
+    old, new = f'"aucforest":"{VERSION} '.encode(), f'"aucforest":"{VERSION + 1} '.encode()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
+    with pytest.raises(ModelFormatError, match=f"made by a newer aucforest: format {VERSION + 1}"):
+        read_model(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "1", "{", "[" * 10**5, '{"a":' * 10**5, '{"a": ' + "1" * 5000 + "}"])
+def test_hostile_metadata_are_refused(text, tmp_path, monkeypatch):
+    monkeypatch.setattr("aucforest.persistence.model_file.json.dumps", lambda *_, **__: text)
+    write_model(tmp_path / "model", ARRAYS, METADATA)
+    monkeypatch.undo()
+    with pytest.raises(ModelFormatError, match="metadata"):
+        read_model(tmp_path / "model")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(content)
+    with pytest.raises(ModelFormatError):
+        read_model(path)
+
+
+def test_metadata_of_too_many_parts_are_refused(path, monkeypatch):
+    with pytest.raises(ValueError, match="more than 262144 lists and dicts"):
+        write_model(path, {}, {"lists": [[]] * 2**18})
+    write_model(path, {}, {"lists": [[]] * 1000})
+    monkeypatch.setattr("aucforest.persistence.model_file._MOST_BRACKETS", 1000)
+    with pytest.raises(ModelFormatError, match="more than 1000 lists and dicts"):
+        read_model(path)
+
+
+def test_metadata_too_large_are_refused(path):
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match="more than 16 MiB"):
+        write_model(path, ARRAYS, {"text": "x" * 2**24})
+    assert path.read_bytes() == content
+
+
+def test_no_file_is_no_model(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_model(tmp_path / "model")
+    with pytest.raises(OSError, match=os.strerror(21)):
+        read_model(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        write_model(tmp_path / "folder" / "model", ARRAYS, METADATA)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtypes", "shape", "message"),
+    [
+        ("other", "d", None, "the array other is missing"),
+        ("numbers", "BH", None, "numbers must be uint8 or uint16"),
+        ("numbers", "d", (4,), r"of shape \(4,\), but is float64 of \(2, 2\)"),
+        ("numbers", "d", (2, 3), r"of shape \(2, 3\)"),
+        ("numbers", "d", (-1, 3), r"of shape \(-1, 3\)"),
+        ("scalar", "d", (1,), r"of shape \(1,\), but is float64 of \(\)"),
+    ],
+)
+def test_arrays_are_what_they_must_be(name, dtypes, shape, message):
+    with pytest.raises(ModelFormatError, match=message):
+        StoredModel(ARRAYS, {}).take_array(name, dtypes, shape)
+
+
+def test_metadata_are_what_they_must_be():
+    stored = StoredModel({}, {"number": True})
+    with pytest.raises(ModelFormatError, match="number must be int, but is bool"):
+        stored.take("number", int)
+    with pytest.raises(ModelFormatError, match="text is missing"):
+        stored.take("text", str)
+    with pytest.raises(ModelFormatError, match="rest is unknown"):
+        StoredModel({}, {"rest": 1}).check_taken()
+    with pytest.raises(ModelFormatError, match="rest is unknown"):
+        StoredModel({"rest": np.ones(1)}, {}).check_taken()

@@ -1,0 +1,133 @@
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.persistence.model_file import ModelFormatError
+from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner) | st.dictionaries(st.booleans() | st.text() | st.floats(), inner),
+    max_leaves=9,
+)
+
+
+@given(values)
+def test_plain_values_come_back(value):
+    back = from_plain(json.loads(json.dumps(to_plain(value), allow_nan=False)))
+    assert repr(back) == repr(value)
+
+
+def test_nan_comes_back():
+    assert math.isnan(from_plain(to_plain(math.nan)))
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (np.float32(0.5), 0.5), (np.int8(3), 3), (np.True_, True), (np.str_("a"), "a"), ((1, 2), [1, 2]),
+        (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]), (np.array(["a"], dtype=object), ["a"]),
+        (pd.Series([0.5, 2.0]), [0.5, 2.0]), (pd.Index(["x", "y"]), ["x", "y"]), (np.array(2), 2),
+    ],
+)  # fmt: skip
+def test_arrays_become_lists(value, plain):
+    assert repr(from_plain(to_plain(value))) == repr(plain)
+
+
+@pytest.mark.parametrize(
+    "value", [len, object(), np.random.RandomState(0), np.longdouble(1), b"a", {1j}, 1j, np.array([1j]), [[len]]]
+)
+def test_other_values_are_refused(value):
+    with pytest.raises(TypeError, match="is no plain value"):
+        to_plain(value)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {}, {"float": "1"}, {"float": "inf", "pairs": []}, {"pairs": {}}, {"pairs": [1]}, {"pairs": [[1]]},
+        {"pairs": [[[], 1]]}, {"pairs": [[{"pairs": []}, 1]]}, {"object": "os.system"}, [{"a": 1}],
+    ],
+)  # fmt: skip
+def test_hostile_values_are_refused(stored):
+    with pytest.raises(ModelFormatError, match="a value is not encoded as it should be"):
+        from_plain(stored)
+
+
+LABELS = [
+    np.array([False, True]), np.array([-3, 2**62]), np.array([2**64 - 1], dtype="u8"), np.array([255], dtype="u1"),
+    np.array([0.1, np.inf, -0.0]), np.array([0.1, 3e38], dtype=np.float32), np.array([0.1], dtype=np.float16),
+    np.array(["b", "a\N{SNOWMAN}", "", "\ud800"]), np.array(["a"], dtype="U9"), np.array(["a", 1, True], dtype=object),
+    np.array([], dtype=object), np.array([], dtype=np.int32),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=lambda labels: str(labels.dtype))
+def test_labels_come_back(labels):
+    back = labels_from_plain(json.loads(json.dumps(labels_to_plain(labels), allow_nan=False)))
+    assert back.dtype == labels.dtype
+    assert repr(back.tolist()) == repr(labels.tolist())
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array([1j]), np.array([b"a"]), np.array(["2020-01-01"], dtype="M8[D]"), np.array([1], dtype=np.longdouble)],
+)
+def test_labels_of_other_types_are_refused(labels):
+    with pytest.raises(TypeError, match="cannot be stored, only text and numbers of up to 64 bits"):
+        labels_to_plain(labels)
+
+
+def test_text_that_takes_too_much_memory_is_refused():
+    with pytest.raises(ValueError, match="2000 labels of 10000 characters are too long"):
+        labels_to_plain(np.zeros(2000, dtype="U10000"))
+
+
+def test_objects_of_other_types_are_refused():
+    with pytest.raises(TypeError, match=r"the label \(1,\) is neither a number nor text"):
+        labels_to_plain(np.array(["a", (1,)], dtype=object))
+
+
+def stored(kind, values, length=0):
+    return {"kind": kind, "length": length, "values": values}
+
+
+@pytest.mark.parametrize(
+    ("hostile", "message"),
+    [
+        ([], "labels are not encoded"),
+        ({"kind": "int64", "values": []}, "labels are not encoded"),
+        (stored("int64", {}), "a value is not encoded"),
+        (stored("int64", 3), "are neither numbers nor text"),
+        (stored("int64", [None]), "are neither numbers nor text"),
+        (stored("int64", [[1]]), "are neither numbers nor text"),
+        (stored("object", [{"pairs": []}]), "are neither numbers nor text"),
+        (stored("text", [1], 3), "are neither numbers nor text"),
+        (stored("M8[s]", [1]), "of the unknown type 'M8"),
+        (stored("V100000000", [1]), "of the unknown type"),
+        (stored(["object"], [1]), "of the unknown type"),
+        (stored("uint8", [256]), "do not fit their type"),
+        (stored("uint8", [-1]), "do not fit their type"),
+        (stored("int64", [2**64]), "do not fit their type"),
+        (stored("int64", [0.5]), "do not fit their type"),
+        (stored("float32", [1e300]), "do not fit their type"),
+        (stored("float64", [2**2000]), "do not fit their type"),
+        (stored("int64", ["x"]), "do not fit their type"),
+        (stored("bool", [2]), "do not fit their type"),
+        (stored("text", ["ab"], 1), "do not fit their type"),
+        (stored("text", ["a"], 0), "labels of 0 characters"),
+        (stored("text", ["a"], 2**60), "are too long"),
+        (stored("text", ["a"] * 1000, 2**20), "are too long"),
+        (stored("text", ["a"], True), "are too long"),
+        (stored("text", ["a"], -1), "are too long"),
+    ],
+)
+def test_hostile_labels_are_refused(hostile, message):
+    with pytest.raises(ModelFormatError, match=message):
+        labels_from_plain(hostile)

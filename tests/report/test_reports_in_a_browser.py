@@ -1,0 +1,202 @@
+"""The page in a real browser: the slider's figures are scikit-learn's, nothing is fetched, nothing complains."""
+
+import shutil
+import subprocess
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
+
+from aucforest.report import report
+from tests.estimators.data import make_table, small_forest
+
+webdriver = pytest.importorskip("selenium.webdriver")
+keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver")
+
+SWITCHES = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--window-size=1200,900",
+]  # fmt: skip
+X, Y = make_table(n_rows=500, missing=0.0, seed=3)
+TRAIN, TEST = slice(0, 300), slice(300, 500)
+
+
+@cache
+def fitted():
+    return small_forest(threshold="gmean").fit(X[TRAIN], Y[TRAIN])
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for switch in [*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    hostile = np.array(['"><img src=x onerror=alert(1)>', "</script><script>document.title='pwned'</script>"])
+    model = small_forest(threshold="gmean").fit(X[TRAIN], hostile[Y[TRAIN]])
+    page = report(model, X[TEST], hostile[Y[TEST]], title="A <b>title</b>", n_bootstrap=20, random_state=0)
+    page.save(path)
+    return path
+
+
+@pytest.fixture
+def page(browser, path):
+    browser.get_log("performance")
+    browser.get(path.as_uri())
+    return browser
+
+
+def value(page, selector):
+    return float(page.find_element("css selector", selector).get_attribute("data-value"))
+
+
+def threshold(page):
+    return value(page, "#threshold")
+
+
+def counts(page):
+    return [value(page, f"[data-figure={name}]") for name in ("tn", "fp", "fn", "tp")]
+
+
+def expected(threshold):
+    return confusion_matrix(Y[TEST], fitted().predict_proba(X[TEST])[:, 1] >= threshold).ravel().tolist()
+
+
+def move(page, place):
+    page.execute_script(
+        "const cut = document.getElementById('cut'); cut.value = arguments[0]; cut.dispatchEvent(new Event('input'))",
+        place,
+    )
+
+
+def test_the_page_begins_at_the_threshold_of_the_model(page):
+    assert counts(page) == confusion_matrix(Y[TEST], fitted().predict(X[TEST])).ravel().tolist()
+    assert page.title == "A <b>title</b>"
+
+
+def test_the_slider_shows_what_scikit_learn_counts(page):
+    last = int(page.find_element("id", "cut").get_attribute("max"))
+    seen = set()
+    for place in [0, 1, last // 3, last // 2, last - 1, last]:
+        move(page, place)
+        seen.add(threshold(page))
+        assert counts(page) == expected(threshold(page))
+        y, called = Y[TEST], fitted().predict_proba(X[TEST])[:, 1] >= threshold(page)
+        recall = recall_score(y, called)
+        assert value(page, "[data-figure=recall]") == pytest.approx(recall)
+        assert value(page, "[data-figure=f1]") == pytest.approx(f1_score(y, called))
+        specificity = recall_score(y, called, pos_label=0)
+        assert value(page, "[data-figure=gmean]") == pytest.approx(np.sqrt(recall * specificity))
+        shown = page.find_element("css selector", "[data-figure=precision]").text
+        assert shown == (f"{precision_score(y, called):.3f}" if called.any() else "–")
+    assert len(seen) == 6
+
+
+def test_the_keyboard_moves_the_slider(page):
+    cut = page.find_element("id", "cut")
+    before = int(cut.get_attribute("value"))
+    for key, after in [(keys.ARROW_RIGHT, before + 1), (keys.ARROW_LEFT, before), (keys.HOME, 0)]:
+        cut.send_keys(key)
+        assert int(cut.get_attribute("value")) == after
+        assert counts(page) == expected(threshold(page))
+    text = cut.get_attribute("aria-valuetext")
+    assert text.endswith("recall 1.000, precision " + page.find_element("css selector", "[data-figure=precision]").text)
+
+
+def test_costs_change_the_least_cost(page):
+    y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
+    cuts = np.append(np.unique(scores), np.inf)
+    for false_positive, false_negative in [(1, 1), (1, 20), (20, 1)]:
+        for name, cost in [("cost-fp", false_positive), ("cost-fn", false_negative)]:
+            field = page.find_element("id", name)
+            field.clear()
+            field.send_keys(str(cost))
+        page.find_element("css selector", "[data-best=cost]").send_keys(keys.ENTER)
+        costs = [false_positive * fp + false_negative * fn for _, fp, fn, _ in map(expected, cuts)]
+        assert value(page, "[data-figure=cost]") == min(costs)
+        assert costs[int(np.flatnonzero(cuts == threshold(page))[0])] == min(costs)
+        assert value(page, "[data-figure=cost-row]") == pytest.approx(min(costs) / len(y))
+
+
+@pytest.mark.parametrize("name", ["gmean", "f1"])
+def test_the_best_thresholds_are_best(page, name):
+    page.find_element("css selector", f"[data-best={name}]").click()
+    found = value(page, f"[data-figure={name}]")
+    last = int(page.find_element("id", "cut").get_attribute("max"))
+    for place in range(0, last + 1, 7):
+        move(page, place)
+        assert not value(page, f"[data-figure={name}]") > found
+
+
+def test_the_dots_stand_on_the_curves(page):
+    """Where the dot of the ROC curve is in the picture, the rates are those of the table."""
+    move(page, 40)
+    for name, keys_of_axes in [("roc", (None, "recall")), ("pr", ("recall", "precision"))]:
+        svg = page.find_element("css selector", f"svg[data-name={name}]")
+        left, right, bottom, top, *limits = map(float, svg.get_attribute("data-axes").split())
+        assert limits == [0, 1, 0, 1]
+        dot = svg.find_element("css selector", "circle.cursor")
+        place = [float(dot.get_attribute(axis)) for axis in ("cx", "cy")]
+        found = (place[0] - left) / (right - left), (place[1] - bottom) / (top - bottom)
+        x, y = (None if key is None else value(page, f"[data-figure={key}]") for key in keys_of_axes)
+        assert found == pytest.approx((1 - value(page, "[data-figure=specificity]") if x is None else x, y), abs=1e-3)
+
+
+def test_nothing_is_fetched_and_nothing_complains(page, path):
+    move(page, 3)
+    messages = [entry["message"] for entry in page.get_log("browser")]
+    assert messages == []
+    requested = [entry["message"] for entry in page.get_log("performance") if "requestWillBeSent" in entry["message"]]
+    assert len(requested) == 1
+    assert path.name in requested[0]
+
+
+def test_a_program_of_a_stranger_does_not_run(page):
+    assert page.title != "pwned"
+    assert page.find_elements("css selector", "img") == []
+    page.execute_script(
+        "const alien = document.createElement('script'); alien.textContent = \"document.title = 'pwned'\";"
+        "document.body.append(alien)"
+    )
+    assert page.title != "pwned"
+    assert "Content Security Policy" in page.get_log("browser")[0]["message"]
+
+
+@pytest.mark.parametrize("width", [380, 1200])
+def test_the_page_fits_its_window(page, width):
+    page.set_window_size(max(width, 500), 900)
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_page_prints(path, tmp_path):
+    """Printed by a browser of its own, which waits for the page; one that is driven now and then prints a blank."""
+    pdf = tmp_path / "report.pdf"
+    switches = [*SWITCHES, f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={pdf}"]
+    subprocess.run([CHROMIUM, *switches, path.as_uri()], check=True, capture_output=True, timeout=60)
+    assert 3 <= pdf.read_bytes().count(b"/Type /Page\n") <= 12
+
+
+def test_a_page_without_explorer_does_not_complain(browser, tmp_path):
+    x, y = make_table(n_rows=300, n_classes=3, missing=0.0)
+    report(LogisticRegression().fit(x, y), x, y, n_bootstrap=5, n_repeats=1).save(tmp_path / "three.html")
+    browser.get((tmp_path / "three.html").as_uri())
+    assert browser.get_log("browser") == []

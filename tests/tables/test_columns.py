@@ -1,0 +1,362 @@
+"""Categorical columns: which they are, their codes, and forests that grow from them."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+
+from aucforest.datasets import load_abalone
+from aucforest.tables.columns import as_table, encode, learn
+from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
+
+X, Y = make_table(missing=0.1)
+NAMES = ["ash", "elm", "fir", "oak", "yew"]
+KINDS = np.array(NAMES)[np.digitize(X[:, 0], [-1, -0.3, 0.3, 1])].astype(object)
+KINDS[::17] = None
+
+both = pytest.mark.parametrize("make", [small_tree, small_forest])
+
+
+def frame(kinds=None, **columns):
+    return pd.DataFrame(X[:, 1:], columns=list("bcde")).assign(kind=KINDS if kinds is None else kinds, **columns)
+
+
+def arrow_table(*chunks):
+    return pa.table({**{name: frame()[name].to_numpy() for name in "bcde"}, "kind": pa.chunked_array(chunks)})
+
+
+FRAMES = {
+    "pandas str": frame(),
+    "pandas object": frame(pd.Series(KINDS, dtype=object)),
+    "pandas string": frame(pd.array(KINDS, dtype="string")),
+    "pandas pyarrow": frame(pd.array(KINDS, dtype=pd.ArrowDtype(pa.string()))),
+    "pandas category": frame(pd.Categorical(KINDS, categories=["yew", "oak", "no such", "fir", "elm", "ash"])),
+    "pandas index": frame().set_index(np.arange(len(X)) * 3 - 7),
+    "pandas ordered": frame(pd.Categorical(KINDS, categories=["yew", "oak", *NAMES[:3]], ordered=True)),
+    "polars str": pl.from_pandas(frame()),
+    "polars categorical": pl.from_pandas(frame()).with_columns(pl.col("kind").cast(pl.Categorical)),
+    "polars enum": pl.from_pandas(frame()).with_columns(pl.col("kind").cast(pl.Enum(["yew", "oak", *NAMES[:3]]))),
+    "arrow": pl.from_pandas(frame()).to_arrow(),
+    "arrow dictionaries": arrow_table(
+        pa.array(KINDS[:50], pa.string()).dictionary_encode(), pa.array(KINDS[50:], pa.string()).dictionary_encode()
+    ),
+    "arrow repeated values": arrow_table(
+        pa.DictionaryArray.from_arrays(
+            pa.array([None if kind is None else NAMES.index(kind) + 5 * (row % 2) for row, kind in enumerate(KINDS)]),
+            [*NAMES, *NAMES],
+        )
+    ),
+}  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_of_every_kind_give_the_same_trees(make, kind):
+    table = FRAMES[kind]
+    expected, model = make().fit(FRAMES["pandas str"], Y), make().fit(table, Y)
+    assert digest(model) == digest(expected)
+    assert any(len(tree.sets) > 0 for tree in model.trees_)
+    assert model.categories_.keys() == {4}
+    assert model.categories_[4].tolist() == NAMES
+    assert model.feature_names_in_.tolist() == ["b", "c", "d", "e", "kind"]
+    for other in FRAMES.values():
+        np.testing.assert_array_equal(model.predict_proba(other), expected.predict_proba(frame()))
+
+
+@both
+@pytest.mark.parametrize("given", [["kind"], [4], [np.int64(4)], [False] * 4 + [True], np.arange(5) == 4])
+def test_names_indices_and_masks_say_the_same(make, given):
+    expected = make().fit(frame(), Y)
+    model = make(categorical_features=given).fit(frame(), Y)
+    assert digest(model) == digest(expected)
+    if not isinstance(given[0], str):
+        table = frame().to_numpy(object)
+        assert digest(make(categorical_features=given).fit(table, Y)) == digest(expected)
+        np.testing.assert_array_equal(model.apply(frame()), expected.apply(frame()))
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+def test_numbers_may_be_categories(make, dtype):
+    codes = pd.Series(KINDS).map({"ash": 7, "elm": -3, "fir": 40, "oak": 0, "yew": 12}).fillna(99)
+    table = np.nan_to_num(np.column_stack([codes, 10 * X[:, 1:]])).astype(dtype)
+    model = make(categorical_features=[0]).fit(table, Y)
+    assert model.categories_[0].tolist() == [-3, 0, 7, 12, 40, 99]
+    assert model.categories_[0].dtype == dtype
+    named = pd.DataFrame(table, columns=list("abcde"))
+    expected = model.predict_proba(table)
+    np.testing.assert_array_equal(model.predict_proba(table.astype(np.float64)), expected)
+    np.testing.assert_array_equal(model.predict_proba(table.astype(object)), expected)
+    other = make(categorical_features=["a"]).fit(named, Y)
+    np.testing.assert_array_equal(other.predict_proba(named.astype({"a": object})), expected)
+
+
+@both
+def test_unseen_and_missing_values_follow_the_missing_side(make):
+    model = make().fit(frame(), Y)
+    missing = model.apply(frame([None] * len(X)))
+    np.testing.assert_array_equal(model.apply(frame(["no such"] * len(X))), missing)
+    np.testing.assert_array_equal(model.apply(frame([np.nan] * len(X))), missing)
+    assert np.any(model.apply(frame()) != missing)
+
+
+@both
+def test_paths_follow_sets(make):
+    model = make().fit(frame(), Y)
+    codes = encode(as_table(frame()), model.categories_)
+    table, path = frame(), model.decision_path(frame())
+    indicator = path if make is small_tree else path[0]
+    first = model.trees_[0]
+    for row in range(0, len(codes), 7):
+        nodes = indicator[row].indices
+        assert sorted(nodes[nodes < first.n_nodes]) == walk(first, codes[row])
+    assert len(table) == indicator.shape[0]
+
+
+def test_two_categories_are_cut_like_numbers():
+    for values in (np.where(X[:, 1] > 0, "yes", "no"), X[:, 1] > 0, np.where(X[:, 1] > 0, None, "no")):
+        table = frame(values)
+        model = small_forest().fit(table, Y)
+        assert model.categories_.keys() == {4}
+        assert all(len(tree.sets) == 0 for tree in model.trees_)
+    codes = (X[:, 1] > 0).astype(float)
+    expected = small_forest().fit(frame(codes), Y)
+    assert digest(small_forest().fit(frame(X[:, 1] > 0), Y)) == digest(expected)
+    assert expected.categories_ == {}
+
+
+@both
+def test_copies_know_the_categories(make):
+    model = make().fit(frame(), Y)
+    expected = model.predict_proba(frame())
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(frame()), expected)
+    assert digest(clone(model).fit(frame(), Y)) == digest(model)
+    model.fit(X, Y)
+    assert model.categories_ == {}
+    if make is small_forest:
+        members = small_forest().fit(frame(), Y).estimators_
+        np.testing.assert_allclose(np.mean([one.predict_proba(frame()) for one in members], axis=0), expected)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_change_nothing(n_jobs):
+    labels = make_table(n_classes=4)[1]
+    models = [small_forest(oob_score=True, n_estimators=20, n_jobs=n).fit(frame(), labels) for n in (1, n_jobs)]
+    assert digest(models[0]) == digest(models[1])
+    np.testing.assert_array_equal(models[0].oob_decision_function_, models[1].oob_decision_function_)
+
+
+def test_rows_of_weight_zero_are_as_if_absent():
+    weight = np.where(np.arange(len(X)) % 3 == 0, 0.0, 1.0)
+    kept = weight > 0
+    model = small_forest().fit(frame(), Y, weight)
+    other = small_forest().fit(frame()[kept], Y[kept])
+    np.testing.assert_array_equal(model.predict_proba(frame()), other.predict_proba(frame()))
+
+
+def test_categories_are_those_of_rows_with_weight():
+    numbers = np.repeat(np.arange(300), 3)
+    weight = (numbers >= 40).astype(float)
+    weight[numbers % 10 == 3] = [1, 0, 0] * 30
+    for table in (pd.DataFrame({"a": numbers}), pd.DataFrame({"a": numbers.astype(str)})):
+        kept, labels = weight > 0, numbers % 2
+        model = small_tree(categorical_features=["a"]).fit(table, labels, weight)
+        other = small_tree(categorical_features=["a"]).fit(table[kept], labels[kept])
+        assert len(model.categories_[0]) == 264
+        np.testing.assert_array_equal(model.categories_[0], other.categories_[0])
+        np.testing.assert_array_equal(model.apply(table), other.apply(table))
+
+
+def test_the_numbers_beside_categories():
+    """Columns that are not categorical become the same numbers in frames of every kind."""
+    columns = {"a": [True, None, False], "b": [1, None, 3], "c": ["x", "y", None], "d": [0.5, None, 2.0]}
+    expected = [[1, 1, 0, 0.5], [np.nan, np.nan, 1, np.nan], [0, 3, np.nan, 2]]
+    nullable = {"a": "boolean", "b": "Int64", "c": "category", "d": "Float32"}
+    for table in (
+        pd.DataFrame(columns).astype(nullable),
+        pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"),
+        pd.DataFrame(columns, dtype=object),
+        pl.DataFrame(columns),
+        pl.DataFrame(columns).to_arrow(),
+    ):
+        np.testing.assert_array_equal(learn(table, ["c"], None)[0], expected)
+    number = pl.DataFrame(columns).with_columns(pl.col("d").cast(pl.Decimal(9, 1)))
+    np.testing.assert_array_equal(learn(number, ["c"], None)[0], expected)
+
+
+def test_codes_of_frames_are_matched_by_value():
+    """The integer codes in a frame are its own affair: the same value may have another one in the next."""
+    first = pl.DataFrame({"a": pl.Series(["b", None, "a", "c", "b"], dtype=pl.Categorical)})
+    coded, categories = learn(first, "from_dtype", None)
+    np.testing.assert_array_equal(coded[:, 0], [1, np.nan, 0, 2, 1])
+    values = ["d", "c", "b", None, "c"]
+    for table in (
+        pl.DataFrame({"a": pl.Series(values, dtype=pl.Enum(["d", "c", "b"]))}),
+        pl.DataFrame({"a": pl.Series(["e", *values], dtype=pl.Categorical)[1:]}),
+        pd.DataFrame({"a": pd.Categorical(values, categories=["e", "d", "c", "b"])}),
+        pa.table({"a": pa.array(values).dictionary_encode()}),
+    ):
+        np.testing.assert_array_equal(encode(as_table(table), categories)[:, 0], [np.nan, 2, 1, np.nan, 2])
+
+
+def test_warm_start_needs_the_same_categories():
+    model = small_forest(n_estimators=3, warm_start=True).fit(frame(), Y)
+    model.set_params(n_estimators=6).fit(frame(), Y)
+    assert digest(model) == digest(small_forest(n_estimators=6).fit(frame(), Y))
+    model.set_params(n_estimators=7)
+    with pytest.raises(ValueError, match=r"^warm_start: column 4 has other categories than the trees there are know$"):
+        model.fit(frame(pd.Series(KINDS).replace("oak", "ash")), Y)
+    np.testing.assert_array_equal(model.categories_[4], NAMES)
+
+
+def learned(values):
+    """Return categories and codes of one column."""
+    table = pd.DataFrame({"a": values})
+    encoded, categories = learn(table, ["a"], None)
+    np.testing.assert_array_equal(encode(as_table(table), categories), encoded)
+    return categories[0].tolist(), encoded[:, 0]
+
+
+def test_codes_are_places_in_the_order_of_values():
+    categories, codes = learned(["b", None, "a", "c", np.nan, "b"])
+    assert categories == ["a", "b", "c"]
+    np.testing.assert_array_equal(codes, [1, np.nan, 0, 2, np.nan, 1])
+    categories, codes = learned(pd.cut([0.5, 7.0, 3.0, np.nan], [0, 2, 4, 8]))
+    assert [interval.left for interval in categories] == [0, 2, 4]
+    np.testing.assert_array_equal(codes, [0, 2, 1, np.nan])
+    assert learned(pd.array([True, None, False]))[0] == [False, True]
+    categories, codes = learned([None, None])
+    assert categories == []
+    assert np.all(np.isnan(codes))
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_the_rarest_categories_share_a_code(text):
+    numbers = np.repeat(np.arange(300), np.where(np.arange(300) % 10 == 3, 1, 3))
+    values = [f"{number:03}" for number in numbers] if text else numbers
+    categories, codes = learned(values)
+    assert len(categories) == 300
+    # 30 come once; of the others, which come three times, the last 16 find no place.
+    shared = (numbers % 10 == 3) | (numbers > 281)
+    assert np.count_nonzero(np.bincount(numbers[~shared])) == 254
+    assert np.all(codes[shared] == 254)
+    assert np.array_equal(np.unique(codes[~shared]), np.arange(254))
+    assert np.all(np.diff(codes[~shared]) >= 0)
+
+
+REFUSALS = {
+    "unknown name": (["kind", "x"], "^categorical_features names column 'x', which X does not have$"),
+    "index": ([5], "^categorical_features has the index 5, but X has 5 columns$"),
+    "negative": ([-1], "^categorical_features has the index -1, but X has 5 columns$"),
+    "mask": ([True] * 4, "^categorical_features is a mask of 4 columns, but X has 5$"),
+    "mixed": (["kind", 1], r"^categorical_features must hold names, indices or a mask, but is \['kind', 1\]$"),
+    "numbers": ([0.5], r"^categorical_features must hold names, indices or a mask, but is \[0.5\]$"),
+    "word": ("dtype", "^The 'categorical_features' parameter of .* Got 'dtype' instead"),
+    "undeclared": (
+        ["b"],
+        "^X: column 'kind' is not numeric .*'fir'.*; name it in categorical_features or encode it as numbers$",
+    ),
+    "off": (None, "^X: column 'kind' is not numeric .*; name it in categorical_features or encode it as numbers$"),
+}
+
+
+@both
+@pytest.mark.parametrize("what", REFUSALS)
+def test_refusals(make, what):
+    given, sentence = REFUSALS[what]
+    table = frame(KINDS if what in ("off", "unknown name") else np.where(KINDS == None, "fir", KINDS))  # noqa: E711
+    with pytest.raises(ValueError, match=sentence) as caught:
+        make(categorical_features=given).fit(table, Y)
+    assert "\n" not in str(caught.value)
+
+
+@both
+def test_names_need_names(make):
+    with pytest.raises(
+        ValueError, match=r"^categorical_features names column 'kind', but the columns of X have no names"
+    ):
+        make(categorical_features=["kind"]).fit(X, Y)
+
+
+@both
+def test_values_that_cannot_be_categories(make):
+    lists, words = [["a"]] * len(X), ["a", 1] * (len(X) // 2)
+    for values, what in ((lists, "a hash"), (words, "an order")):
+        with pytest.raises(TypeError, match=rf"^X: column 'kind' is categorical but has values without {what}: "):
+            make(categorical_features=["kind"]).fit(frame(values), Y)
+    model = make().fit(frame(), Y)
+    with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical but has values without a hash: "):
+        model.predict(frame(lists))
+    with pytest.raises(ValueError, match=r"^X: column 'kind' has values such as 3, but in fit such as 'ash'$"):
+        model.predict(frame([3] * len(X)))
+    with pytest.raises(ValueError, match=r"^X: column 'b' has values such as 'x', but in fit such as -?[0-9.]+$"):
+        make(categorical_features=["b", "kind"]).fit(frame(), Y).predict(frame(b="x"))
+
+
+@both
+def test_wrong_columns_at_prediction(make):
+    model = make().fit(frame(), Y)
+    with pytest.raises(ValueError, match=r"^The feature names should match"):
+        model.predict(frame().rename(columns={"kind": "type"}))
+    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+        model.predict(frame()[["kind", *"bcde"]])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(frame().to_numpy(object))
+    model = make(categorical_features=[4]).fit(frame().to_numpy(object), Y)
+    with pytest.raises(ValueError, match=r"^X has 4 features, but AUC\w+Classifier is expecting 5 features as input.$"):
+        model.predict(X[:, :4])
+    with pytest.raises(ValueError, match="Reshape your data"):
+        model.predict(X[0])
+
+
+@both
+@pytest.mark.parametrize("given", [[], (), np.array([])])
+def test_an_empty_list_names_no_columns(make, given):
+    numbers = frame().drop(columns="kind")
+    model = make(categorical_features=given).fit(numbers, Y)
+    assert model.categories_ == {}
+    assert digest(model) == digest(make().fit(numbers, Y))
+
+
+@both
+@pytest.mark.parametrize("given", ["from_dtype", None, [0]])
+def test_sparse_matrices_are_refused(make, given):
+    for table in (scipy.sparse.csr_matrix(X), scipy.sparse.csc_matrix(X), scipy.sparse.csc_array(X)):
+        with pytest.raises(TypeError, match=r"^Sparse data was passed for X.* Use '.toarray\(\)'"):
+            make(categorical_features=given).fit(table, Y)
+
+
+def test_inputs_are_not_changed():
+    for table, given in ((frame(), "from_dtype"), (np.nan_to_num(X.round()), [0, 3]), (frame().to_numpy(object), [4])):
+        before = table.copy()
+        small_tree(categorical_features=given).fit(table, Y).predict(table)
+        assert pd.DataFrame(table).equals(pd.DataFrame(before))
+
+
+def test_numeric_columns_of_frames_need_no_second_copy():
+    """Prediction from a frame of float32 makes no more than the matrix that a frame always becomes."""
+    many = pd.DataFrame(np.zeros((200_000, 10), dtype=np.float32))
+    model = small_forest().fit(many[:50], np.arange(50) % 2)
+    model.predict_proba(many[:1])
+    tracemalloc.start()
+    model.predict_proba(many)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * many.to_numpy().nbytes
+
+
+def test_abalone_sex():
+    table, rings = load_abalone(return_X_y=True, as_frame=True)
+    values, _ = load_abalone(return_X_y=True)
+    forest = small_forest(n_estimators=20).fit(table, rings >= 18)
+    other = small_forest(n_estimators=20, categorical_features=[0]).fit(values, rings >= 18)
+    assert forest.categories_[0].tolist() == ["F", "I", "M"]
+    assert other.categories_[0].tolist() == [0, 1, 2]
+    assert any(len(tree.sets) for tree in forest.trees_)
+    assert forest.trees_[0].n_samples[0] == other.trees_[0].n_samples[0]

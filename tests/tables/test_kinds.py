@@ -1,0 +1,64 @@
+"""Columns are what the model says, whatever a batch shows."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.cli._frames import to_frame
+from aucforest.cli._reading import open_table
+from aucforest.tables.kinds import FLAG, NUMBER, TEXT, as_kind, kind_of
+
+
+def read(values, kind):
+    """Return a column of text or of arrow's own types as a list."""
+    return as_kind(pa.array(values), kind, "a", lambda row: f"row {row}").to_pylist()
+
+
+@given(st.lists(st.floats() | st.integers(-(2**62), 2**62), min_size=1))
+def test_numbers_are_those_of_a_table_read_as_a_whole(tmp_path_factory, numbers):
+    """Training reads whole tables, prediction reads batches of text: to the last bit the same."""
+    path = tmp_path_factory.mktemp("kinds") / "t.csv"
+    path.write_text("a,b\n" + "".join(f"{number!r},x\n" for number in numbers))
+    with open_table(path) as table:
+        whole = to_frame(table.whole())["a"].to_numpy(np.float64)
+    assert np.array_equal(np.array(read(list(map(repr, numbers)), NUMBER), np.float64), whole, equal_nan=True)
+
+
+def test_kinds_of_values():
+    assert kind_of(["a", "b"]) == TEXT
+    assert kind_of([False, True]) == FLAG
+    assert kind_of([0, 1]) == kind_of([0.5]) == NUMBER
+    assert kind_of([]) == TEXT  # of a column that had nothing
+
+
+def test_text_becomes_what_the_model_wants():
+    assert read([" 1.5 ", "NA", "", "1e3", None], NUMBER) == [1.5, None, None, 1000.0, None]
+    assert read(["1", "True", "false", " TRUE", "", "0"], FLAG) == [True, True, False, True, None, False]
+    assert read(["1", "NA", " x"], TEXT) == ["1", None, " x"]
+
+
+def test_types_of_parquet_become_what_the_model_wants():
+    assert read(pa.array([1, None], pa.int8()), NUMBER) == [1.0, None]
+    assert read([True, None], NUMBER) == [1.0, None]
+    assert read(["x", "y"], TEXT) == read(pa.array(["x", "y"]).dictionary_encode(), TEXT) == ["x", "y"]
+    assert read(pa.array(["x", "y"], pa.large_string()), TEXT) == ["x", "y"]
+    assert [read(pa.nulls(1), kind) for kind in (NUMBER, TEXT, FLAG)] == [[None]] * 3
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "sentence"),
+    [
+        (["1"] * 70 + ["x", "y"], NUMBER, "row 70: column 'a' holds 'x', not a number"),
+        (["x"], NUMBER, "row 0: column 'a' holds 'x', not a number"),
+        (["true", "", "maybe"], FLAG, "row 2: column 'a' holds 'maybe', not true or false"),
+        ([1, 2], TEXT, "column 'a' holds int64, but the model wants text"),
+        ([1, 2], FLAG, "column 'a' holds int64, but the model wants true or false"),
+        ([[1], [2]], NUMBER, "column 'a' holds list<item: int64>, but the model wants a number"),
+    ],
+)
+def test_what_it_cannot_be_is_named(values, kind, sentence):
+    with pytest.raises(ValueError) as caught:
+        read(values, kind)
+    assert sentence in str(caught.value)

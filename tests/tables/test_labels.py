@@ -1,0 +1,120 @@
+"""Labels batch by batch are the labels of the whole column."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.tables.labels import LabelReader, read_weights
+from aucforest.tables.sources import open_source
+
+TABLE = open_source(pa.table({"y": []}))
+
+
+def read(*parts, positive=None):
+    reader = LabelReader(TABLE, "y", positive)
+    for part in parts:
+        reader.add(part)
+    return reader.finish()
+
+
+LABELS = st.sampled_from([
+    (["no", "yes", "maybe"], pa.string()),
+    (["no", "yes", "maybe"], pa.string_view()),
+    (["no", "yes", "maybe"], pa.dictionary(pa.int8(), pa.string())),
+    ([True, False], pa.bool_()),
+    ([3, -1, 7], pa.int16()),
+    ([0.0, 4.0, -2.0], pa.float32()),
+])  # fmt: skip
+
+
+@given(LABELS, st.lists(st.integers(0, 2), min_size=2, max_size=30), st.integers(0, 30), st.booleans())
+def test_batches_are_the_whole(kind, places, cut, chunked):
+    values, type_ = kind
+    labels = [values[place % len(values)] for place in places]
+    if len(set(labels)) == 1:
+        return
+    parts = [pa.array(part, type_) for part in (labels[:cut], labels[cut:])]
+    classes, numbers = read(pa.chunked_array(parts)) if chunked else read(*parts)
+    expected = np.unique(labels, return_inverse=True)
+    assert classes.tolist() == expected[0].tolist()
+    assert np.array_equal(numbers, expected[1])
+    assert numbers.dtype == np.uint16
+    assert classes.dtype.kind == {str: "U", bool: "b"}.get(type(labels[0]), "i")
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive"),
+    [
+        (["a", "b", "c", "b"], "b"),
+        ([1, 2, 3, 2], 2),
+        ([1, 2, 3, 2], "2"),
+        ([False, True, False, True], True),
+        ([False, True, False, True], "True"),
+    ],
+)
+def test_one_label_against_the_others(labels, positive):
+    classes, numbers = read(pa.array(labels[:1]), pa.array(labels[1:]), positive=positive)
+    assert classes.tolist() == [False, True]
+    assert numbers.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "expected"),
+    [
+        ([3, 18, 20, 18], ">=18", [0, 1, 1, 1]),
+        ([3, 18, 20, 18], "> 18", [0, 0, 1, 0]),
+        ([0.5, 18.0, -2.0], "<1e0", [1, 0, 1]),
+        (pa.array([3, 18, 20], pa.uint8()).dictionary_encode(), "<=-0.5e-3", None),
+        (["<18", ">=18", "<18"], ">=18", [0, 1, 0]),
+        ([1.0, float("inf"), 2.0], ">=inf", [0, 1, 0]),
+    ],
+)
+def test_numbers_are_compared(labels, positive, expected):
+    """Of text it is a label as any other."""
+    if expected is None:
+        with pytest.raises(ValueError, match=r"^column 'y' has no number <=-0.5e-3$"):
+            read(pa.array(labels), positive=positive)
+        return
+    classes, numbers = read(pa.array(labels[:1]), pa.array(labels[1:]), positive=positive)
+    assert classes.tolist() == [False, True]
+    assert numbers.tolist() == expected
+
+
+def test_one_of_many_labels_against_the_others():
+    """Of two classes there may be any number of labels."""
+    numbers = np.arange(2**17)
+    assert read(pa.array(numbers), positive="7")[1].tolist() == (numbers == 7).tolist()
+    assert read(pa.array(numbers / 2), positive=">=9.5")[1].tolist() == (numbers >= 19).tolist()
+
+
+@pytest.mark.parametrize(
+    ("parts", "positive", "sentence"),
+    [
+        ([[1, 2], [1, None, None]], None, "column 'y' has 2 missing labels, the first: the Table, row 4"),
+        ([[1.0, 2.0], [float("nan")]], None, "has 1 missing labels, the first: the Table, row 3"),
+        ([[1.0, 4.0, 2.5]], None, "numbers such as 2.5, not labels of classes; positive='>=2.5' makes two classes of"),
+        ([[0.5, 9.0, 7.0, 8.0]], None, "numbers such as 0.5, not labels of classes; positive='>=8.0' makes two"),
+        ([[1.0, 2.0], [float("nan")]], "1", "has 1 missing labels, the first: the Table, row 3"),
+        ([[1.0, 2.0], [float("nan")]], ">1", "has 1 missing labels, the first: the Table, row 3"),
+        ([[1, 2]], ">0", "has one class only: True"),
+        ([[1, 1], [1]], None, "column 'y' has one class only: 1"),
+        ([["b", "b"]], "b", "has one class only: True"),
+        ([[1.0, 2.0]], ">nan", "'>nan' compares with nan, and no number is above or below nan"),
+        ([["yes", "no"]], "yess", "has no label 'yess'; did you mean 'yes'?"),
+        ([[[1], [2]]], None, "not labels of classes"),
+        ([range(2**16 + 1)], None, "more than 65,536 different labels; positive='>=32768' makes two classes"),
+    ],
+)  # fmt: skip
+def test_refusals(parts, positive, sentence):
+    with pytest.raises(ValueError) as error:
+        read(*map(pa.array, parts), positive=positive)
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("inf"), float("nan"), None])
+def test_weights_are_finite_and_not_negative(bad):
+    assert read_weights(TABLE, pa.array([0, 1, 2]), "w").tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(ValueError, match="the Table, row 12: column 'w' has the weight"):
+        read_weights(TABLE, pa.array([1.0, bad, 2.0]), "w", 10)

@@ -1,0 +1,125 @@
+"""Tables that are read again and again: files of one schema, tables of other packages, from any row on."""
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+from aucforest.tables.sources import ParquetFiles, open_source
+
+
+def table(n=50):
+    return pa.table({"a": range(n), "b": [f"t{i % 7}" for i in range(n)], "c": [i / 2 for i in range(n)]})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three files of one table, with row groups of different sizes, and a file that is none."""
+    rows = table()
+    for name, part, size in [("2", rows[20:20], 5), ("1", rows[:20], 7), ("3", rows[20:], 40)]:
+        pq.write_table(part, tmp_path / f"part{name}.parquet", row_group_size=size)
+    (tmp_path / "notes.txt").write_text("no table")
+    return tmp_path
+
+
+def sources(folder):
+    """Return whatever holds the table, by name."""
+    whole = pa.concat_tables([table()[:33], table()[33:]])
+    return {
+        "folder": folder,
+        "text": str(folder),
+        "files": [folder / f"part{i}.parquet" for i in (1, 2, 3)],
+        "table": whole,
+        "dataset": pyarrow.dataset.dataset([str(folder / f"part{i}.parquet") for i in (1, 2, 3)]),
+        "polars": pl.DataFrame(whole),
+        "pandas": whole.to_pandas(),
+        "duckdb": duckdb.from_arrow(whole),
+    }
+
+
+def test_all_sources_read_alike_as_often_as_asked(folder):
+    for name, given in sources(folder).items():
+        source = open_source(given)
+        assert source.columns == ["a", "b", "c"], name
+        for first_row in (0, 0, 1, 6, 7, 20, 33, 49, 50):
+            batches = list(source.batches(["c", "a"], first_row, 8))
+            assert all(0 < batch.num_rows <= 8 for batch in batches), name
+            assert all(batch.schema.names == ["c", "a"] for batch in batches), name
+            read = [value for batch in batches for value in batch.column("a").to_pylist()]
+            assert read == list(range(first_row, 50)), (name, first_row)
+
+
+def test_rows_have_places_in_their_files(folder):
+    source = open_source(folder)
+    assert [source.place(row) for row in (0, 19, 20, 49)] == [
+        "part1.parquet, row 1", "part1.parquet, row 20", "part3.parquet, row 1", "part3.parquet, row 30",
+    ]  # fmt: skip
+    assert open_source(table()).place(4) == "the Table, row 5"
+
+
+def test_whole_tables_and_shares(folder):
+    source = ParquetFiles(sorted(folder.glob("*.parquet")), "t")
+    assert source.whole(as_text=["a"]).equals(table())
+    assert source.done() == 1.0
+    next(source.batches(["a"], 10, 5))
+    assert source.done() == 0.24  # what is left of a batch that begins before the row
+
+
+def test_fingerprints_tell_files(folder):
+    before = open_source(folder).fingerprint()
+    assert before == open_source(str(folder)).fingerprint()
+    assert before["n_rows"] == 50
+    pq.write_table(table()[20:], folder / "part3.parquet", row_group_size=30)
+    assert open_source(folder).fingerprint() != before
+    assert open_source(table()).fingerprint() is None
+
+
+def test_a_file_that_changes_while_it_is_read(folder):
+    source = open_source(folder)
+    pq.write_table(table(), folder / "part3.parquet")
+    with pytest.raises(ValueError, match=r"part3.parquet has changed"):
+        list(source.batches(["a"]))
+
+
+def test_refusals(tmp_path, folder):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+
+    def others(part):
+        pq.write_table(part, tmp_path / "other.parquet")
+        return [folder / "part1.parquet", tmp_path / "other.parquet"]
+
+    repeated = pa.table([[1], [2]], names=["a", "a"])
+    cases = [
+        (tmp_path / "none.parquet", ValueError, "there is no file"),
+        (tmp_path / "empty", ValueError, "has no file that ends in .parquet"),
+        (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
+        (repeated, ValueError, "the Table has two columns 'a'"),
+        (table().to_reader(), TypeError, "a RecordBatchReader can be read once, but"),
+        (iter(table().to_batches()), TypeError, "can be read once"),
+        ([], TypeError, "source must be a Parquet file"),
+        (3, TypeError, "is a int"),
+    ]
+    for given, error, sentence in cases:
+        with pytest.raises(error, match=sentence):
+            open_source(given)
+    for part, sentence in [
+        (table().drop_columns("c"), "other.parquet differs from part1.parquet in column 'c'"),
+        (table().append_column("d", [[0] * 50]), "in column 'd'"),
+        (table().select(["b", "a", "c"]), "in the order of its columns"),
+        (table().set_column(0, "a", table()["a"].cast(pa.float64())), "'a' is int64 in part1.parquet, but double in"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            open_source(others(part))
+
+
+def test_types_of_pandas_make_no_difference(tmp_path):
+    """Metadata that tell of an index are no part of a schema."""
+    frame = table().to_pandas()
+    frame[:25].to_parquet(tmp_path / "1.parquet")
+    pq.write_table(pa.Table.from_pandas(frame[25:], preserve_index=False), tmp_path / "2.parquet")
+    batches = open_source(tmp_path).batches(["a"])
+    assert pd.concat([batch.to_pandas() for batch in batches])["a"].tolist() == list(range(50))
