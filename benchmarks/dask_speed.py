@@ -28,7 +28,8 @@ from distributed import Client, LocalCluster
 from sklearn.datasets import make_classification
 
 from aucforest import AUCForestClassifier
-from aucforest.distributed import DaskAUCForestClassifier, _plan
+from aucforest.distributed import DaskAUCForestClassifier
+from aucforest.fitting import plan
 
 N_ROWS, N_FEATURES, N_TREES, N_CHUNKS = 1_000_000, 30, 100, 8
 N_WORKERS = 2
@@ -135,7 +136,7 @@ def compare_partitions(folder: Path) -> None:
         write_arrays(Path(small), 200_000)
         print("parts   ms a level of 100 trees: 200,000 rows   1,000,000 rows   MiB sent a level")
         for n_parts in (2, 4, 8, 16, 32):
-            _plan._PART_BYTES, _plan._PARTS = 1, n_parts // N_WORKERS
+            plan._PART_BYTES, plan._PARTS = 1, n_parts // N_WORKERS
             costs = []
             for where in (Path(small), folder):
                 data = read_arrays(where)

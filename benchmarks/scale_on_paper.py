@@ -22,7 +22,7 @@ TREE_BYTES = 823 * 2**20 / 50
 PART_SECONDS = (1.073 - 0.213) / 30
 # dask_speed.py, strategies: two workers have so much of the speed of two threads of one process.
 EFFICIENCY = {"replicate": 5.30 / 5.35, "gather": 5.30 / 7.49, "level": 5.30 / 12.35}
-# Of a worker's memory, for the rows of trees; bytes of a row beside codes, as `distributed._plan` counts.
+# Of a worker's memory, for the rows of trees; bytes of a row beside codes, as `fitting.plan` counts.
 SHARE, ROW_BYTES, ROUTED_BYTES = 0.4, 52, 36
 DISTINCT = 0.632
 

@@ -1,5 +1,8 @@
 """Settings of all tests."""
 
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +13,16 @@ settings.register_profile("compiled", deadline=None)
 settings.load_profile("compiled")
 
 # What takes longest is begun first, so that no process waits for another one at the end.
-_LONG = ("test_dask", "test_reports", "test_model_parts", "test_forest.py", "test_docs", "test_forms", "test_resuming")
+_LONG = (
+    "test_dask",
+    "test_faults",
+    "test_reports",
+    "test_model_parts",
+    "test_forest.py",
+    "test_docs",
+    "test_forms",
+    "test_resuming",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -20,13 +32,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give whole files to processes, those with Dask in their names to one of them: each starts a cluster."""
+    """Give whole files to processes, those of Dask to one of them: each would start a cluster."""
     from xdist.scheduler import LoadFileScheduling
 
     class OneCluster(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "the cluster" if "/test_dask" in file else file
+            return "the cluster" if "tests/distributed/" in file and "resuming" not in file else file
 
     config.option.loadscopereorder = False  # which is by the number of tests
     return OneCluster(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture
+def mapped_files_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file be removed or replaced while a map of it is open, as Windows does."""
+    if sys.platform != "linux":
+        pytest.skip("maps are read from /proc")
+
+    def refuse_mapped(function: Any, place: int) -> Any:
+        def call(*paths: Any, **options: Any) -> Any:
+            path = os.fsdecode(paths[place])  # a name alone where a folder is emptied
+            if f"/{path.lstrip('/')}\n" in Path("/proc/self/maps").read_text():
+                raise PermissionError(f"{path} is mapped")
+            return function(*paths, **options)
+
+        return call
+
+    for name, place in (("unlink", 0), ("remove", 0), ("rename", 1), ("replace", 1)):
+        monkeypatch.setattr(os, name, refuse_mapped(getattr(os, name), place))

@@ -12,11 +12,11 @@ from sklearn.base import clone
 
 import aucforest
 from aucforest import AUCForestClassifier
-from aucforest.distributed import ClusterError, DaskAUCForestClassifier, roc_auc_score
+from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _source, roc_auc_score
 from aucforest.distributed import _fit as _dask_fit
 from aucforest.distributed import _source as _dask_source
-from aucforest.distributed._plan import Cluster
 from aucforest.fitting.checkpoint import Checkpoint
+from aucforest.fitting.plan import Workers
 from tests.fitting.forests import assert_same, chunked, make_frame, make_rows
 
 X, Y = make_rows()
@@ -213,7 +213,7 @@ def test_an_interrupted_fit_cancels_its_tasks(client, monkeypatch):
         n_tasks.append(client.run_on_scheduler(_count_tasks))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_dask_fit, "grow_replicated", interrupt)
+    monkeypatch.setattr(_source, "grow_replicated", interrupt)
     with pytest.raises(KeyboardInterrupt):
         forest.fit(*chunked(2, X, Y))
     assert not hasattr(forest, "trees_")
@@ -237,17 +237,18 @@ def _wait_for(condition):
 def test_the_plan_says_what_there_is_and_why(client):
     rows, labels = chunked(3, X, Y)
     plan = DaskAUCForestClassifier(20).explain_plan(rows, labels)
-    assert (plan.n_rows, plan.n_features, plan.n_classes, plan.n_trees) == (9000, 4, 2, 20)
-    assert (plan.strategy, plan.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 2)
-    assert "replicate: all codes, 35.16 kiB, fit into 40% of 2.00 GiB" in str(plan)
+    size = plan.size
+    assert (size.n_rows, size.n_features, size.n_classes, size.n_trees) == (9000, 4, 2, 20)
+    assert (plan.strategy, size.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 2)
+    assert "replicate: all codes, 35.16 KiB, fit into 40% of 2.00 GiB" in str(plan)
     unknown = dd.from_pandas(make_frame()[0], npartitions=2)
-    assert DaskAUCForestClassifier(sampling="balanced").explain_plan(unknown).n_rows == 9000
+    assert DaskAUCForestClassifier(sampling="balanced").explain_plan(unknown).size.n_rows == 9000
     with pytest.raises(ValueError, match="explain_plan needs y"):
         DaskAUCForestClassifier(sampling={"rare": 1.0, "common": 0.5}).explain_plan(unknown)
 
 
 def test_too_little_memory_is_told_before_growing(client, monkeypatch):
-    monkeypatch.setattr(_dask_fit.DaskExecutor, "cluster", lambda self: Cluster(2, 2, 100_000))
+    monkeypatch.setattr(_dask_fit.DaskExecutor, "cluster", lambda self: Workers(2, 2, 100_000))
     for strategy in ("replicate", "gather", "level"):
         forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy)
         with pytest.raises(ClusterError, match=rf"too little memory: strategy='{strategy}' .* of n_workers=2 workers"):

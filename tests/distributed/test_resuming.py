@@ -13,7 +13,7 @@ import pytest
 
 import aucforest
 from aucforest.distributed import fit_out_of_core
-from aucforest.estimators import _looks, outofcore
+from aucforest.fitting import on_disk
 from aucforest.fitting.code_matrix import CODES, RECORD
 from aucforest.fitting.coding_file import CODING
 from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows
@@ -28,8 +28,8 @@ def expected():
 
 
 def make_pieces_small(monkeypatch):
-    monkeypatch.setattr(_looks, "_BATCH_CELLS", 800)
-    monkeypatch.setattr(_looks, "_CHUNK_CELLS", 4000)
+    monkeypatch.setattr(on_disk, "_BATCH_CELLS", 800)
+    monkeypatch.setattr(on_disk, "_CHUNK_CELLS", 4000)
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +74,10 @@ from aucforest import _files
 from aucforest.fitting import checkpoint as _checkpoint
 from aucforest.fitting import code_matrix as _code_matrix
 from aucforest.fitting import coding_file as _coding_file
-from aucforest.estimators import _looks
-from aucforest.estimators import outofcore
+from aucforest.fitting import on_disk
 from tests.distributed.test_resuming import fit
 source, folder = sys.argv[1:]
-_looks._BATCH_CELLS, _looks._CHUNK_CELLS = 800, 4000
+on_disk._BATCH_CELLS, on_disk._CHUNK_CELLS = 800, 4000
 
 def kill_at(owner, name, n, after):
     function, calls = getattr(owner, name), []
@@ -91,7 +90,7 @@ def kill_at(owner, name, n, after):
     setattr(owner, name, call)
 
 kills = [
-    (outofcore, "write_coding", 1, True),
+    (on_disk, "write_coding", 1, True),
     (_code_matrix, "_allocate", 1, True),
     (_code_matrix.CodeMatrix, "write", 7, True),
     (_code_matrix.Path, "write_bytes", 2, True),
@@ -105,8 +104,8 @@ for kill in kills:
         try:
             if kill:
                 kill_at(*kill)
-            looks, look_for_coding = [], outofcore.look_for_coding
-            outofcore.look_for_coding = lambda *args: looks.append(1) or look_for_coding(*args)
+            looks, choose_coding = [], on_disk.choose_coding
+            on_disk.choose_coding = lambda *args: looks.append(1) or choose_coding(*args)
             fit(source, folder).save(os.path.join(os.path.dirname(folder), "model"))
             print(len(looks), flush=True)
         except BaseException as error:
@@ -129,8 +128,8 @@ def test_killed_at_many_moments(source, tmp_path, expected):
 @pytest.mark.usefixtures("mapped_files_stay")
 def test_a_finished_fit_is_read_again(source, tmp_path, expected, monkeypatch):
     assert_same_forests(fit(source, tmp_path / "folder"), expected)
-    for name in ("look_for_coding", "grow_batches"):
-        monkeypatch.setattr(outofcore, name, None)
+    for name in ("choose_coding", "grow_batches"):
+        monkeypatch.setattr(on_disk, name, None)
     assert_same_forests(fit(source, tmp_path / "folder"), expected)
 
 
@@ -198,7 +197,7 @@ def test_a_full_disk(source, tmp_path, monkeypatch, expected):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    for owner, name in [(outofcore, "write_coding"), (os, "posix_fallocate"), (outofcore.Checkpoint, "save")]:
+    for owner, name in [(on_disk, "write_coding"), (os, "posix_fallocate"), (on_disk.Checkpoint, "save")]:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, full)
             with pytest.raises(OSError, match="No space left"):
@@ -211,7 +210,7 @@ def test_nothing_is_left_of_a_temporary_file(source, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = sorted(tmp_path.iterdir())
     fit(source, None, make_forest(random_state=None))
-    monkeypatch.setattr(outofcore, "grow_batches", None)
+    monkeypatch.setattr(on_disk, "grow_batches", None)
     with pytest.raises(TypeError):
         fit(source, None)
     assert sorted(tmp_path.iterdir()) == before

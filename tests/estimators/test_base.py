@@ -310,7 +310,7 @@ def test_numbers_of_every_type(make, dtype):
 def test_float32_is_not_copied(make, order):
     table = np.asarray(X, dtype=np.float32, order=order)
     model = make()
-    assert np.shares_memory(model._prepare(table, Y, None).X, table)
+    assert np.shares_memory(model._hold(table, Y, None).X, table)
     many = np.zeros((200_000, 10), dtype=np.float32, order=order)
     model.fit(np.resize(table, (240, 10)), Y).predict_proba(many[:1])
     tracemalloc.start()

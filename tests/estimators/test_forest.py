@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
 from aucforest.fitting.bootstrap import RowDraws
-from aucforest.fitting.growing import tree_keys
+from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, walk
 
 X, Y = make_table(n_rows=240, missing=0.1)

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
-from aucforest.estimators import _looks, outofcore
-from aucforest.fitting import plan as _memory
-from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows
+from aucforest.fitting import on_disk
+from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows, plan_levels
 
 TABLE = make_rows()
 THREE = make_rows(n_classes=3, seed=1)
@@ -27,7 +26,7 @@ COLUMNS = {
 
 @pytest.fixture(autouse=True)
 def tiny_batches(monkeypatch):
-    monkeypatch.setattr(_looks, "_BATCH_CELLS", 3500)
+    monkeypatch.setattr(on_disk, "_BATCH_CELLS", 3500)
 
 
 def check(table, params=(), weight=None, columns=None, **options):
@@ -103,9 +102,8 @@ def test_sources(folder):
 @pytest.mark.parametrize("weight", [None, "weight"])
 def test_level_by_level(monkeypatch, weight):
     """Where the plan is such; the largest nodes are of more than one part, and too large for one task."""
-    plan = _memory.Plan(0, 2, _memory.Levels(4096, 2000, 2**20))
-    monkeypatch.setattr(outofcore, "plan_fit", lambda *arguments: plan)
-    monkeypatch.setattr(outofcore, "grow_batches", None)
+    plan_levels(monkeypatch)
+    monkeypatch.setattr(on_disk, "grow_batches", None)
     table = pa.concat_tables([make_rows(4000, seed) for seed in range(3)])
     check(table, {"n_estimators": 4}, weight)
 
@@ -184,17 +182,18 @@ def test_an_interrupted_fit_leaves_all_as_it_was(monkeypatch):
         raise KeyboardInterrupt
 
     forest = make_forest(n_estimators=2)
-    monkeypatch.setattr(outofcore, "grow_batches", interrupt)
+    monkeypatch.setattr(on_disk, "grow_batches", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fit_out_of_core(forest, TABLE, "label", drop=["weight"])
     assert not hasattr(forest, "trees_")
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
-@pytest.mark.parametrize("levels", [None, _memory.Levels(4096, 2000, 2**20)], ids=["all rows", "levels"])
+@pytest.mark.parametrize("levels", [False, True], ids=["all rows", "levels"])
 def test_no_map_outlives_the_fit(monkeypatch, tmp_path, folder, levels):
     """Nothing is removed while a map of it is open, and the folder of a fit can be removed as soon as it is over."""
-    monkeypatch.setattr(outofcore, "plan_fit", lambda *arguments: _memory.Plan(0, 2, levels))
+    if levels:
+        plan_levels(monkeypatch)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     gc.disable()
     try:
@@ -210,7 +209,7 @@ def test_no_map_outlives_the_fit(monkeypatch, tmp_path, folder, levels):
 def test_verbose_states_the_plan_and_shows_progress(capfd):
     fit_out_of_core(make_forest(verbose=1), TABLE, "label", drop=["weight"], memory_limit="1GiB")
     said = capfd.readouterr().err
-    assert "3,000 rows of 8 features: up to " in said
+    assert "3,000 rows of 8 features: the codes fit into the limit, 2 threads, up to " in said
     for what in ("rows read", "rows coded", "trees"):
         assert f"{what}: 100%" in said
 

@@ -4,8 +4,9 @@ import numpy as np
 
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.bootstrap import RowDraws
-from aucforest.fitting.growing import make_training_set
-from aucforest.fitting.growth_params import GrowthParams
+from aucforest.fitting.growing import TrainingSet
+from aucforest.fitting.spec import GrowthParams, resolve_signs
+from aucforest.tree.binning import bin_matrix
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 
 
@@ -22,11 +23,16 @@ def make_tied_rows(seed, n_classes, n_rows=200):
 def prepare(X, labels, weights=None, by_set=None, draws="all", max_bins=255, **params):
     """Return a training set and what a forest with these parameters makes of it."""
     n_classes = int(labels.max()) + 1
-    kinds = None if by_set is None else np.where(by_set, CATEGORICAL, NUMERIC).astype(np.int8)
-    training = make_training_set(X, labels, weights, None, n_classes, max_bins, 1, kinds)
+    training = bin_rows(X, labels, weights, n_classes, max_bins, by_set)
     if draws == "all":
         draws = RowDraws.of_all(len(labels), len(labels))
-    estimator = AUCForestClassifier(**params)
-    estimator.classes_, estimator.categories_ = np.arange(n_classes), {}
-    estimator.n_features_in_ = X.shape[1]
-    return training, GrowthParams.resolve(estimator, len(labels), X.shape[1], draws)
+    given = AUCForestClassifier(**params).get_params()
+    signs = resolve_signs(given["monotonic_cst"], None, X.shape[1], n_classes)
+    return training, GrowthParams.resolve(given, len(labels), X.shape[1], draws, signs)
+
+
+def bin_rows(X, labels, weights, n_classes, max_bins=255, by_set=None):
+    """Return rows as growing takes them."""
+    kinds = np.where(np.zeros(X.shape[1], bool) if by_set is None else by_set, CATEGORICAL, NUMERIC).astype(np.int8)
+    binned = bin_matrix(X, max_bins=max_bins, weights=weights, by_set=kinds != NUMERIC)
+    return TrainingSet(binned, labels, weights, n_classes, kinds)

@@ -1,9 +1,14 @@
 """Tables with every kind of column, and whether forests are alike in all that a fit sets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
 from aucforest import AUCForestClassifier
+from aucforest.fitting import on_disk
+from aucforest.fitting.bootstrap import BLOCK_ROWS
+from aucforest.fitting.plan import Workers, plan_on_disk
 from tests.persistence.trees import assert_same_trees
 
 
@@ -52,3 +57,15 @@ def assert_same_forests(one, other):
     assert one._drawn == other._drawn
     both = [{j: values.tolist() for j, values in forest.categories_.items()} for forest in (one, other)]
     assert both[0] == both[1]
+
+
+def plan_levels(monkeypatch, n_blocks=1):
+    """Let trees grow level by level out of core, from parts of so many blocks."""
+
+    def plan(*arguments):
+        whole = plan_on_disk(*arguments)
+        n_parts = -(-whole.size.n_rows // (n_blocks * BLOCK_ROWS))
+        sizes = {"local_rows": 2000, "max_hist_bytes": 2**20, "n_parts": n_parts}
+        return replace(whole, strategy="level", workers=Workers(1, 2, 0), **sizes)
+
+    monkeypatch.setattr(on_disk, "plan_on_disk", plan)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from aucforest import AUCTreeClassifier, _memory, load
 from aucforest.estimators import _base
-from aucforest.fitting import memory as _fit_memory
+from aucforest.fitting import in_memory
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=400)
@@ -22,9 +22,9 @@ import sys
 from pathlib import Path
 import numpy as np
 from aucforest import AUCForestClassifier
-from aucforest.fitting.growth_params import GrowthParams
-from aucforest.fitting.memory import FitSize, bytes_of_fit
-from aucforest.fitting.sampling import resolve_draws
+from aucforest.fitting.plan import FitSize, bytes_in_memory
+from aucforest.fitting.spec import FitSpec
+from aucforest.fitting.target import Target
 
 def status(name):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -38,9 +38,9 @@ forest.fit(X[:500], np.arange(500) % 3)
 Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far, to which that of the parent belongs
 before = status("VmRSS")
 forest.set_params(max_depth=None).fit(X, y)
-draws = resolve_draws(forest, y.astype(np.uint16), forest.classes_)
-params = GrowthParams.resolve(forest, n_rows, 10, draws)
-print(status("VmHWM") - before, bytes_of_fit(FitSize(n_rows, 10, n_classes, 256, 2, 1, False), params))
+target = Target(forest.classes_, y.astype(np.uint16), None)
+spec = FitSpec.resolve(forest.get_params(), target, None, 10, 0)
+print(status("VmHWM") - before, bytes_in_memory(FitSize.of(spec, n_rows, 10, n_classes, 256), 1))
 """
 
 
@@ -50,7 +50,7 @@ def small_machine(monkeypatch, n_bytes):
 
 def test_a_quantity_as_target_is_refused_before_it_is_grown(monkeypatch):
     small_machine(monkeypatch, 2**26)
-    monkeypatch.setattr(_base, "grow_trees", lambda *_, **__: pytest.fail("it grew"))
+    monkeypatch.setattr(in_memory, "grow_trees", lambda *_, **__: pytest.fail("it grew"))
     sentence = (
         r"growing 300 trees of 4,000 rows, 5 features and 4,000 classes would take about .* GiB, more than half of"
     )
@@ -76,7 +76,7 @@ def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
     trees = small_forest(40, **params).fit(X, Y).trees_
     n_bytes = sum(tree.nbytes for tree in trees)
     small_machine(monkeypatch, 2.2 * n_bytes)
-    monkeypatch.setattr(_fit_memory, "bytes_of_fit", lambda *_: 0)
+    monkeypatch.setattr(in_memory, "check_fit", lambda *_: None)
     small_forest(40, **params).fit(X, Y)
     small_machine(monkeypatch, 1.8 * n_bytes)
     forest = small_forest(40, **params)

@@ -14,25 +14,24 @@ from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.growing import (
     fit_fixed_point,
     grow_trees,
-    make_training_set,
     run_in_threads,
-    tree_keys,
     tree_weights,
 )
-from aucforest.fitting.growth_params import GrowthParams, resolve_max_features
+from aucforest.fitting.spec import GrowthParams, combine_weights, resolve_max_features, tree_keys
 from tests.estimators.data import digest, make_table, small_forest
+from tests.fitting.rows import bin_rows
 
 X, Y = make_table(n_rows=101, n_classes=3)
 
 
 def resolve(n_rows=101, n_draws=None, **params):
     draws = None if n_draws is None else RowDraws.of_all(101, n_draws)
-    defaults = {name: value for name, value in small_forest().get_params().items() if name != "n_estimators"}
-    return GrowthParams.resolve(SimpleNamespace(**{**defaults, **params}), n_rows, X.shape[1], draws)
+    return GrowthParams.resolve({**small_forest().get_params(), **params}, n_rows, X.shape[1], draws)
 
 
 def training(weights=None, by_class=None):
-    return make_training_set(X, Y.astype(np.uint16), weights, by_class, 3, 255, 1)
+    labels = Y.astype(np.uint16)
+    return bin_rows(X, labels, combine_weights(labels, weights, by_class), 3)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 5, 9, 100])
@@ -75,7 +74,7 @@ def test_kernels_see_one_type(value):
 
 
 def test_keys_go_on():
-    assert tree_keys(3, range(5))[3:] == tree_keys(3, [3, 4])
+    assert tree_keys(3, range(5))[3:] == tree_keys(3, range(3, 5))
     assert len({*tree_keys(3, range(5)), *tree_keys(4, range(5))}) == 10
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from aucforest._compile import kernel
 from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
 from aucforest.fitting.executor import LocalExecutor
-from aucforest.fitting.growing import grow_trees, tree_keys
+from aucforest.fitting.growing import grow_trees
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.level_tasks import histogram_dtype
 from aucforest.fitting.parts import cut_into_parts, describe_growth
+from aucforest.fitting.spec import tree_keys
 from tests.fitting.rows import make_tied_rows, prepare
 
 KEYS = tree_keys(7, range(3))

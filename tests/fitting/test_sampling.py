@@ -108,11 +108,11 @@ def test_bad_sampling(params, message):
 
 def test_a_rare_class_is_not_drawn_without_end():
     labels = (np.arange(30_000) == 7).astype(np.uint16)
-    draws = resolve_draws(small_forest(sampling="balanced"), labels, np.array([0, 1]))
+    draws = resolve_draws(small_forest(sampling="balanced").get_params(), labels, np.array([0, 1]))
     assert draws.sizes.tolist() == [1, 1]
     with pytest.raises(ValueError, match=r"every row of class 1 15000 times, more than 10000$"):
-        resolve_draws(small_forest(sampling="balanced", max_samples=1.0), labels, np.array([0, 1]))
-    assert resolve_draws(small_forest(sampling={1: 10_000}), labels, np.array([0, 1])).sizes.tolist() == [
+        resolve_draws(small_forest(sampling="balanced", max_samples=1.0).get_params(), labels, np.array([0, 1]))
+    assert resolve_draws(small_forest(sampling={1: 10_000}).get_params(), labels, np.array([0, 1])).sizes.tolist() == [
         29_999,
         10_000,
     ]

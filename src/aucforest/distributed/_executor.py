@@ -17,7 +17,7 @@ import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.distributed._errors import ClusterError, check_versions
-from aucforest.distributed._plan import Cluster
+from aucforest.fitting.plan import Workers
 from aucforest.fitting.versions import find_versions
 
 # Seconds between two looks at whether the cluster is still there, and until one whose workers do nothing is given up:
@@ -81,10 +81,10 @@ class DaskExecutor:
             self._threads, self._asked = self._ask(self._client.scheduler.ncores), monotonic()
         return max(1, sum(self._threads.values()))
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> Workers:
         """Describe the cluster as it is now."""
         n_threads = self.n_workers
-        return Cluster(max(1, len(self._threads)), n_threads, self.memory)
+        return Workers(max(1, len(self._threads)), n_threads, self.memory)
 
     def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
         """Return the future of a call; the function is one of a module. In order: not before what came earlier."""

@@ -10,8 +10,8 @@ import numpy as np
 from aucforest.distributed._executor import DaskExecutor, WorkerStop, import_distributed
 from aucforest.fitting.executor import as_completed
 from aucforest.fitting.growing import TrainingSet, grow_batch
-from aucforest.fitting.growth_params import GrowthParams
 from aucforest.fitting.parts import CodedPart, Growth, join_parts
+from aucforest.fitting.spec import GrowthParams
 from aucforest.tree.tree import Tree
 
 # Seconds of a task of growing: long enough that its costs do not count, short enough that little is lost with a worker.

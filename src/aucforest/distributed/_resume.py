@@ -4,19 +4,19 @@ from hashlib import blake2b
 from typing import Any
 
 from aucforest.distributed._executor import DaskExecutor
-from aucforest.estimators._coded_fit import Target
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.checkpoint import Checkpoint
 from aucforest.fitting.claims import describe_fit
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import CodedPart
+from aucforest.fitting.target import Target
 
 # Parameters that trees do not depend on.
 _FREE = {"random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client"}
 
 
 def open_checkpoint(
-    forest: Any, seed: int, target: Target, coding: Coding, parts: list[Any], executor: DaskExecutor
+    params: dict[str, Any], seed: int, target: Target, coding: Coding, parts: list[Any], executor: DaskExecutor
 ) -> Checkpoint:
     """Return the folder of a fit's trees, which names all that trees depend on.
 
@@ -25,7 +25,7 @@ def open_checkpoint(
     ValueError
         If the folder is that of another fit, or random_state is no integer: another fit would draw otherwise.
     """
-    description = describe_fit(forest, seed, "checkpoint_dir", _FREE)
+    description = describe_fit(params, seed, "checkpoint_dir", _FREE)
     by_block = executor.gather([executor.submit(_digest_blocks, part) for part in parts])
     weights = target.sample_weight
     manifest = {
@@ -36,7 +36,7 @@ def open_checkpoint(
         "the digest of the weights": None if weights is None else _digest(weights),
         **description,
     }
-    return Checkpoint(forest.checkpoint_dir, manifest, len(coding.n_bins), len(target.classes), coding.kinds)
+    return Checkpoint(params["checkpoint_dir"], manifest, len(coding.n_bins), len(target.classes), coding.kinds)
 
 
 def _digest(data: Any) -> str:

@@ -1,6 +1,6 @@
-"""Dask partitions in three looks: at labels and weights, at what the values are, and as codes."""
+"""Training rows as Dask partitions: looked at for labels and weights, for what the values are, and for their codes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -8,20 +8,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_y, check_array, check_non_negative
+from sklearn.utils.validation import _check_y, _get_feature_names, check_array, check_non_negative
+from tqdm import tqdm
 
 from aucforest.distributed._collections import Partitions
+from aucforest.distributed._errors import ClusterError
 from aucforest.distributed._executor import DaskExecutor, import_distributed
-from aucforest.estimators._coded_fit import CodedFit, RunningSums, Target, code_part
-from aucforest.estimators._out_of_bag import Bags, Sums, sum_places, within
-from aucforest.estimators._training_data import kept_rows
+from aucforest.distributed._growing import grow_replicated
+from aucforest.distributed._resume import open_checkpoint
 from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
-from aucforest.fitting.coding import Coding, Request, Summary, choose_coding, merge_all, places_within, summarize
+from aucforest.fitting.checkpoint import grow_missing
+from aucforest.fitting.coding import (
+    Coding,
+    Request,
+    Summary,
+    choose_coding,
+    merge_all,
+    places_within,
+    sample_for_bins,
+    summarize,
+)
 from aucforest.fitting.executor import as_completed, merge_by_groups
-from aucforest.fitting.growing import combine_weights, map_in_threads
-from aucforest.fitting.parts import CodedPart
+from aucforest.fitting.growing import estimate_seconds, map_in_threads
+from aucforest.fitting.in_memory import SomeRows
+from aucforest.fitting.level import grow_by_level
+from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, sum_places, within
+from aucforest.fitting.parts import CodedPart, Growth, describe_growth
+from aucforest.fitting.plan import FitSize, Plan, advice_on_cluster, plan_on_cluster
+from aucforest.fitting.spec import FitSpec, combine_weights
+from aucforest.fitting.target import Target, code_part, kept_rows
 from aucforest.tables.columns import Table, as_table, decode_labels
 from aucforest.tree.prediction import PackedTrees
+from aucforest.tree.tree import Tree
 
 # Summaries that are merged at a time.
 _MERGED = 8
@@ -45,47 +63,71 @@ class Piece(NamedTuple):
     sample_weight: NDArray[np.float64] | None
 
 
-class DaskSource:
-    """Partitions on a cluster, which become codes.
+class ReadTarget(NamedTuple):
+    """Labels and weights; futures of those of every partition, and of the tables; where partitions begin, and end."""
+
+    target: Target
+    labelled: list[Any]
+    tables: list[Any]
+    first_rows: NDArray[np.int64]
+
+
+def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
+    """Read the labels and weights of partitions."""
+    n_parts, weights = len(partitions.y), partitions.sample_weight
+    # All at once: what tables and labels are made of is read once.
+    y, *others = executor.compute([partitions.y, *([] if weights is None else [weights]), partitions.X])
+    tables = others.pop()
+    labelled = [
+        executor.submit(_look_at_target, place, y[place], others[0][place] if others else None)
+        for place in range(n_parts)
+    ]
+    parts = executor.gather(labelled)
+    sample_weight = np.concatenate([part.sample_weight for part in parts]) if others else None
+    first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
+    return ReadTarget(Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows)
+
+
+class RowsOnCluster:
+    """Training rows as partitions on a Dask cluster; see `fitting.in_memory.TrainingTable`.
 
     Parameters
     ----------
     executor : DaskExecutor
     partitions : Partitions
-
-    Attributes
-    ----------
-    target : Target
+    params : dict
+        Those of the forest: `strategy`, `local_rows`, `max_hist_bytes`, `checkpoint_dir`, and what a checkpoint tells
+        fits apart by.
     """
 
-    def __init__(self, executor: DaskExecutor, partitions: Partitions) -> None:
-        self._executor = executor
-        n_parts, weights = len(partitions.y), partitions.sample_weight
-        # All at once: what tables and labels are made of is read once.
-        y, *others = executor.compute([partitions.y, *([] if weights is None else [weights]), partitions.X])
-        self._X, self._delayed = others.pop(), partitions.X
-        self._labelled = [
-            executor.submit(_look_at_target, place, y[place], others[0][place] if others else None)
-            for place in range(n_parts)
-        ]
-        parts = executor.gather(self._labelled)
-        sample_weight = np.concatenate([part.sample_weight for part in parts]) if others else None
-        self.target = Target([part[:2] for part in parts], sample_weight)
-        self._firsts = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
+    def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
+        self._executor, self._params, self._delayed = executor, params, partitions.X
+        self._meta, self.n_features, names = partitions.meta, partitions.n_features, _get_feature_names(partitions.meta)
+        self.names = None if names is None else names.tolist()
+        self.target, self._labelled, self._X, self._firsts = read_target(executor, partitions)
         kept = self.target.kept
         # Where the rows of every partition begin among those of positive weight, and where the last ones end.
         self._starts = (self._firsts if kept is None else np.searchsorted(kept, self._firsts)).tolist()
 
-    def code(self, fit: CodedFit, request: Request) -> tuple[Coding, NDArray[Any]]:
-        """Choose codes by what all partitions say, and let workers encode them; return the rows to score by as well."""
-        executor, target, starts = self._executor, self.target, self._starts
-        summary = self._summarize(fit.sample, request)
-        self._coding = executor.submit(_choose_coding, summary, fit.sample_weight, request.max_bins)
+    @property
+    def X(self) -> SomeRows:
+        """The rows of `FitSpec.scored` as trees read them."""
+        kept, scored = self.target.kept, self._spec.scored
+        return SomeRows(scored if kept is None else kept[scored], self._scored_rows)
+
+    def code(self, spec: FitSpec) -> Coding:
+        """Choose codes by what all partitions say, and let workers encode them."""
+        self._spec, executor, target, starts = spec, self._executor, self.target, self._starts
+        self._plan = self._make_plan(spec)
+        request = Request.of(spec, read_table(self._meta))
+        sample, sample_weight = sample_for_bins(target, spec.max_bins)
+        summary = self._summarize(sample, request)
+        self._coding = executor.submit(_choose_coding, summary, sample_weight, spec.max_bins)
         coding: Coding = executor.gather([self._coding])[0]
         classes = executor.share(target.classes)
         coded = []
         for place, (start, stop) in enumerate(pairwise(starts)):
-            scored = places_within(fit.scored, start, stop - start)
+            scored = places_within(spec.scored, start, stop - start)
             look = self._X[place], self._labelled[place], scored
             coded.append(executor.submit(_encode, *look, classes, self._coding))
         self._pieces = [executor.submit(_first, pair) for pair in coded]
@@ -93,8 +135,47 @@ class DaskSource:
         del coded, self._X
         # Tables go as soon as they are coded.
         executor.release()
-        known = [rows for rows in executor.gather(scored_rows) if rows is not None]
-        return coding, np.concatenate(known)
+        self._scored_rows = np.concatenate([rows for rows in executor.gather(scored_rows) if rows is not None])
+        return coding
+
+    def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
+        """Return the trees of a fit, of which a checkpoint may have some."""
+        parts = self._make_parts(spec)
+        no_codes = np.empty((self.n_features, 0), dtype=np.uint8)
+        growth = describe_growth(coding.training_set(no_codes, self.target, spec.weights), spec.growth)
+        grow = partial(self._grow_some, parts, growth)
+        if self._params["checkpoint_dir"] is None or not spec.numbers:
+            return grow_missing(spec, None, grow)
+        with open_checkpoint(self._params, spec.seed, self.target, coding, parts, self._executor) as checkpoint:
+            return grow_missing(spec, checkpoint, grow)
+
+    def _make_plan(self, spec: FitSpec) -> Plan:
+        """Choose how trees grow; ClusterError when the smallest worker has too little memory for it."""
+        size = FitSize.of(spec, len(self.target.kept_labels), self.n_features, len(self.target.classes))
+        options = {name: self._params[name] for name in ("strategy", "local_rows", "max_hist_bytes")}
+        plan = plan_on_cluster(size, self._executor.cluster(), **options)
+        self._executor.advice = advice_on_cluster(plan)
+        if plan.worker_bytes > plan.workers.memory:
+            raise ClusterError(f"too little memory: {self._executor.advice}")
+        return plan
+
+    def _grow_some(self, parts: list[Any], growth: Growth, keys: list[int]) -> Iterator[tuple[list[int], list[Tree]]]:
+        """Yield places of keys and their trees, as they are done, and show how many of the trees are."""
+        spec, plan, executor = self._spec, self._plan, self._executor
+        n_trees = len(spec.numbers)
+        with tqdm(total=n_trees, initial=n_trees - len(keys), desc="trees", disable=not spec.verbose) as progress:
+            if plan.strategy == "replicate":
+                seconds = estimate_seconds(growth.n_draws, growth.params)
+                for places, trees in grow_replicated(parts, growth, keys, executor, seconds):
+                    yield places, trees
+                    progress.update(len(trees))
+                return
+            # The plan knows about how many distinct rows a tree has; that all are gathered must hold for every tree.
+            local_rows = growth.n_draws if plan.strategy == "gather" else plan.local_rows
+            sizes = {"local_rows": local_rows, "max_hist_bytes": plan.max_hist_bytes}
+            for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
+                yield [place], [tree]
+                progress.update()
 
     def _summarize(self, sample: NDArray[np.int64], request: Request) -> Any:
         """Return a future of what all partitions say."""
@@ -106,22 +187,15 @@ class DaskSource:
             summaries.append(executor.submit(_look_at_values, place, *look, request))
         return merge_by_groups(executor.submit, _merge, summaries, _MERGED, request.max_bins)
 
-    def make_parts(self, draws: RowDraws | None, by_class: NDArray[np.float64] | None, n_parts: int) -> list[Any]:
-        """Return futures of coded parts of about equal size; to be called once.
-
-        Parameters
-        ----------
-        draws : RowDraws or None
-        by_class : ndarray of shape (n_classes,), float64, or None
-            The weights of classes.
-        n_parts : int
-        """
+    def _make_parts(self, spec: FitSpec) -> list[Any]:
+        """Return futures of coded parts of about equal size."""
+        draws, n_parts = spec.growth.draws, self._plan.n_parts
         executor, n_rows = self._executor, self._starts[-1]
         n_blocks = -(-n_rows // BLOCK_ROWS)
         bounds = np.minimum(np.linspace(0, n_blocks, n_parts + 1).astype(np.int64) * BLOCK_ROWS, n_rows).tolist()
         if draws is not None:
             draws = replace(draws, members=np.empty(0, dtype=np.uint16))
-        shared = executor.share((draws, by_class))
+        shared = executor.share((draws, spec.class_weights))
         parts = []
         for start, stop in pairwise(bounds):
             cuts = []
@@ -135,7 +209,7 @@ class DaskSource:
         return parts
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
-        """Sum out of bag, as `_out_of_bag.sum_out_of_bag` does, where the partitions are, which are read once more."""
+        """Sum out of bag, as `fitting.out_of_bag.sum_out_of_bag` does, where the partitions are, read once more."""
         executor, running = self._executor, RunningSums(bags, packed, ranges, len(self.target.labels))
         (X,), futures = executor.compute([self._delayed]), [None] * len(self._delayed)
         for group in _cut_trees(packed, bags.n_trees):

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.distributed._collections import align, as_rows, is_collection
 from aucforest.distributed._fit import explain, fit_on_cluster
-from aucforest.distributed._plan import STRATEGIES, Plan
 from aucforest.distributed._prediction import predict_lazily
 from aucforest.distributed._sketches import accuracy
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.fitting.plan import STRATEGIES, Plan
 
 
 class DaskAUCForestClassifier(AUCForestClassifier):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,19 +12,16 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._paths import paths
 from aucforest.estimators._prior_correction import PriorCorrection
-from aucforest.estimators._training_data import TrainingData, kept_rows
-from aucforest.fitting.class_weights import weights_by_class
-from aucforest.fitting.growing import (
-    grow_trees,
-    make_training_set,
-    run_in_threads,
-)
+from aucforest.fitting.coding import Coding
+from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.in_memory import RowsInMemory, TrainingTable
+from aucforest.fitting.spec import FitSpec, check_signs
+from aucforest.fitting.target import Target, code_classes, kept_rows
 from aucforest.persistence.folded_trees import FoldedTrees
 from aucforest.tables.columns import (
     Categories,
@@ -32,14 +29,12 @@ from aucforest.tables.columns import (
     check_numeric,
     decode_labels,
     encode,
-    feature_kinds,
     has_codes,
     learn,
 )
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.prediction import PackedTrees, add_probabilities, find_leaves
-from aucforest.tree.samples import MAX_CLASSES
 from aucforest.tree.tree import Tree
 
 # Rows of one task of prediction: a task takes some milliseconds.
@@ -48,7 +43,6 @@ _TASK_ROWS = 2048
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 # Seconds that a node takes to be laid out for walking, or so.
 _NODE_TIME = 3e-8
-_NO_ORDER = "y has labels without an order, such as numbers beside strings, or a missing one"
 # How the names of types begin, in numpy, pandas, polars and arrow, that would turn into numbers without a word.
 _DATES = ("date", "time", "duration", "period")
 
@@ -90,35 +84,6 @@ def refuse_dates(X: Any) -> None:
             raise ValueError(f"X: {where} is not numeric but {dtype}; encode dates and times as numbers")
 
 
-def _refuse_bytes(y: NDArray[Any]) -> None:
-    """Raise TypeError if the labels are bytes."""
-    for label in y[:1].tolist():
-        if isinstance(label, bytes):
-            raise TypeError(f"y has labels of bytes, such as {label!r}: decode them to text")
-
-
-def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Return the sorted classes and the number of each row's class."""
-    _refuse_bytes(y)
-    try:
-        check_classification_targets(y)
-    except TypeError as error:
-        raise TypeError(_NO_ORDER) from error
-    return number_classes(y)
-
-
-def number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Do the same for labels that are known to be some of classes."""
-    _refuse_bytes(y)
-    try:
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise TypeError(_NO_ORDER) from error
-    if len(classes) > MAX_CLASSES:
-        raise ValueError(f"y has {len(classes)} classes, more than the {MAX_CLASSES} supported")
-    return classes, codes.astype(np.uint16)
-
-
 class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     """Base of the classifiers whose fitted state is a list of trees, `trees_`."""
 
@@ -155,23 +120,19 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         return state
 
     @contextmanager
-    def _fitting(self, keep: bool = False) -> Iterator[None]:
-        """Forget the last fit; one that fails leaves nothing half done, or all as it was with `keep`."""
-        before = dict(vars(self)) if keep else {}
-        self._forget()
+    def _fitting(self) -> Iterator[None]:
+        """Forget the last fit; where the new one fails, all is as it was."""
+        before = dict(vars(self))
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
+            delattr(self, name)
+        for name in ("_packed", "_folded_trees"):
+            self.__dict__.pop(name, None)
         try:
             yield
         except BaseException:
-            self._forget()
+            self.__dict__.clear()
             self.__dict__.update(before)
             raise
-
-    def _forget(self) -> None:
-        """Become unfitted."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
-            delattr(self, name)
-        self.__dict__.pop("_packed", None)
-        self.__dict__.pop("_folded_trees", None)
 
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
@@ -203,38 +164,24 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
                 check_numeric(X)
             raise
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Validate the arguments of `fit`, set classes_ and bin the rows of positive weight."""
+    def _hold(self, X: Any, y: Any, sample_weight: Any) -> RowsInMemory:
+        """Validate the arguments of `fit`, and return them as training rows."""
         kept = None
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            if not np.any(sample_weight > 0):
-                raise ValueError("sample_weight is zero for all rows")
             kept = kept_rows(sample_weight)
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
-        self.classes_, labels = code_classes(y)
-        rows: Any = slice(None) if kept is None else kept
-        present, weight = labels[rows], None if sample_weight is None else sample_weight[rows]
-        self._check_classes(present)
-        training = make_training_set(
-            X[rows],
-            present,
-            weight,
-            weights_by_class(self.class_weight, self.classes_, present, weight),
-            len(self.classes_),
-            self.max_bins,
-            self._n_jobs,
-            feature_kinds(self.categories_, self.n_features_in_),
-        )
-        grow = partial(grow_trees, training, n_jobs=self._n_jobs, verbose=getattr(self, "verbose", 0))
-        n_codes = int(training.binned.n_bins.max()) + 1
-        return TrainingData(X, X.shape[1], labels, sample_weight, kept, training.weights, grow, n_codes)
+        target = Target(*code_classes(y), sample_weight)
+        return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, target)
 
-    def _check_classes(self, labels: NDArray[np.uint16]) -> None:
-        """Refuse training rows of one class."""
-        if np.all(labels == labels[0]):
-            label = self.classes_.tolist()[labels[0]]
-            raise ValueError(f"y has only one class, {label!r}; a classifier needs at least 2 classes")
+    def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
+        """Encode training rows, and set what is known of them."""
+        coding = table.code(spec)
+        check_signs(spec.growth.signs, coding.categories)
+        self.classes_, self.categories_, self.n_features_in_ = table.target.classes, coding.categories, table.n_features
+        if table.names is not None:
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        return coding
 
     @property
     def _n_jobs(self) -> int | None:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,28 +11,54 @@ from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
-from aucforest.estimators._out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
-from aucforest.estimators._shrinkage import PRIOR, PackSome, choose_amount, row_weight, shrink_trees
-from aucforest.estimators._thresholds import (
-    N_GROUPS,
-    check_threshold,
-    fixed_threshold,
-    is_tuned,
-    tune_threshold,
-)
-from aucforest.estimators._training_data import TrainingData
+from aucforest.estimators._shrinkage import PRIOR, PackSome, choose_amount, row_weight, rows_to_score, shrink_trees
+from aucforest.estimators._thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
 from aucforest.fitting.bootstrap import RowDraws
-from aucforest.fitting.class_weights import weights_by_class
-from aucforest.fitting.growing import tree_keys
-from aucforest.fitting.growth_params import GrowthParams
-from aucforest.fitting.sampling import Drawn, describe_draws, resolve_draws
+from aucforest.fitting.in_memory import TrainingTable
+from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
+from aucforest.fitting.sampling import Drawn, describe_draws
+from aucforest.fitting.spec import FitSpec, tree_keys
+from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 
 # A gigabyte or so.
 _MOST_PACKED = 2**25
+
+
+class Start(NamedTuple):
+    """Where a fit starts from: the seed and, with a warm start, the forest there is.
+
+    seed : int
+    trees : list of Tree
+    drawn : list of Drawn
+        How the trees there are drew their rows.
+    classes : ndarray of shape (n_classes,)
+    categories : dict of int to ndarray
+    """
+
+    seed: int
+    trees: list[Tree]
+    drawn: list[Drawn]
+    classes: NDArray[Any]
+    categories: Categories
+
+    def check(self, table: TrainingTable) -> None:
+        """Refuse rows of other features or classes than those of the trees there are."""
+        if not self.trees:
+            return
+        if self.trees[0].n_features != table.n_features:
+            raise ValueError(
+                f"warm_start: X has {table.n_features} features, but the trees there are know"
+                f" {self.trees[0].n_features}"
+            )
+        if not np.array_equal(self.classes, table.target.classes):
+            raise ValueError(
+                f"warm_start: y has the classes {table.target.classes.tolist()}, but the trees there are know"
+                f" {self.classes.tolist()}"
+            )
 
 
 class ForestFit(TreeBasedClassifier):
@@ -52,10 +78,11 @@ class ForestFit(TreeBasedClassifier):
     _seed: int
     _drawn: list[Drawn]  # how the trees there are drew their rows
 
-    def _seed_and_trees(self) -> tuple[int, list[Tree]]:
-        """Return the seed and the trees to go on from."""
+    def _start(self) -> Start:
+        """Return where a fit starts from."""
         if not (self.warm_start and hasattr(self, "trees_")):
-            return int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)), []
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
+            return Start(seed, [], [], np.empty(0), {})
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -63,44 +90,71 @@ class ForestFit(TreeBasedClassifier):
             )
         if self.n_estimators == n_trees:
             warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
-        return self._seed, self.trees_
+        return Start(self._seed, self.trees_, self._drawn, self.classes_, self.categories_)
 
-    def _grow(self, data: TrainingData, seed: int, trees: list[Tree], classes: Any, categories: Categories) -> None:
-        """Add the missing trees to those there are, which know these classes and categories, and score out of bag."""
-        check_threshold(self.threshold, len(self.classes_))
-        self._check_trees(trees, classes, data.n_features)
-        if trees:
-            check_same_categories(categories, self.categories_)
-        draws = resolve_draws(self, data.kept_labels, self.classes_)
-        drawn = list(dict.fromkeys([*(self._drawn if trees else []), describe_draws(draws, data.n_kept)]))
-        self._check_draws(drawn, draws is not None)
-        params = GrowthParams.resolve(self, data.n_kept, data.n_features, draws)
-        keys = tree_keys(seed, range(self.n_estimators))
-        data.check_memory(params, self.n_estimators - len(trees), self.n_jobs, self._n_sums(len(self.classes_)))
-        self._seed, self._drawn, self.trees_ = seed, drawn, trees + data.grow(params, keys[len(trees) :])
-        self._prior_correction = odds_formula(draws, len(self.classes_)) if self.prior_correction else None
-        shares = np.bincount(data.labels, data.sample_weight, minlength=len(self.classes_))
-        if draws is not None and len(draws.sizes) == len(shares) and not self.prior_correction:
-            shares = shares * np.nan_to_num(draws.rates)
-        self.class_prior_ = shares / shares.sum()
+    def _fit_rows(self, table: TrainingTable, start: Start) -> None:
+        """Fit the forest to training rows, whoever holds them: grow the trees, then use what is out of bag."""
+        target, n_classes = table.target, len(table.target.classes)
+        check_threshold(self.threshold, n_classes)
+        if callable(self.oob_score) and table.sum_rows is not None:
+            raise ValueError("oob_score: a function reads all rows at once; give the name of a scorer instead")
+        target.check_classes()
+        start.check(table)
+        spec = self._resolve(table, start)
+        draws = spec.growth.draws
+        drawn = list(dict.fromkeys([*start.drawn, describe_draws(draws, len(target.kept_labels))]))
+        self._check_draws(drawn, n_classes)
+        coding = self._code(table, spec)
+        if start.trees:
+            check_same_categories(start.categories, coding.categories)
+        self._seed, self._drawn, self.trees_ = start.seed, drawn, start.trees + table.grow(spec, coding)
+        self._prior_correction = odds_formula(draws, n_classes) if self.prior_correction else None
+        self.class_prior_ = self._prior_of(target, draws)
         self.__dict__.pop("_packed", None)
-        rows = data.rows(Bags(draws, keys, data.kept)) if draws is not None and len(drawn) == 1 else None
-        self._shrink(rows, row_weight(data.weights, data.kept_weight, bootstrap=draws is not None))
+        rows = None
+        if draws is not None and len(drawn) == 1:
+            bags = Bags(draws, tree_keys(start.seed, range(self.n_estimators)), target.kept)
+            rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
+        self._shrink(rows, spec, row_weight(spec.weights, target.kept_weight, bootstrap=draws is not None))
         sums, groups = self._sum_for(self.threshold, rows)
         if self._prior_correction is not None and rows is not None and sums is not None:
-            self._fit_prior_correction(rows, sums, self._weighted_prior(data, rows.bags.draws))
+            self._fit_prior_correction(rows, sums, self._weighted_prior(spec))
         self._set_threshold(self.threshold, rows, sums, groups)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums)
 
-    def _shrink(self, rows: TrainingRows | None, unit: float) -> None:
+    def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
+        """Resolve the parameters against the labels and features."""
+        target, n_classes, scored = table.target, len(table.target.classes), None
+        if self.shrinkage == "auto" and self.bootstrap:
+            scored = rows_to_score(target.kept_labels, n_classes, tree_keys(start.seed, range(1))[0])
+        return FitSpec.resolve(
+            self.get_params(deep=False),
+            target,
+            table.names,
+            table.n_features,
+            start.seed,
+            n_trees_before=len(start.trees),
+            scored=scored,
+            n_sums=self._n_sums(n_classes),
+        )
+
+    def _prior_of(self, target: Target, draws: RowDraws | None) -> NDArray[np.float64]:
+        """Return the class frequencies that probabilities refer to."""
+        frequencies = np.bincount(target.labels, target.sample_weight, minlength=len(target.classes))
+        if draws is not None and len(draws.sizes) == len(frequencies) and not self.prior_correction:
+            frequencies = frequencies * np.nan_to_num(draws.rates)
+        return frequencies / frequencies.sum()
+
+    def _shrink(self, rows: TrainingRows | None, spec: FitSpec, unit: float) -> None:
         """Shrink what the trees predict, by an amount that is given or chosen out of bag; a row weighs one unit."""
         if self.shrinkage != "auto":
             amount = float(self.shrinkage or 0.0)
         elif rows is None:
             amount = PRIOR
         else:
-            amount = choose_amount(self.trees_, self._packing(), rows, unit, self._mean_of_trees, self.n_jobs)
+            scored = spec.scored if rows.bags.kept is None else rows.bags.kept[spec.scored]
+            amount = choose_amount(self.trees_, self._packing(), rows, scored, unit, self._mean_of_trees, self.n_jobs)
         self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount * unit)
         if not self._is_large() and self._n_predicted() <= _MOST_PACKED:
             self._pack()
@@ -128,15 +182,15 @@ class ForestFit(TreeBasedClassifier):
             return self._sum_out_of_bag(rows, [range(n_trees)])[0], None
         return None, None
 
-    def _weighted_prior(self, data: TrainingData, draws: RowDraws) -> NDArray[np.float64]:
+    def _weighted_prior(self, spec: FitSpec) -> NDArray[np.float64]:
         """Return the class frequencies of the training rows as `class_weight` changes them."""
-        if self.class_weight == "balanced_subsample":
+        prior = self.class_prior_
+        if spec.growth.balance_draws and spec.growth.draws is not None:
             # Classes weigh alike in what a tree draws.
             with np.errstate(divide="ignore"):
-                prior = np.where(self.class_prior_ > 0, 1.0 / draws.rates, 0.0)
-        else:
-            by_class = weights_by_class(self.class_weight, self.classes_, data.kept_labels, data.kept_weight)
-            prior = self.class_prior_ if by_class is None else self.class_prior_ * by_class
+                prior = np.where(prior > 0, 1.0 / spec.growth.draws.rates, 0.0)
+        elif spec.class_weights is not None:
+            prior = prior * spec.class_weights
         return prior / prior.sum()
 
     def _fit_prior_correction(self, rows: TrainingRows, sums: Sums, prior: NDArray[np.float64]) -> None:
@@ -187,29 +241,17 @@ class ForestFit(TreeBasedClassifier):
             known = (X, rows.labels[seen], proba[seen], rows.weights_of(seen))
             self.oob_score_ = score_probabilities(self, scorer, *known)
 
-    def _check_trees(self, trees: list[Tree], classes: Any, n_features: int) -> None:
-        """Refuse to add trees to others that cannot stand beside them."""
-        if trees and trees[0].n_features != n_features:
-            raise ValueError(
-                f"warm_start: X has {n_features} features, but the trees there are know {trees[0].n_features}"
-            )
-        if trees and not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"warm_start: y has the classes {self.classes_.tolist()}, but the trees there are know"
-                f" {classes.tolist()}"
-            )
-
-    def _check_draws(self, drawn: list[Drawn], bootstrap: bool) -> None:
+    def _check_draws(self, drawn: list[Drawn], n_classes: int) -> None:
         """Refuse what needs rows out of bag where there are none, or trees that drew alike where they did not.
 
         Out of bag because all are drawn anew like the last; the prior correction because it undoes the same draws of
         all trees.
         """
-        out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, len(self.classes_))}
+        out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.prior_correction and any(len(some.sizes) > 1 for some in drawn)
         for name, is_needed in {**out_of_bag, "prior_correction": by_class}.items():
             value = getattr(self, name)
-            if name in out_of_bag and is_needed and not bootstrap:
+            if name in out_of_bag and is_needed and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs bootstrap=True: without draws no row is out of bag")
             if is_needed and len(drawn) > 1:
                 raise ValueError(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._out_of_bag import TrainingRows
 from aucforest.estimators._paths import add_shrunk
 from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.metrics import hand_till_score, roc_auc_score
 from aucforest.tree.prediction import PackedTrees, find_leaves
 from aucforest.tree.tree import Tree
@@ -63,6 +63,7 @@ def choose_amount(
     trees: list[Tree],
     pack: PackSome,
     training: TrainingRows,
+    wanted: NDArray[np.int64],
     unit: float,
     finish: Finish,
     n_jobs: int | None,
@@ -75,6 +76,8 @@ def choose_amount(
     pack : callable
         Takes a range of trees; returns these, among others or not, laid out for walking, and their places there.
     training : TrainingRows
+    wanted : ndarray of int64
+        The rows to score by, rising; see `rows_to_score`.
     unit : float
         The weight of what counts as a row.
     finish : callable
@@ -86,12 +89,9 @@ def choose_amount(
     float
         One of `AMOUNTS`, `PRIOR` unless another is better by `_STANDARD_ERRORS`.
     """
-    n_classes, kept = trees[0].n_classes, training.bags.kept
-    labels = training.labels if kept is None else training.labels[kept]
-    wanted = rows_to_score(labels, n_classes, training.bags.keys[0])
+    n_classes = trees[0].n_classes
     if len(wanted) == 0:
         return PRIOR
-    wanted = wanted if kept is None else kept[wanted]
     sums, n_trees = _sum_amounts(trees, pack, training, AMOUNTS * unit, wanted, n_jobs)
     seen = n_trees > 0
     truth, weights = training.labels[wanted[seen]], training.weights_of(wanted[seen])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._out_of_bag import Sums
+from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics import optimal_threshold
 
 TUNED = ("gmean", "youden", "f1")

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from aucforest.estimators._out_of_bag import Bags, TrainingRows
-from aucforest.fitting.growing import tree_keys
+from aucforest.fitting.out_of_bag import Bags, TrainingRows
 from aucforest.fitting.sampling import describe_draws, resolve_draws
+from aucforest.fitting.spec import tree_keys
 from aucforest.metrics._validation import class_codes
 from aucforest.tree.prediction import PackedTrees, find_leaves
 
@@ -31,7 +31,7 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-    draws = resolve_draws(forest, labels[kept], forest.classes_)
+    draws = resolve_draws(forest.get_params(deep=False), labels[kept], forest.classes_)
     drawn = describe_draws(draws, len(kept))
     if forest._drawn != [drawn]:
         fitted = ", ".join(map(str, forest._drawn))

@@ -258,13 +258,11 @@ class AUCForestClassifier(Exports, ForestFit):
         ValueError
             For data that do not fit together, a single class, a parameter out of range, or a fit that would take more
             than half of the machine's memory; this is estimated before growing starts, and the size of all trees from
-            the first ones. A fit that fails or is interrupted leaves the forest unfitted; with ``warm_start=True`` it
-            leaves all as it was.
+            the first ones. A fit that fails or is interrupted leaves the forest as it was.
         """
-        seed, trees = self._seed_and_trees()
-        known = (self.classes_, self.categories_) if trees else (None, {})
-        with self._fitting(keep=self.warm_start):
-            self._grow(self._prepare(X, y, sample_weight), seed, trees, *known)
+        start = self._start()
+        with self._fitting():
+            self._fit_rows(self._hold(X, y, sample_weight), start)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from aucforest.estimators._base import code_classes
 from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._model_parts import LINEAR
 from aucforest.estimators._ranking_direction import Direction, Vector, ascend, calibrate, follow_path
+from aucforest.fitting.target import code_classes
 from aucforest.losses._pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 from aucforest.tables.columns import decode_labels

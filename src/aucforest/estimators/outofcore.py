@@ -2,41 +2,21 @@
 
 import os
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-from joblib import effective_n_jobs
-from numpy.typing import NDArray
-from sklearn.base import clone
-from tqdm import tqdm
-
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
-from aucforest.estimators._coded_fit import CodedFit, RunningSums, Source, Target
-from aucforest.estimators._looks import Features, look_for_coding, sum_out_of_bag, write_codes
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.checkpoint import Checkpoint, grow_missing
 from aucforest.fitting.claims import Claim, describe_fit
-from aucforest.fitting.code_matrix import CODES, RECORD, CodeMatrix
-from aucforest.fitting.coding import Coding
-from aucforest.fitting.coding_file import CODING, read_coding, write_coding
-from aucforest.fitting.executor import LocalExecutor
-from aucforest.fitting.growing import grow_batches
-from aucforest.fitting.growth_params import GrowthParams
-from aucforest.fitting.level import grow_by_level
-from aucforest.fitting.parts import cut_into_parts, describe_growth
-from aucforest.fitting.plan import Plan, parse_bytes, plan_fit
-from aucforest.fitting.sampling import resolve_draws
-from aucforest.tree.tree import Tree
+from aucforest.fitting.code_matrix import CODES, RECORD
+from aucforest.fitting.coding_file import CODING
+from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
+from aucforest.fitting.plan import parse_bytes
+from aucforest.fitting.target import Target
 
 _FILES = re.compile("|".join(map(re.escape, (CODES, RECORD, CODING))))
-_TREES = "trees"
 
 
 def fit_out_of_core(
@@ -128,22 +108,26 @@ def fit_out_of_core(
         find_column(table, name)
     names = feature_names(table, others)
     reader = LabelReader(table, target, positive)
-    classes, labels, weights = read_target(table, reader, sample_weight)
-    rows = Target([(classes, labels)], weights)
-    fit = CodedFit(forest, rows)
-    plan = plan_fit(forest, rows, _foresee(forest, rows, names), len(names), limit)
-    if forest.verbose:
-        tqdm.write(f"{len(labels):,} rows of {len(names)} features: {plan}", file=sys.stderr)
+    rows = Target(*read_target(table, reader, sample_weight))
     # Files tell by themselves that they have changed.
-    steady = SteadyRows(table, reader, labels) if table.fingerprint() is None else table
-    features = Features(steady, names, to_features, rows)
-    manifest = None
+    steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
+    features, start, claim = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
-        manifest = _manifest(forest, fit.seed, table, rows, names, target, sample_weight, positive)
-    with ExitStack() as stack:
-        work = _Work.begin(stack, folder, manifest, forest, features, fit)
-        fit.finish(Source(names, work.coding, work.matrix.known, partial(work.grow, plan), work.sum_out_of_bag))
+        columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
+        claim = Claim(folder, {**columns, **_describe(forest, start.seed, table, rows)}, _FILES)
+    with RowsOnDisk(features, limit, claim) as held, forest._fitting():
+        forest._fit_rows(held, start)
     return forest
+
+
+def _describe(forest: AUCForestClassifier, seed: int, table: Any, rows: Target) -> dict[str, Any]:
+    """Return what tells a fit from others, beside its columns."""
+    params = describe_fit(forest.get_params(deep=False), seed, "folder")
+    files = table.fingerprint()
+    if files is None:
+        raise ValueError(f"folder needs Parquet files: nothing tells whether {table.name} is the same later")
+    digest = crc32(rows.labels.data, 0 if rows.sample_weight is None else crc32(rows.sample_weight.data))
+    return {**files, "the digest of the labels": digest, **params}
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:
@@ -217,108 +201,3 @@ def predict_out_of_core(
             writer.write_batch(batch)
             n_rows += batch.num_rows
     return n_rows
-
-
-def _foresee(forest: AUCForestClassifier, rows: Target, names: list[str]) -> GrowthParams:
-    """Return what trees need to know, before it is known which values are categories."""
-    twin = clone(forest)
-    twin.classes_, twin.categories_ = rows.classes, {}
-    twin.n_features_in_, twin.feature_names_in_ = len(names), np.array(names, dtype=object)
-    draws = resolve_draws(forest, rows.kept_labels, rows.classes)
-    return GrowthParams.resolve(twin, len(rows.kept_labels), len(names), draws)
-
-
-def _manifest(
-    forest: AUCForestClassifier,
-    seed: int,
-    table: Any,
-    rows: Target,
-    names: list[str],
-    target: str,
-    sample_weight: str | None,
-    positive: Any,
-) -> dict[str, Any]:
-    """Return what tells a fit from others."""
-    description = describe_fit(forest, seed, "folder")
-    files = table.fingerprint()
-    if files is None:
-        raise ValueError(f"folder needs Parquet files: nothing tells whether {table.name} is the same later")
-    digest = crc32(rows.labels.data, 0 if rows.sample_weight is None else crc32(rows.sample_weight.data))
-    columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-    return {**files, **columns, "the digest of the labels": digest, **description}
-
-
-@dataclass
-class _Work:
-    """What a fit has written: codes and, in a folder that is kept, trees."""
-
-    forest: AUCForestClassifier
-    features: Features
-    coding: Coding
-    matrix: CodeMatrix
-    checkpoint: Checkpoint | None
-
-    @classmethod
-    def begin(
-        cls,
-        stack: ExitStack,
-        folder: str | os.PathLike[str] | None,
-        manifest: dict[str, Any] | None,
-        forest: AUCForestClassifier,
-        features: Features,
-        fit: CodedFit,
-    ) -> "_Work":
-        """Write codes, or what of them is not there."""
-        coding, checkpoint, path, id_ = None, None, None, None
-        n_threads = effective_n_jobs(forest.n_jobs)
-        if folder is not None and manifest is not None:
-            claim = stack.enter_context(Claim(folder, manifest, _FILES))
-            path, id_ = claim.folder, claim.fit
-            coding = read_coding(path, id_, len(features.names))
-        if coding is None:
-            coding = look_for_coding(features, forest, fit, n_threads)
-            if path is not None and id_ is not None:
-                write_coding(path, coding, id_)
-        shape = len(features.names), len(features.target.kept_labels)
-        if path is not None:
-            n_classes = len(features.target.classes)
-            checkpoint = stack.enter_context(Checkpoint(path / _TREES, {"fit": id_}, shape[0], n_classes, coding.kinds))
-        matrix = CodeMatrix(path, coding.n_bins, shape[1], len(fit.scored), id_)
-        write_codes(features, coding, fit.scored, matrix, n_threads, forest.verbose)
-        return cls(forest, features, coding, matrix, checkpoint)
-
-    def sum_out_of_bag(self, bags: Any, packed: Any, ranges: Sequence[range]) -> list[Any]:
-        """Sum out of bag over all rows of the source."""
-        sums = RunningSums(bags, packed, ranges, len(self.features.target.labels))
-        n_threads = effective_n_jobs(self.forest.n_jobs)
-        sum_out_of_bag(self.features, self.coding, sums, n_threads, self.forest.verbose)
-        return sums.sums
-
-    def grow(
-        self, plan: Plan, params: GrowthParams, keys: list[int], weights: NDArray[np.float64] | None
-    ) -> list[Tree]:
-        """Grow the trees that are not there yet."""
-        grow = partial(self._grow_some, plan, params, weights)
-        return grow_missing(self.forest.n_estimators, keys, self.checkpoint, grow)
-
-    def _grow_some(
-        self, plan: Plan, params: GrowthParams, weights: NDArray[np.float64] | None, keys: list[int]
-    ) -> Iterator[tuple[Sequence[int], list[Tree]]]:
-        """Yield trees as they are done, with the places of their keys."""
-        training = self.features.target.training_set(self.matrix.codes, self.coding, weights)
-        if plan.levels is None:
-            place = 0
-            for trees in grow_batches(training, params, keys, plan.n_threads, self.forest.verbose):
-                yield range(place, place + len(trees)), trees
-                place += len(trees)
-            return
-        bounds = [*range(0, len(training.labels), plan.levels.part_rows), len(training.labels)]
-        parts, growth = cut_into_parts(training, params.draws, bounds), describe_growth(training, params)
-        sizes = {"local_rows": plan.levels.local_rows, "max_hist_bytes": plan.levels.max_hist_bytes}
-        with (
-            LocalExecutor(plan.n_threads) as executor,
-            tqdm(total=len(keys), desc="trees", disable=not self.forest.verbose) as progress,
-        ):
-            for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
-                yield [place], [tree]
-                progress.update()

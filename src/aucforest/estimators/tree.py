@@ -15,8 +15,7 @@ from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._exports import Exports
 from aucforest.estimators._model_parts import TREE
 from aucforest.exports.sklearn import as_decision_tree
-from aucforest.fitting.growing import tree_keys
-from aucforest.fitting.growth_params import GrowthParams
+from aucforest.fitting.spec import FitSpec
 from aucforest.tree.tree import Tree
 
 
@@ -192,14 +191,15 @@ class AUCTreeClassifier(Exports):
         ------
         ValueError
             For data that do not fit together, a single class, a parameter out of range, or a fit that would take more
-            than half of the machine's memory. A fit that fails or is interrupted leaves the tree unfitted.
+            than half of the machine's memory. A fit that fails or is interrupted leaves the tree as it was.
         """
         with self._fitting():
-            data = self._prepare(X, y, sample_weight)
-            params = GrowthParams.resolve(self, data.n_kept, data.n_features, draws=None)
-            data.check_memory(params, 1, 1)
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-            self.trees_ = data.grow(params, tree_keys(seed, [0]))
+            table = self._hold(X, y, sample_weight)
+            table.target.check_classes()
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
+            params = self.get_params(deep=False)
+            spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed)
+            self.trees_ = table.grow(spec, self._code(table, spec))
             self._pack_nodes()
         return self
 

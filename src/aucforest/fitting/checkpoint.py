@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.claims import Claim
+from aucforest.fitting.spec import FitSpec
 from aucforest.persistence.folded_trees import FoldedTrees, fold
 from aucforest.persistence.model_file import ModelFormatError, read_model, write_model
 from aucforest.tree.features import NUMERIC
@@ -139,8 +140,7 @@ class Checkpoint(Claim):
 
 
 def grow_missing(
-    n_estimators: int,
-    keys: list[int],
+    spec: FitSpec,
     checkpoint: Checkpoint | None,
     grow: Callable[[list[int]], Iterator[tuple[Sequence[int], list[Tree]]]],
 ) -> list[Tree]:
@@ -148,10 +148,7 @@ def grow_missing(
 
     Parameters
     ----------
-    n_estimators : int
-        Trees of the forest.
-    keys : list of int
-        Of the last ones: trees that were there before a warm start have the first numbers.
+    spec : FitSpec
     checkpoint : Checkpoint or None
     grow : callable
         Takes keys; yields places among them and the trees there, as they are done.
@@ -161,13 +158,12 @@ def grow_missing(
     list of Tree
         One for every key.
     """
-    numbers = range(n_estimators - len(keys), n_estimators)
     trees = {} if checkpoint is None else checkpoint.trees()
-    missing = {number: key for number, key in zip(numbers, keys, strict=True) if number not in trees}
+    missing = {number: key for number, key in zip(spec.numbers, spec.keys) if number not in trees}
     names = list(missing)
     for places, grown in grow(list(missing.values())) if missing else ():
         grown_numbers = [names[place] for place in places]
         if checkpoint is not None:
             checkpoint.save(grown_numbers, grown)
         trees.update(zip(grown_numbers, grown, strict=True))
-    return [trees[number] for number in numbers]
+    return [trees[number] for number in spec.numbers]

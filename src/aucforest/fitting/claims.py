@@ -24,12 +24,15 @@ _FORMAT = 1
 _MOST_SHOWN = 80
 
 
-def describe_fit(forest: Any, seed: int, folder: str, free: Container[str] = frozenset()) -> dict[str, Any]:
+def describe_fit(
+    params: Mapping[str, Any], seed: int, folder: str, free: Container[str] = frozenset()
+) -> dict[str, Any]:
     """Return what tells the trees of a fit from others, beside its data.
 
     Parameters
     ----------
-    forest : AUCForestClassifier
+    params : dict
+        The parameters of the forest.
     seed : int
         What trees are drawn by: those that are added to others by the seed of these, whatever random_state is now.
     folder : str
@@ -42,12 +45,11 @@ def describe_fit(forest: Any, seed: int, folder: str, free: Container[str] = fro
     ValueError
         If random_state is no integer: a fit that goes on would draw otherwise.
     """
-    if not isinstance(forest.random_state, int | np.integer):
+    if not isinstance(params["random_state"], int | np.integer):
         raise ValueError(
             f"{folder} needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
-            f" {forest.random_state!r}"
+            f" {params['random_state']!r}"
         )
-    params = forest.get_params(deep=False)
     given = {name: value for name, value in params.items() if name not in _FREE and name not in free}
     return {**given, "the seed": seed, **find_versions()}
 

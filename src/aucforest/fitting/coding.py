@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.fitting.growing import TrainingSet
+from aucforest.fitting.spec import FitSpec
+from aucforest.fitting.target import Target
 from aucforest.tables.columns import (
     Categories,
     Counted,
@@ -23,13 +26,17 @@ from aucforest.tables.columns import (
 )
 from aucforest.tree.binning import (
     MAX_BINS,
+    SAMPLE_ROWS,
+    BinnedMatrix,
     BinValues,
     ParallelMap,
     add_distinct,
     choose_bins,
     encode_matrix,
     join_bins,
+    sample_rows,
 )
+from aucforest.tree.samples import exact_weights
 
 # A feature with more distinct values than bins; which they are does not matter then.
 _MANY = None
@@ -47,9 +54,9 @@ class Request(NamedTuple):
     max_bins: int | None
 
     @classmethod
-    def of(cls, forest: Any, table: Table) -> "Request":
-        """Return what a forest needs to know, given any of the tables."""
-        return cls(find_categorical(table, forest.categorical_features), forest.max_bins)
+    def of(cls, spec: FitSpec, table: Table) -> "Request":
+        """Return what a fit needs to know, given any of the tables."""
+        return cls(find_categorical(table, spec.categorical_features), spec.max_bins)
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,16 @@ def _merge_distinct(
         return _MANY
     both = np.union1d(one, other)
     return both if max_bins is None or len(both) <= max_bins else _MANY
+
+
+def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Return the rows that bins are chosen by, and their weights where bins depend on them.
+
+    Rows are given by their places among those of positive weight, rising.
+    """
+    n_rows, weight = len(target.kept_labels), target.kept_weight
+    sample = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
+    return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
 
 
 def summarize(table: Table, rows: NDArray[np.int64] | None, sample: NDArray[np.int64], request: Request) -> Summary:
@@ -163,6 +180,13 @@ class Coding:
         """Return the codes of what `read` returns, shape (n_features, n_rows)."""
         return encode_matrix(matrix, self.values).codes
 
+    def training_set(
+        self, codes: NDArray[np.unsignedinteger], target: Target, weights: NDArray[np.float64] | None
+    ) -> TrainingSet:
+        """Return the rows of positive weight as trees grow from them, given their codes and what they count."""
+        binned = BinnedMatrix(codes, self.n_bins, self.values)
+        return TrainingSet(binned, target.kept_labels, weights, len(target.classes), self.kinds)
+
 
 def choose_coding(
     summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
@@ -191,26 +215,6 @@ def choose_coding(
         return choose_bins(column, weights, max_bins or len(column), lambda _: distinct)
 
     return Coding(categories, join_bins(run(bins_of, range(len(summary.names)))))
-
-
-class KnownRows:
-    """Some rows of a matrix that is not there: ``rows[numbers]`` is a matrix of those.
-
-    Parameters
-    ----------
-    numbers : ndarray of int64
-        Their numbers, rising.
-    matrix : ndarray of shape (n_known, n_features), float64
-    """
-
-    def __init__(self, numbers: NDArray[np.int64], matrix: NDArray[Any]) -> None:
-        self._numbers, self._matrix = numbers, matrix
-
-    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the rows of some numbers, which must be known."""
-        places = np.searchsorted(self._numbers, numbers)
-        assert np.array_equal(self._numbers[places], numbers)
-        return self._matrix[places]
 
 
 def places_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:

@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from aucforest._compile import compile_scorer
-from aucforest.fitting.growth_params import GrowthParams
-from aucforest.fitting.memory import check_trees
-from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, ParallelMap, bin_matrix
+from aucforest.fitting.plan import check_trees
+from aucforest.fitting.spec import GrowthParams
+from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import Stops, Workspace, branch_rows, grow_tree, make_workspace
-from aucforest.tree.random import tree_key
 from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
 from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Nodes, Tree
 
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 # Enough batches that no thread waits long for the last, few enough that buffers are worth making.
 _BATCHES_PER_JOB = 8
 # Seconds: shorter tasks are done sooner one by one than by threads, which wait for each other's Python.
@@ -91,47 +89,6 @@ class TrainingSet:
     def by_set(self) -> NDArray[np.bool_]:
         """Which features are split by sets."""
         return self.kinds != NUMERIC
-
-
-def make_training_set(
-    X: NDArray[Any],
-    labels: NDArray[np.uint16],
-    sample_weight: NDArray[np.float64] | None,
-    by_class: NDArray[np.float64] | None,
-    n_classes: int,
-    max_bins: int | None,
-    n_jobs: int | None,
-    kinds: NDArray[np.int8] | None = None,
-) -> TrainingSet:
-    """Bin the rows (all of positive weight) and put sample and class weights together."""
-    if kinds is None:
-        kinds = np.full(X.shape[1], NUMERIC, dtype=np.int8)
-    run = run_in_threads(n_jobs)
-    binned = bin_matrix(X, max_bins=max_bins, weights=sample_weight, run=run, by_set=kinds != NUMERIC)
-    return TrainingSet(binned, labels, combine_weights(labels, sample_weight, by_class), n_classes, kinds)
-
-
-def combine_weights(
-    labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None, by_class: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
-    """Return what rows count in trees, None when every row counts 1."""
-    weights = sample_weight
-    if by_class is not None:
-        with np.errstate(over="ignore"):
-            weights = by_class[labels] if sample_weight is None else sample_weight * by_class[labels]
-    if weights is not None:
-        _check_range(weights)
-    return weights
-
-
-def _check_range(weights: NDArray[np.float64]) -> None:
-    """Refuse weights whose sums and products could leave the range of float64."""
-    outside = (weights < _LEAST_WEIGHT) | (weights > _MOST_WEIGHT)
-    if np.any(outside):
-        raise ValueError(
-            f"sample_weight times class_weight must be 0, or from {_LEAST_WEIGHT} to {_MOST_WEIGHT}, but is"
-            f" {weights[np.argmax(outside)]} for a row"
-        )
 
 
 def fit_fixed_point(training: TrainingSet, params: GrowthParams, n_draws: int) -> FixedPoint | None:
@@ -251,11 +208,6 @@ def grow_batch(training: TrainingSet, params: GrowthParams, stopped: Any, keys: 
     fixed = fit_fixed_point(training, params, n_draws)
     buffers = make_buffers(training, params, n_rows, n_rows, n_draws)
     return [_grow_one(training, params, fixed, key, buffers) for key in keys if not stopped[0]]
-
-
-def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
-    """Return the keys of trees: a tree is a function of the seed and its number."""
-    return [int(tree_key(np.uint64(seed), number)) for number in numbers]
 
 
 def estimate_seconds(n_rows: int, params: GrowthParams) -> float:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from aucforest.fitting.executor import Executor, merge_by_groups
-from aucforest.fitting.growth_params import GrowthParams
 from aucforest.fitting.level_tasks import (
     Branch,
     Question,
@@ -28,7 +27,6 @@ from aucforest.fitting.level_tasks import (
 from aucforest.fitting.parts import Growth
 from aucforest.fitting.top import Searcher, TopTree
 from aucforest.tree.binning import MAX_BINS
-from aucforest.tree.criteria import OWN
 from aucforest.tree.tree import Tree
 
 # Trees that ask together: fewer cost a round trip each, more wait for each other.
@@ -57,18 +55,6 @@ class _Bundle:
     branches: list[tuple[TopTree, Branch]]
 
 
-def needs_all_rows(params: GrowthParams) -> str | None:
-    """Return a parameter that needs all rows of a tree in one place, None if there is none."""
-    needs_all = {
-        "max_leaf_nodes": params.max_leaf_nodes is not None,
-        "criterion": params.criterion == OWN,
-        "monotonic_cst": len(params.signs) > 0,
-        "splitter='random'": params.random_splits,
-        "class_weight='balanced_subsample'": params.balance_draws,
-    }
-    return next((name for name, is_given in needs_all.items() if is_given), None)
-
-
 def check_level(growth: Growth, local_rows: int) -> None:
     """Refuse what only one process that has all rows of a tree can do.
 
@@ -77,7 +63,7 @@ def check_level(growth: Growth, local_rows: int) -> None:
     ValueError
         If trees may have more than local_rows rows, and a parameter needs all rows of a tree in one place.
     """
-    name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else needs_all_rows(growth.params)
+    name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else growth.params.needs_all_rows
     if growth.n_draws > local_rows and name is not None:
         raise ValueError(
             f"{name} needs all {growth.n_draws} rows of a tree in one place: raise local_rows, which is"

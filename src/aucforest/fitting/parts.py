@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.growing import TrainingSet, fit_fixed_point
-from aucforest.fitting.growth_params import GrowthParams
+from aucforest.fitting.spec import GrowthParams
 from aucforest.tree.binning import BinnedMatrix, BinValues
 from aucforest.tree.samples import FixedPoint
 

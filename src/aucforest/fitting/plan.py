@@ -1,55 +1,164 @@
-"""How much memory a fit out of core takes, and how it is kept to a limit."""
+"""How much memory a fit takes, and how it keeps to what there is: in this process, out of core and on a cluster.
+
+One model of memory for all three: `FitSize` says what rows, trees and histograms take. tests/fitting/test_plan.py and
+benchmarks/out_of_core.py compare it with measured peaks.
+"""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
+import numpy as np
 from joblib import effective_n_jobs
 
+from aucforest._memory import check_memory
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.growth_params import GrowthParams
-from aucforest.fitting.level import needs_all_rows
-from aucforest.fitting.memory import NODE_BYTES, ROW_BYTES, WEIGHT_BYTES, bytes_of_growing, bytes_of_sum
+from aucforest.fitting.spec import FitSpec, GrowthParams
+from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
+from aucforest.tree.growing import branch_rows
 from aucforest.tree.samples import MOST_ROWS
+from aucforest.tree.tree import Tree
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-# Bytes of a sampled value that has a weight while the bins of its feature are chosen: both, their order, both sorted.
-_WEIGHED_BYTES = 40
-# Bytes of batches on their way, for each thread and what is read ahead.
-_BATCH_BYTES = 2**26
-# The level setting: bytes beside its codes of a row that is handed over, and how many tasks of each thread hold some.
+STRATEGIES = ("auto", "replicate", "gather", "level")
+
+# Bytes that a thread takes for each row, and for each node of the tree that it grows; a weight more for weighted rows.
+_ROW_BYTES, _NODE_BYTES, _WEIGHT_BYTES = 26, 49, 8
+# The same for each class of a node: its total, as an integer and as a frequency.
+_CLASS_BYTES = 16
+# Bytes of histograms and what is listed of them, for each code, and for each cell, which holds a class of a code.
+_CODE_BYTES, _CELL_BYTES = 48, 21
+# One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
+_COPIED = 7
+# A row of a branch that is handed over: bytes beside its codes, and how often it is there (in tasks that wait or run).
 _HANDED_BYTES, _HANDED_OVER = 12, 4
-# How often the histograms of a part are there: two rounds, and sums of them.
+# Bytes of a sampled value while bins are chosen: of all sampled values, and of those of a feature that have weights.
+_SAMPLED_BYTES, _WEIGHED_BYTES = 16, 40
+# Out of core: bytes of batches on their way, for each thread and what is read ahead.
+_BATCH_BYTES = 2**26
+# Out of core: how often the histograms of a part are there, in two rounds and as sums of them.
 _HISTOGRAMS = 3
+# On a cluster: the part of a worker's memory that rows of trees may take, since tasks and results need theirs.
+_ROWS_FRACTION = 0.4
+# On a cluster without bins: bytes of every value, at least, on the worker that chooses codes from all of them.
+_CHOOSING = 24
+# On a cluster: bytes of the codes of a part, so that a lost one is soon made anew; but most parts for each thread of a
+# worker, since every task costs milliseconds.
+_PART_BYTES, _PARTS = 2**26, 4
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-class Levels(NamedTuple):
-    """The level setting, for codes that do not fit into memory: rows of a part, and arguments of `grow_by_level`."""
+@dataclass(frozen=True)
+class FitSize:
+    """What decides how much memory a fit takes.
 
-    part_rows: int
-    local_rows: int
-    max_hist_bytes: int
-
-
-class Plan(NamedTuple):
-    """How a fit keeps to its limit.
-
-    n_bytes : int
-        What it may take beside the trees.
-    n_threads : int
-        How many grow trees.
-    levels : Levels or None
-        None where the codes fit into memory.
+    Attributes
+    ----------
+    n_rows, n_features, n_classes, n_trees : int
+    n_codes : int
+        Most codes of a feature.
+    tree_rows : int
+        Most distinct rows of a tree, or so.
+    tree_nodes : int
+        Most nodes of a tree.
+    max_features : int
+        Features that a node looks at.
+    weighted : bool
+        Whether rows have weights.
     """
 
-    n_bytes: int
-    n_threads: int
-    levels: Levels | None = None
+    n_rows: int
+    n_features: int
+    n_classes: int
+    n_trees: int
+    n_codes: int
+    tree_rows: int
+    tree_nodes: int
+    max_features: int
+    weighted: bool
 
-    def __str__(self) -> str:
-        how = "" if self.levels is None else f", level by level down to {self.levels.local_rows:,} rows"
-        return f"up to {self.n_bytes / 2**20:,.0f} MiB beside the trees, {self.n_threads} threads{how}"
+    @classmethod
+    def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
+        """Return the size of a fit; without `n_codes`, the most there may be."""
+        params = spec.growth
+        if n_codes is None:
+            n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
+        tree_rows = _distinct_rows(params, n_rows)
+        tree_nodes, weighted = _most_nodes(params, tree_rows, n_classes), spec.weights is not None
+        return cls(
+            n_rows,
+            n_features,
+            n_classes,
+            len(spec.numbers),
+            n_codes,
+            tree_rows,
+            tree_nodes,
+            params.max_features,
+            weighted or params.balance_draws,
+        )
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of a code."""
+        return 1 if self.n_codes <= 2**8 else 2 if self.n_codes <= 2**16 else 4
+
+    @property
+    def matrix_bytes(self) -> int:
+        """Bytes of the codes of all rows."""
+        return self.n_rows * self.n_features * self.code_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that a thread takes for a row that it arranges by nodes."""
+        return _ROW_BYTES + (_WEIGHT_BYTES if self.weighted else 0)
+
+    @property
+    def tree_bytes(self) -> int:
+        """Bytes that a thread takes to grow a tree, beside the codes and histograms."""
+        has_copies = branch_rows(self.n_features, self.max_features) > 0
+        copied = self.code_bytes * self.n_features / _COPIED if has_copies else 0.0
+        # Two classes are in the bytes of a node.
+        node_bytes = _NODE_BYTES + _CLASS_BYTES * (self.n_classes - 2)
+        return int((self.row_bytes + copied) * self.n_rows) + node_bytes * self.tree_nodes
+
+    @property
+    def histogram_bytes(self) -> int:
+        """Bytes of the histograms of a thread that grows trees."""
+        return _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
+
+    @property
+    def branch_row_bytes(self) -> int:
+        """Bytes of a row of a branch that is handed over to be grown, all its copies, and its nodes."""
+        return _HANDED_OVER * (self.n_features * self.code_bytes + _HANDED_BYTES) + self.row_bytes + _NODE_BYTES
+
+    def sum_bytes(self, n_rows: int) -> int:
+        """Return the bytes of a sum of class frequencies over trees, and of their number, for every row."""
+        return 8 * (self.n_classes + 1) * n_rows
+
+    def node_histogram_bytes(self, item_bytes: int) -> int:
+        """Return the bytes of the histograms of one node, as parts send them."""
+        return self.max_features * (MAX_BINS + 1) * (self.n_classes + 1) * item_bytes
+
+
+def _distinct_rows(params: GrowthParams, n_rows: int) -> int:
+    """Return about how many different rows a tree draws, rather more."""
+    draws = params.draws
+    if draws is None:
+        return n_rows
+    if not draws.replace:
+        return draws.n_draws
+    rows = np.diff(draws.starts, axis=1).sum(axis=0)
+    return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-draws.sizes / np.maximum(rows, 1)))))
+
+
+def _most_nodes(params: GrowthParams, n_drawn: int, n_classes: int) -> int:
+    """Return how many nodes a tree may have; of two classes, leaves of a single row everywhere are not to be feared."""
+    leaves = min(
+        n_drawn // 2 if n_classes == 2 else n_drawn, n_drawn // params.min_samples_leaf, 2 ** min(params.max_depth, 40)
+    )
+    return 2 * (leaves if params.max_leaf_nodes is None else min(leaves, params.max_leaf_nodes))
 
 
 def parse_bytes(given: Any, name: str) -> int:
@@ -68,88 +177,260 @@ def parse_bytes(given: Any, name: str) -> int:
     return int(float(found[1]) * _UNITS[found[2]])
 
 
-def plan_fit(forest: Any, target: Any, params: GrowthParams, n_features: int, limit: int) -> Plan:
-    """Choose how trees are grown within a limit.
+def format_bytes(n_bytes: float) -> str:
+    """Return a number of bytes as people read it."""
+    units = ["KiB", "MiB", "GiB", "TiB"]
+    place = min(int(np.log2(max(n_bytes, 1024)) / 10), len(units))
+    return f"{n_bytes / 1024**place:,.2f} {units[place - 1]}"
+
+
+def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
+    """Return about how many bytes a fit takes beside the table and the trees, whose size only growing tells.
 
     Parameters
     ----------
-    forest : AUCForestClassifier
-    target : Target
-    params : GrowthParams
-    n_features : int
-    limit : int
-        Bytes beside the trees.
+    size : FitSize
+    n_threads : int
+        How many grow trees at a time.
+    n_sums : int
+        How many sums over trees out of bag are kept for every row.
+    """
+    growing = min(n_threads, size.n_trees) * (size.tree_bytes + size.histogram_bytes)
+    return size.matrix_bytes + growing + n_sums * size.sum_bytes(size.n_rows)
+
+
+def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
+    """Refuse a fit in memory that takes too much of it, before it starts; a ValueError."""
+    what = (
+        f"growing {size.n_trees} trees of {size.n_rows:,} rows, {size.n_features} features and"
+        f" {size.n_classes:,} classes"
+    )
+    advice = "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or a smaller n_jobs"
+    if size.n_classes > size.n_rows // 10:
+        advice = "y looks like a quantity rather than classes: predict whether it exceeds a threshold, y > threshold"
+    check_memory(bytes_in_memory(size, n_threads, n_sums), what, advice)
+
+
+def check_trees(trees: Sequence[Tree], n_trees: int) -> None:
+    """Refuse so many trees when all, as large as those that there are, would take too much memory; a ValueError."""
+    check_memory(
+        n_trees * sum(tree.nbytes for tree in trees) / len(trees),
+        f"{n_trees} trees as large as the first {len(trees)}, of {trees[0].n_nodes:,} nodes,",
+        "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or fewer n_estimators",
+    )
+
+
+class Workers(NamedTuple):
+    """Who grows trees.
+
+    n_workers : int
+        Processes.
+    n_threads : int
+        Tasks that run at once, in all of them.
+    memory : int
+        Bytes of the smallest worker; out of core, those of the limit.
+    """
+
+    n_workers: int
+    n_threads: int
+    memory: int
+
+    @property
+    def threads_per_worker(self) -> int:
+        """Tasks that a worker runs at once."""
+        return -(-self.n_threads // max(1, self.n_workers))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a forest is grown from rows in parts; as text a table.
+
+    Attributes
+    ----------
+    size : FitSize
+    workers : Workers
+    strategy : {"replicate", "gather", "level"}
+        Trees from the codes of all rows, from those of their own rows, or level by level down to `local_rows`.
+    reason : str
+    local_rows : int
+        Most rows of a node, or a tree, that one task grows.
+    max_hist_bytes : int
+        Most bytes of histograms that a part sends at once.
+    n_parts : int
+        Parts of the rows.
+    worker_bytes : int
+        What a worker needs, beside the trees.
+    """
+
+    size: FitSize
+    workers: Workers
+    strategy: str
+    reason: str
+    local_rows: int
+    max_hist_bytes: int
+    n_parts: int
+    worker_bytes: int = 0
+
+    @property
+    def part_rows(self) -> int:
+        """Rows of a part, which are whole blocks."""
+        return -(-self.size.n_rows // (self.n_parts * BLOCK_ROWS)) * BLOCK_ROWS
+
+    @property
+    def level_bytes(self) -> int:
+        """Bytes of the histograms of a tree's widest level, before its nodes are handed over."""
+        n_nodes = max(1, 2 * self.size.tree_rows // max(1, self.local_rows))
+        of_level = n_nodes * self.size.node_histogram_bytes(4)
+        return min(self.max_hist_bytes, of_level) if self.strategy == "level" else 0
+
+    @property
+    def _needed(self) -> str:
+        """What a worker needs, to read; how many distinct values there are is not known before they are read."""
+        return f"{'about' if self.size.code_bytes == 1 else 'at least'} {format_bytes(self.worker_bytes)}"
+
+    def __str__(self) -> str:
+        size, workers = self.size, self.workers
+        rows = {
+            "rows x features": f"{size.n_rows} x {size.n_features}, {size.n_classes} classes",
+            "codes": f"{format_bytes(size.matrix_bytes)} in {self.n_parts} parts",
+            "workers": f"{workers.n_workers} of {workers.threads_per_worker} threads, the smallest with"
+            f" {format_bytes(workers.memory)}",
+            "strategy": f"{self.strategy}: {self.reason}",
+            "a worker needs": self._needed,
+            "trees": f"{size.n_trees} of at most {size.tree_rows} rows, local_rows {self.local_rows}",
+            "messages": f"{format_bytes(self.level_bytes)} of histograms for a tree's widest level from each part",
+        }
+        return "\n".join(f"{name:<16} {text}" for name, text in rows.items())
+
+
+def plan_on_cluster(
+    size: FitSize, workers: Workers, *, strategy: str, local_rows: int | None, max_hist_bytes: int | str
+) -> Plan:
+    """Choose how a cluster grows a forest; the options are those of `DaskAUCForestClassifier`."""
+    room = _ROWS_FRACTION * workers.memory
+    n_parts = max(workers.n_threads, min(-(-size.matrix_bytes // _PART_BYTES), _PARTS * workers.n_threads))
+    n_parts = min(n_parts, -(-size.n_rows // BLOCK_ROWS))
+    fitting = max(1, min(int(room / workers.threads_per_worker / size.branch_row_bytes), MOST_ROWS))
+    local_rows = fitting if local_rows is None else int(local_rows)
+    fraction, reason = f"{_ROWS_FRACTION:.0%} of {format_bytes(workers.memory)}", "as asked for"
+    if strategy == "auto":
+        if size.matrix_bytes <= room and size.n_rows <= MOST_ROWS:
+            strategy, reason = "replicate", f"all codes, {format_bytes(size.matrix_bytes)}, fit into {fraction}"
+        elif size.tree_rows <= local_rows:
+            strategy, reason = "gather", f"the codes do not fit into {fraction}, the rows of a tree do"
+        else:
+            strategy, reason = "level", f"the rows of a tree, {size.tree_rows}, are more than fit into {fraction}"
+    if strategy != "level":
+        local_rows = max(local_rows, size.tree_rows)
+    plan = Plan(size, workers, strategy, reason, local_rows, parse_bytes(max_hist_bytes, "max_hist_bytes"), n_parts)
+    return replace(plan, worker_bytes=max(_choosing_bytes(size), _growing_bytes(plan)))
+
+
+def _choosing_bytes(size: FitSize) -> int:
+    """Return the bytes of values on the worker that chooses codes; few unless it chooses from all."""
+    return _CHOOSING * size.n_rows * size.n_features if size.code_bytes > 1 else 0
+
+
+def _growing_bytes(plan: Plan) -> int:
+    """Return the bytes of rows and histograms on a worker while trees grow."""
+    size, n_workers, n_threads = plan.size, max(1, plan.workers.n_workers), plan.workers.threads_per_worker
+    whole = size.n_rows * (size.n_features * size.code_bytes + _HANDED_BYTES)
+    parts = -(-whole // n_workers)
+    if plan.strategy == "replicate":
+        return whole + parts + n_threads * (size.tree_bytes + size.histogram_bytes)
+    # Two rounds have results of every part, and a task counts in words of twice the size.
+    rounds = 2 * -(-plan.n_parts // n_workers) + 3 * n_threads
+    histograms = 0 if plan.strategy == "gather" else rounds * plan.max_hist_bytes
+    branches = min(plan.local_rows, size.tree_rows) * size.branch_row_bytes
+    arranged = -(-size.n_rows // plan.n_parts) * size.row_bytes
+    return parts + n_threads * (branches + arranged) + histograms
+
+
+def advice_on_cluster(plan: Plan) -> str:
+    """Return what to change where the memory of workers is too little."""
+    change = {
+        "replicate": 'take strategy="gather" or "level", more memory or fewer threads a worker, or max_samples',
+        "gather": 'take strategy="level", max_samples, more workers (n_workers), or more memory for each',
+        "level": "lower local_rows or max_hist_bytes, take more workers (n_workers), or more memory for each",
+    }[plan.strategy]
+    if _choosing_bytes(plan.size) > _growing_bytes(plan):
+        change = "set max_bins, without which one worker has all values, or take more memory"
+    return (
+        f"strategy={plan.strategy!r} with local_rows={plan.local_rows}, max_hist_bytes={plan.max_hist_bytes} needs"
+        f" {plan._needed} on each of n_workers={plan.workers.n_workers} workers, of which the"
+        f" smallest has {format_bytes(plan.workers.memory)}: {change}"
+    )
+
+
+def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> Plan:
+    """Choose how trees are grown out of core, within a limit of bytes beside the trees.
+
+    From the codes of all rows where these fit into the limit with one thread at least, else level by level.
 
     Raises
     ------
     ValueError
         When the limit is too small for any way.
     """
-    n_rows, n_kept, n_classes = len(target.labels), len(target.kept_labels), len(target.classes)
-    n_threads = effective_n_jobs(forest.n_jobs)
-    weighted = target.sample_weight is not None or forest.class_weight is not None
-    of_rows = 2 * n_rows + (8 * n_rows if target.sample_weight is not None else 0) + (8 * n_kept if weighted else 0)
-    of_rows += 0 if target.kept is None else 18 * n_kept
-    of_rows += 0 if params.draws is None else params.draws.members.nbytes
-    code_bytes = 1 if forest.max_bins is not None else 2 if n_kept < 2**16 else 4
-    sampled = n_kept if forest.max_bins is None else min(n_kept, SAMPLE_ROWS)
-    sorting = n_threads * (_WEIGHED_BYTES if weighted else 8) * sampled
-    reading = 2 * 8 * sampled * n_features + (n_threads + 2) * _BATCH_BYTES + sorting
-    codes = code_bytes * n_features * n_kept
-    sums = bytes_of_sum(n_rows, n_classes) * forest._n_sums(n_classes)
-    of_tree = bytes_of_growing(params, n_kept, n_features, n_classes, code_bytes, weighted=weighted)
+    n_kept, n_threads = len(target.kept_labels), effective_n_jobs(spec.n_jobs)
+    size = FitSize.of(spec, n_kept, n_features, len(target.classes))
+    of_rows = _bytes_of_target(spec, target)
+    sampled = n_kept if spec.max_bins is None else min(n_kept, SAMPLE_ROWS)
+    sorting = n_threads * (_WEIGHED_BYTES if size.weighted else 8) * sampled
+    reading = _SAMPLED_BYTES * sampled * n_features + (n_threads + 2) * _BATCH_BYTES + sorting
+    sums = size.sum_bytes(len(target.labels)) * spec.n_sums
 
-    def needed(n_threads: int) -> int:
-        return of_rows + max(reading, codes + max(n_threads * of_tree, sums))
+    def whole(n_threads: int) -> Plan:
+        needed = of_rows + max(reading, size.matrix_bytes + max(n_threads * size.tree_bytes, sums))
+        workers = Workers(1, n_threads, limit)
+        return Plan(size, workers, "replicate", "the codes fit into the limit", n_kept, 0, 1, needed)
 
     for n in range(n_threads, 0, -1):
-        if needed(n) <= limit and n_kept <= MOST_ROWS:
-            return Plan(needed(n), n)
-    if forest.max_bins is None or needs_all_rows(params) is not None:
-        raise _too_small(limit, needed(1), n_kept, n_features)
-    levels = _Levels(n_kept, n_features, params.max_features, n_classes, weighted, n_threads)
+        if whole(n).worker_bytes <= limit and n_kept <= MOST_ROWS:
+            return whole(n)
+    least = whole(1).worker_bytes
+    if spec.max_bins is None or spec.growth.needs_all_rows is not None:
+        raise _too_small(limit, least, size)
     fixed = of_rows + max(reading, sums)
-    plan = levels.plan(limit, of_rows) if fixed <= limit else None
+    plan = _plan_levels(size, n_threads, limit, of_rows) if fixed <= limit else None
     if plan is None:
-        low, high = fixed, max(needed(1), fixed)  # the least limit with a plan is between them
+        low, high = fixed, max(least, fixed)  # the least limit with a plan is between them
         while high - low > 2**20:
             middle = (low + high) // 2
-            low, high = (low, middle) if levels.plan(middle, of_rows) else (middle, high)
-        raise _too_small(limit, high, n_kept, n_features)
+            low, high = (low, middle) if _plan_levels(size, n_threads, middle, of_rows) else (middle, high)
+        raise _too_small(limit, high, size)
     return plan
 
 
-def _too_small(limit: int, least: int, n_rows: int, n_features: int) -> ValueError:
+def _bytes_of_target(spec: FitSpec, target: Target) -> int:
+    """Return the bytes of labels, weights and draws of all rows."""
+    n_rows, n_kept, draws = len(target.labels), len(target.kept_labels), spec.growth.draws
+    n_bytes = 2 * n_rows + (8 * n_rows if target.sample_weight is not None else 0)
+    n_bytes += 8 * n_kept if spec.weights is not None or spec.growth.balance_draws else 0
+    n_bytes += 0 if target.kept is None else 18 * n_kept
+    return n_bytes + (0 if draws is None else draws.members.nbytes)
+
+
+def _plan_levels(size: FitSize, n_threads: int, limit: int, of_rows: int) -> Plan | None:
+    """Share out what is left: half to branches, a quarter each to parts and histograms; None for too little.
+
+    Pages of the mapped codes do not count: they are read from end to end, and may go at any time.
+    """
+    room = (limit - of_rows) // 4
+    n_blocks = room // (size.row_bytes * n_threads * BLOCK_ROWS)
+    if n_blocks == 0:
+        return None
+    n_parts = -(-size.n_rows // (n_blocks * BLOCK_ROWS))
+    max_hist_bytes = room // (_HISTOGRAMS * n_parts)
+    local_rows = min(2 * room // (size.branch_row_bytes * n_threads), MOST_ROWS)
+    if local_rows < BLOCK_ROWS or max_hist_bytes < size.node_histogram_bytes(8):
+        return None
+    reason = "the codes do not fit into the limit"
+    return Plan(size, Workers(1, n_threads, limit), "level", reason, local_rows, max_hist_bytes, n_parts, limit)
+
+
+def _too_small(limit: int, least: int, size: FitSize) -> ValueError:
     return ValueError(
-        f"memory_limit={limit:,} bytes is too small for {n_rows:,} rows of {n_features} features: beside the trees"
-        f" {least:,} bytes are needed"
+        f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: beside the"
+        f" trees {least:,} bytes are needed"
     )
-
-
-class _Levels(NamedTuple):
-    """What the level setting depends on."""
-
-    n_rows: int
-    n_features: int
-    max_features: int
-    n_classes: int
-    weighted: bool
-    n_threads: int
-
-    def plan(self, limit: int, of_rows: int) -> Plan | None:
-        """Share out what is left: half to branches, a quarter each to parts and histograms; None for too little.
-
-        Pages of the map do not count: it is read from end to end, and they may go at any time.
-        """
-        room = (limit - of_rows) // 4
-        row_bytes = ROW_BYTES + (WEIGHT_BYTES if self.weighted else 0)
-        n_blocks = room // (row_bytes * self.n_threads * BLOCK_ROWS)
-        if n_blocks == 0:
-            return None
-        n_parts = -(-self.n_rows // (n_blocks * BLOCK_ROWS))
-        max_hist_bytes = room // (_HISTOGRAMS * n_parts)
-        a_row = _HANDED_OVER * (self.n_features + _HANDED_BYTES) + row_bytes + NODE_BYTES
-        local_rows = min(2 * room // (a_row * self.n_threads), MOST_ROWS)
-        if local_rows < BLOCK_ROWS or max_hist_bytes < self.max_features * (MAX_BINS + 1) * (self.n_classes + 1) * 8:
-            return None
-        return Plan(limit, self.n_threads, Levels(n_blocks * BLOCK_ROWS, local_rows, max_hist_bytes))

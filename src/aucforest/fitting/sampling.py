@@ -1,5 +1,6 @@
 """How many rows of every class a tree draws."""
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -16,23 +17,23 @@ _SUBSAMPLE = 0.632
 _MOST_DRAWS = 10_000
 
 
-def resolve_draws(estimator: Any, labels: NDArray[np.uint16], classes: NDArray[Any]) -> RowDraws | None:
-    """Return how the trees of a forest draw rows of these classes; None when every tree sees all rows."""
-    sampling, n_rows = estimator.sampling, len(labels)
-    if not estimator.bootstrap:
-        _refuse_without_draws(estimator)
+def resolve_draws(params: Mapping[str, Any], labels: NDArray[np.uint16], classes: NDArray[Any]) -> RowDraws | None:
+    """Return how the trees of a forest with these parameters draw rows; None when every tree sees all rows."""
+    sampling, max_samples, n_rows = params["sampling"], params["max_samples"], len(labels)
+    if not params["bootstrap"]:
+        _refuse_without_draws(params)
         return None
     if isinstance(sampling, dict):
-        if estimator.max_samples is not None:
-            raise ValueError(f"max_samples={estimator.max_samples} does not go with rates as sampling")
+        if max_samples is not None:
+            raise ValueError(f"max_samples={max_samples} does not go with rates as sampling")
         sizes = _sizes_of_rates(sampling, labels, classes)
     elif sampling == "subsample":
         default = max(1, round(_SUBSAMPLE * n_rows))
-        return RowDraws.of_all(n_rows, _n_draws(estimator.max_samples, n_rows, default), replace=False)
+        return RowDraws.of_all(n_rows, _n_draws(max_samples, n_rows, default), replace=False)
     elif sampling == "bootstrap":
-        return RowDraws.of_all(n_rows, _n_draws(estimator.max_samples, n_rows, n_rows))
+        return RowDraws.of_all(n_rows, _n_draws(max_samples, n_rows, n_rows))
     else:
-        sizes = _sizes_of_classes(sampling, estimator.max_samples, np.bincount(labels, minlength=len(classes)))
+        sizes = _sizes_of_classes(sampling, max_samples, np.bincount(labels, minlength=len(classes)))
     draws = RowDraws.of_strata(labels, sizes)
     if np.nanmax(draws.rates) > _MOST_DRAWS:
         k = int(np.nanargmax(draws.rates))
@@ -43,10 +44,10 @@ def resolve_draws(estimator: Any, labels: NDArray[np.uint16], classes: NDArray[A
     return draws
 
 
-def _refuse_without_draws(estimator: Any) -> None:
+def _refuse_without_draws(params: Mapping[str, Any]) -> None:
     """Refuse parameters of draws where there are none."""
     for name, default in (("sampling", "bootstrap"), ("max_samples", None)):
-        value = getattr(estimator, name)
+        value = params[name]
         if value != default:
             raise ValueError(f"{name}={value!r} needs bootstrap=True")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._out_of_bag import TrainingRows
+from aucforest.fitting.out_of_bag import TrainingRows
 
 
 class FirstTrees(NamedTuple):

@@ -12,8 +12,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
 from tqdm import tqdm
 
-from aucforest.estimators._base import code_classes
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.fitting.target import code_classes
 from aucforest.inspection._scoring import METRICS, FittedFold
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -9,10 +9,10 @@ from sklearn.utils import check_random_state
 from tqdm import tqdm
 
 from aucforest.estimators._oob_score import resolve_scorer
-from aucforest.estimators._out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.estimators._training_rows import training_rows
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._models import check_count, check_forest, feature_names_of
 from aucforest.inspection._parts import Part, split_into_parts

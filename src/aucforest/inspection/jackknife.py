@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from aucforest.estimators._out_of_bag import Bags
 from aucforest.fitting.bootstrap import RowDraws
-from aucforest.fitting.growing import tree_keys
+from aucforest.fitting.out_of_bag import Bags
+from aucforest.fitting.spec import tree_keys
 from aucforest.inspection._models import check_forest
 
 # Rows whose predictions by all trees are held at a time.

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
 from aucforest._optional import import_optional
-from aucforest.estimators._base import code_classes
+from aucforest.fitting.target import code_classes
 from aucforest.inspection.compare import criterion_names
 from aucforest.inspection.comparison import chosen
 from aucforest.tree.binning import midway

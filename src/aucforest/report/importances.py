@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
-from aucforest.estimators._out_of_bag import TrainingRows
+from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection._first_trees import first_trees
 from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection._parts import split_into_parts

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._pprint import _changed_params
 
-from aucforest.estimators._out_of_bag import TrainingRows
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection._importances import PermutationImportance
 from aucforest.inspection.summary import forest_summary
 from aucforest.metrics import average_precision_score, roc_confidence_band

@@ -216,6 +216,33 @@ def sum_out_of_bag(
     return all_sums
 
 
+class RunningSums:
+    """Out-of-bag sums over all rows, a table at a time.
+
+    Parameters
+    ----------
+    bags, packed, ranges
+        What `SumRows` takes.
+    n_rows : int
+        All rows, those of weight 0 as well.
+    """
+
+    def __init__(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], n_rows: int) -> None:
+        self._arguments, self._kept = (bags, packed, ranges), bags.kept
+        self.sums = [Sums.zero(n_rows, packed.values.shape[1]) for _ in ranges]
+
+    def add(self, first: int, matrix: NDArray[Any]) -> None:
+        """Add the rows from a place on, as `Coding.read` returns them; threads may do so at the same time."""
+        self.put(first, sum_places(*self._arguments, first, matrix))
+
+    def put(self, first: int, found: list[Sums]) -> None:
+        """Take over what was summed elsewhere for the rows from a place on."""
+        n_rows = len(found[0].n_trees)
+        rows: Any = slice(first, first + n_rows) if self._kept is None else self._kept[first : first + n_rows]
+        for sums, some in zip(self.sums, found):
+            sums.total[rows], sums.n_trees[rows] = some
+
+
 def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:
     """Warn of rows that all trees drew."""
     if n_seen > 0:

@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from aucforest.estimators import _looks
-from aucforest.estimators._coded_fit import Target
-from aucforest.estimators._looks import Features
+from aucforest.fitting import on_disk as _looks
+from aucforest.fitting.on_disk import FeatureBatches
+from aucforest.fitting.target import Target
 from aucforest.tables.features import to_features
 from aucforest.tables.sources import open_source
 
 
 def features(n=1000, weight=None):
-    target = Target([(np.array([0, 1]), (np.arange(n) % 2).astype(np.uint16))], weight)
-    return Features(open_source(pa.table({"a": range(n), "b": range(n)})), ["a", "b"], to_features, target)
+    target = Target(np.array([0, 1]), (np.arange(n) % 2).astype(np.uint16), weight)
+    return FeatureBatches(open_source(pa.table({"a": range(n), "b": range(n)})), ["a", "b"], to_features, target)
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def test_results_come_in_order_from_any_row_on():
         return start, table.get_column("a").to_list()
 
     for first_row in (0, 995, 37):
-        results = list(features().over_batches(look, 3, "rows", first_row))
+        results = list(features().map(look, "rows", 3, first_row=first_row))
         assert [value for _, (_, values) in results for value in values] == list(range(first_row, 1000))
         assert [stop for stop, _ in results] == [start + len(values) for _, (start, values) in results]
 
@@ -41,7 +41,7 @@ def test_few_batches_are_on_their_way():
     def look(start, table):
         begun.append(start)
 
-    for n_ended, _ in enumerate(features().over_batches(look, 2, "rows"), 1):
+    for n_ended, _ in enumerate(features().map(look, "rows", 2), 1):
         assert len(begun) <= n_ended + 3
 
 
@@ -52,7 +52,7 @@ def test_an_error_stops_all():
 
     before = threading.active_count()
     with pytest.raises(ValueError, match="no"):
-        list(features().over_batches(look, 2, "rows"))
+        list(features().map(look, "rows", 2))
     assert threading.active_count() == before
 
 

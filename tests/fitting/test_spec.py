@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
-from aucforest.fitting.class_weights import weights_by_class
+from aucforest.fitting.spec import weights_by_class
 
 Y = np.random.default_rng(0).integers(0, 3, 101)
 

@@ -8,18 +8,20 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from aucforest.estimators._coded_fit import CodedFit, RunningSums, Source, Target, code_part
 from aucforest.fitting.coding import (
     Request,
     choose_coding,
     merge_all,
     places_within,
+    sample_for_bins,
     summarize,
 )
-from aucforest.fitting.growing import TrainingSet, grow_trees
+from aucforest.fitting.growing import grow_trees
+from aucforest.fitting.in_memory import SomeRows
+from aucforest.fitting.out_of_bag import RunningSums
+from aucforest.fitting.target import Target, code_part
 from aucforest.tables.columns import as_table
 from aucforest.tree import binning
-from aucforest.tree.binning import BinnedMatrix
 from tests.estimators.data import digest, make_table, small_forest
 
 N_ROWS = 700
@@ -39,38 +41,50 @@ def parts_of(table, y, weight, bounds):
         yield rows, y[start:stop], None if weight is None else weight[start:stop]
 
 
-def fit_parts(forest, table, y, weight, bounds):
-    """Fit a forest in three looks at parts."""
-    parts = list(parts_of(table, np.asarray(y), weight, bounds))
-    tables = [as_table(rows) for rows, _, _ in parts]
-    target = Target([code_part(labels) for _, labels, _ in parts], weight)
-    fit, request = CodedFit(forest, target), Request.of(forest, tables[0])
-    kept = [None if weights is None else np.flatnonzero(weights) for _, _, weights in parts]
-    counts = [len(labels) if rows is None else len(rows) for (_, labels, _), rows in zip(parts, kept)]
-    firsts = np.cumsum([0, *counts])
-    summaries, matrices, scored = [], [], []
-    for rows, chosen, first, count in zip(tables, kept, firsts, counts):
-        sample = places_within(fit.sample, first, count)
-        summaries.append(summarize(rows, chosen, sample if chosen is None else chosen[sample], request))
-    coding = choose_coding(merge_all(summaries, forest.max_bins), fit.sample_weight, forest.max_bins, map)
-    for rows, chosen, first, count in zip(tables, kept, firsts, counts):
-        matrices.append(coding.read(rows, chosen))
-        scored.append(matrices[-1][places_within(fit.scored, first, count)])
-    codes = np.concatenate([coding.encode(matrix) for matrix in matrices], axis=1)
+class RowsInParts:
+    """A training table that is held in parts."""
 
-    def grow(params, keys, weights):
-        binned = BinnedMatrix(codes, coding.n_bins, coding.values)
-        training = TrainingSet(binned, target.kept_labels, weights, len(target.classes), coding.kinds)
-        return grow_trees(training, params, keys, forest.n_jobs)
+    def __init__(self, parts, target):
+        self.target = target
+        self.tables = [as_table(rows) for rows, _, _ in parts]
+        self.names = None if isinstance(self.tables[0], np.ndarray) else list(self.tables[0].columns)
+        self.n_features = self.tables[0].shape[1]
+        self.kept = [None if weights is None else np.flatnonzero(weights) for _, _, weights in parts]
+        self.counts = [len(labels) if rows is None else len(rows) for (_, labels, _), rows in zip(parts, self.kept)]
+        self.firsts = np.cumsum([0, *self.counts]).tolist()
 
-    def sum_rows(bags, packed, ranges):
-        sums = RunningSums(bags, packed, ranges, len(target.labels))
-        for first, matrix in zip(firsts.tolist(), matrices):
+    def code(self, spec):
+        request, summaries = Request.of(spec, self.tables[0]), []
+        sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
+        for rows, chosen, first, count in zip(self.tables, self.kept, self.firsts, self.counts):
+            some = places_within(sample, first, count)
+            summaries.append(summarize(rows, chosen, some if chosen is None else chosen[some], request))
+        coding = choose_coding(merge_all(summaries, spec.max_bins), sample_weight, spec.max_bins, map)
+        self.matrices = [coding.read(rows, chosen) for rows, chosen in zip(self.tables, self.kept)]
+        kept, scored = self.target.kept, spec.scored
+        of_parts = [places_within(scored, first, count) for first, count in zip(self.firsts, self.counts)]
+        values = np.concatenate([matrix[some] for matrix, some in zip(self.matrices, of_parts)])
+        self.X = SomeRows(scored if kept is None else kept[scored], values)
+        return coding
+
+    def grow(self, spec, coding):
+        codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)
+        training = coding.training_set(codes, self.target, spec.weights)
+        return grow_trees(training, spec.growth, spec.keys, spec.n_jobs)
+
+    def sum_rows(self, bags, packed, ranges):
+        sums = RunningSums(bags, packed, ranges, len(self.target.labels))
+        for first, matrix in zip(self.firsts, self.matrices):
             sums.add(first, matrix)
         return sums.sums
 
-    names = None if isinstance(tables[0], np.ndarray) else list(tables[0].columns)
-    fit.finish(Source(names, coding, np.concatenate(scored), grow, sum_rows))
+
+def fit_parts(forest, table, y, weight, bounds):
+    """Fit a forest in three looks at parts."""
+    parts = list(parts_of(table, np.asarray(y), weight, bounds))
+    target, start = Target.of_parts([code_part(labels) for _, labels, _ in parts], weight), forest._start()
+    with forest._fitting():
+        forest._fit_rows(RowsInParts(parts, target), start)
     return forest
 
 
@@ -108,7 +122,7 @@ def check_same(forest, whole, table):
 def sample_size(request, monkeypatch):
     monkeypatch.setattr(binning, "SAMPLE_ROWS", request.param)
     monkeypatch.setattr(binning.sample_rows, "__defaults__", (request.param,))
-    monkeypatch.setattr("aucforest.estimators._coded_fit.SAMPLE_ROWS", request.param)
+    monkeypatch.setattr("aucforest.fitting.coding.SAMPLE_ROWS", request.param)
 
 
 @pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
@@ -167,23 +181,24 @@ def test_trees_are_added():
 def test_targets_are_refused(parts, weight, error, sentence):
     weights = None if weight is None else np.array(weight)
     with pytest.raises(error, match=sentence):
-        Target(
+        Target.of_parts(
             [code_part(np.array(part, dtype=object if "a" in part and 1 in part else None)) for part in parts], weights
         )
 
 
 def test_many_classes_of_few_rows_are_no_regression():
     y = np.arange(100) % 60
-    np.testing.assert_array_equal(Target([code_part(y[:70]), code_part(y[70:])], None).labels, y)
+    np.testing.assert_array_equal(Target.of_parts([code_part(y[:70]), code_part(y[70:])], None).labels, y)
 
 
 def test_functions_of_all_rows_are_refused():
     with pytest.raises(ValueError, match="oob_score"):
-        CodedFit(small_forest(oob_score=lambda forest, X, y: 0.5), Target([code_part(Y)], None))
+        fit_parts(small_forest(oob_score=lambda forest, X, y: 0.5), X, Y, None, BOUNDS["one"])
 
 
-def test_one_class_is_refused_and_leaves_nothing():
+def test_one_class_is_refused_and_leaves_all_as_it_was():
     forest = small_forest().fit(X, Y)
+    before = dict(vars(forest))
     with pytest.raises(ValueError, match="only one class"):
         fit_parts(forest, X, Y, (Y == 0).astype(float), BOUNDS["several"])
-    assert not [name for name in vars(forest) if name.endswith("_")]
+    assert vars(forest) == before

@@ -1,0 +1,104 @@
+"""Training rows in the memory of this process: one part."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.fitting.coding import Coding
+from aucforest.fitting.growing import TrainingSet, grow_trees, run_in_threads
+from aucforest.fitting.out_of_bag import SumRows
+from aucforest.fitting.plan import FitSize, check_fit
+from aucforest.fitting.spec import FitSpec
+from aucforest.fitting.target import Target
+from aucforest.tables.columns import Categories, feature_kinds
+from aucforest.tree.binning import bin_matrix
+from aucforest.tree.features import NUMERIC
+from aucforest.tree.tree import Tree
+
+
+class TrainingTable(Protocol):
+    """Who holds the training rows: this process, files, or the workers of a cluster."""
+
+    @property
+    def target(self) -> Target:
+        """Labels and weights of all rows."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """Names of the features, where they have some."""
+
+    @property
+    def X(self) -> Any:
+        """A matrix, or what gives the rows of some numbers as trees read them: elsewhere those of `FitSpec.scored`."""
+
+    @property
+    def sum_rows(self) -> SumRows | None:
+        """What sums out of bag where the rows are; None in this process."""
+
+    def code(self, spec: FitSpec) -> Coding:
+        """Choose codes for the values, and encode the rows of positive weight."""
+
+    def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
+        """Return the trees of a fit, in the order of their numbers; refuse what would take too much memory."""
+
+
+class RowsInMemory:
+    """Training rows as a matrix; see `TrainingTable`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float32 or float64
+        With codes for categories.
+    names : list of str, or None
+    categories : dict of int to ndarray
+    target : Target
+    """
+
+    sum_rows: SumRows | None = None
+
+    def __init__(self, X: NDArray[Any], names: Sequence[str] | None, categories: Categories, target: Target) -> None:
+        self.X, self.names, self.target, self._categories = X, names, target, categories
+        self.n_features = X.shape[1]
+
+    def code(self, spec: FitSpec) -> Coding:
+        """Choose codes for the values, and encode the rows of positive weight."""
+        target, kinds = self.target, feature_kinds(self._categories, self.n_features)
+        X = self.X if target.kept is None else self.X[target.kept]
+        run, by_set = run_in_threads(spec.n_jobs), kinds != NUMERIC
+        binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
+        self._training = TrainingSet(binned, target.kept_labels, spec.weights, len(target.classes), kinds)
+        return Coding(self._categories, binned.values)
+
+    def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
+        """Return the trees of a fit."""
+        target = self.target
+        n_codes = int(coding.n_bins.max()) + 1
+        size = FitSize.of(spec, len(target.kept_labels), self.n_features, len(target.classes), n_codes)
+        check_fit(size, spec.n_threads, spec.n_sums)
+        return grow_trees(self._training, spec.growth, spec.keys, spec.n_jobs, spec.verbose)
+
+
+class SomeRows:
+    """Some rows of a matrix that is not there: ``rows[numbers]`` is a matrix of those.
+
+    Parameters
+    ----------
+    numbers : ndarray of int64
+        Their numbers, rising.
+    matrix : ndarray of shape (n_known, n_features), float64
+    """
+
+    def __init__(self, numbers: NDArray[np.int64], matrix: NDArray[Any]) -> None:
+        self._numbers, self._matrix = numbers, matrix
+
+    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the rows of some numbers, which must be known."""
+        places = np.searchsorted(self._numbers, numbers)
+        assert np.array_equal(self._numbers[places], numbers)
+        return self._matrix[places]

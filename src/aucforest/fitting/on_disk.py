@@ -1,0 +1,268 @@
+"""Training rows that are read batch by batch: their codes are kept in a file that is mapped into memory."""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from aucforest.fitting.checkpoint import Checkpoint, grow_missing
+from aucforest.fitting.claims import Claim
+from aucforest.fitting.code_matrix import CodeMatrix
+from aucforest.fitting.coding import (
+    Coding,
+    Request,
+    Summary,
+    choose_coding,
+    merge_all,
+    places_within,
+    sample_for_bins,
+    summarize,
+)
+from aucforest.fitting.coding_file import read_coding, write_coding
+from aucforest.fitting.executor import LocalExecutor
+from aucforest.fitting.growing import grow_batches, run_in_threads
+from aucforest.fitting.in_memory import SomeRows
+from aucforest.fitting.level import grow_by_level
+from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
+from aucforest.fitting.parts import cut_into_parts, describe_growth
+from aucforest.fitting.plan import format_bytes, plan_on_disk
+from aucforest.fitting.spec import FitSpec
+from aucforest.fitting.target import Target
+from aucforest.tables.columns import Table, as_table
+from aucforest.tree.prediction import PackedTrees
+from aucforest.tree.tree import Tree
+
+# Cells of a batch: few enough that several stay in memory, enough that Python's overhead is small.
+_BATCH_CELLS = 2**21
+# Cells of codes whose checksum is recorded at a time.
+_CHUNK_CELLS = 2**25
+_TREES = "trees"
+
+
+class Batches(Protocol):
+    """What gives batches of rows, as often as asked, in the same order."""
+
+    name: str
+
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+        """Yield batches of some columns, from a row on, of up to so many rows."""
+
+
+class FeatureBatches(NamedTuple):
+    """The columns to learn from, batch by batch.
+
+    source : Batches
+    names : list of str
+    to_frame : callable
+        Turns a batch into a frame.
+    target : Target
+    """
+
+    source: Batches
+    names: list[str]
+    to_frame: Callable[[Any], Any]
+    target: Target
+
+    def as_table(self, batch: Any) -> Table:
+        """Return a batch as what is learned from."""
+        table = as_table(self.to_frame(batch))
+        assert table is not None
+        return table
+
+    def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
+        """Return the rows of positive weight in a table, None for all; the place of the first, and their number."""
+        kept = self.target.kept
+        if kept is None:
+            return None, start, len(table)
+        rows = places_within(kept, start, len(table))
+        return rows, int(np.searchsorted(kept, start)), len(rows)
+
+    def map(
+        self, function: Callable[[int, Table], Any], what: str, n_threads: int, verbose: int = 0, first_row: int = 0
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield, in order, the first row after a batch, and what a function returns of its first row and its table."""
+
+        def call(start: int, batch: Any) -> tuple[int, Any]:
+            return start + batch.num_rows, function(start, self.as_table(batch))
+
+        n_rows, row = len(self.target.labels), first_row
+        with tqdm(total=n_rows, initial=first_row, desc=what, unit_scale=True, disable=not verbose) as progress:
+            for stop, result in _in_order(call, self._numbered(first_row), n_threads):
+                progress.update(stop - row)
+                row = stop
+                yield row, result
+        if row != n_rows:
+            raise self._changed(row)
+
+    def _numbered(self, row: int) -> Iterator[tuple[int, Any]]:
+        """Yield the first row of each batch, and the batch."""
+        for batch in self.source.batches(self.names, row, max(1, _BATCH_CELLS // len(self.names))):
+            if row + batch.num_rows > len(self.target.labels):
+                raise self._changed(row + batch.num_rows)
+            yield row, batch
+            row += batch.num_rows
+
+    def _changed(self, n_rows: int) -> ValueError:
+        return ValueError(
+            f"{self.source.name} had {len(self.target.labels):,} rows when it was read first, but has {n_rows:,} or"
+            " more now: it must not change while it is read"
+        )
+
+
+class RowsOnDisk:
+    """Training rows of a table that is read batch by batch; see `TrainingTable`. A context manager.
+
+    Parameters
+    ----------
+    features : FeatureBatches
+    memory_limit : int
+        Bytes.
+    claim : Claim or None
+        The folder where codes and trees are kept; None for a temporary file of codes.
+    """
+
+    def __init__(self, features: FeatureBatches, memory_limit: int, claim: Claim | None = None) -> None:
+        self.names, self.target, self.n_features = features.names, features.target, len(features.names)
+        self._features, self._limit, self._claim = features, memory_limit, claim
+        self._stack = ExitStack()
+        if claim is not None:
+            self._stack.enter_context(claim)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.close()
+
+    @property
+    def X(self) -> SomeRows:
+        """The rows of `FitSpec.scored` as trees read them."""
+        kept, scored = self.target.kept, self._spec.scored
+        return SomeRows(scored if kept is None else kept[scored], self._matrix.known)
+
+    def code(self, spec: FitSpec) -> Coding:
+        """Choose codes for the values and write those of all rows, or what of them is not there."""
+        self._spec, self._n_threads = spec, effective_n_jobs(spec.n_jobs)
+        self._plan = plan_on_disk(spec, self.target, self.n_features, self._limit)
+        if spec.verbose:
+            how = f"{self._plan.reason}, {self._plan.workers.n_threads} threads"
+            what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
+            tqdm.write(f"{what}, up to {format_bytes(self._plan.worker_bytes)} beside the trees", file=sys.stderr)
+        folder, fit = (None, None) if self._claim is None else (self._claim.folder, self._claim.fit)
+        coding = None if folder is None or fit is None else read_coding(folder, fit, self.n_features)
+        if coding is None:
+            coding = self._choose_coding()
+            if folder is not None and fit is not None:
+                write_coding(folder, coding, fit)
+        self._coding, n_kept = coding, len(self.target.kept_labels)
+        self._matrix = CodeMatrix(folder, coding.n_bins, n_kept, len(spec.scored), fit)
+        self._write_codes()
+        return coding
+
+    def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
+        """Return the trees of a fit, of which a folder may have some."""
+        if self._claim is None:
+            return grow_missing(spec, None, self._grow_some)
+        trees, n_classes = self._claim.folder / _TREES, len(self.target.classes)
+        with Checkpoint(trees, {"fit": self._claim.fit}, self.n_features, n_classes, coding.kinds) as checkpoint:
+            return grow_missing(spec, checkpoint, self._grow_some)
+
+    def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
+        """Sum what trees predict of the rows that are not in their samples."""
+        running = RunningSums(bags, packed, ranges, len(self.target.labels))
+
+        def add(start: int, table: Table) -> None:
+            rows, place, _ = self._features.rows_of(start, table)
+            running.add(place, self._coding.read(table, rows))
+
+        for _ in self._map(add, "out of bag"):
+            pass
+        return running.sums
+
+    def _grow_some(self, keys: list[int]) -> Iterator[tuple[Sequence[int], list[Tree]]]:
+        """Yield trees as they are done, with the places of their keys."""
+        spec, plan = self._spec, self._plan
+        training = self._coding.training_set(self._matrix.codes, self.target, spec.weights)
+        n_threads = plan.workers.n_threads
+        if plan.strategy == "replicate":
+            place = 0
+            for trees in grow_batches(training, spec.growth, keys, n_threads, spec.verbose):
+                yield range(place, place + len(trees)), trees
+                place += len(trees)
+            return
+        bounds = [*range(0, len(training.labels), plan.part_rows), len(training.labels)]
+        parts, growth = cut_into_parts(training, spec.growth.draws, bounds), describe_growth(training, spec.growth)
+        sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
+        with (
+            LocalExecutor(n_threads) as executor,
+            tqdm(total=len(keys), desc="trees", disable=not spec.verbose) as progress,
+        ):
+            for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
+                yield [place], [tree]
+                progress.update()
+
+    def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
+        """Yield the first row after each batch, and what a function returns of it."""
+        return self._features.map(function, what, self._n_threads, self._spec.verbose, first_row)
+
+    def _choose_coding(self) -> Coding:
+        """Choose codes as a fit of all rows in memory does."""
+        features, spec = self._features, self._spec
+        request = Request.of(spec, features.as_table(next(features.source.batches(features.names, rows=1))))
+        sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
+
+        def look(start: int, table: Table) -> Summary:
+            rows, place, n_rows = self._features.rows_of(start, table)
+            sampled = places_within(sample, place, n_rows)
+            return summarize(table, rows, sampled if rows is None else rows[sampled], request)
+
+        # Merged in pairs of about equal size: each is copied a few times only.
+        merged: list[tuple[int, Summary]] = []
+        for _, summary in self._map(look, "rows read"):
+            size = 1
+            while merged and merged[-1][0] == size:
+                summary = merge_all([merged.pop()[1], summary], spec.max_bins)
+                size *= 2
+            merged.append((size, summary))
+        whole = merge_all([summary for _, summary in merged], spec.max_bins)
+        return choose_coding(whole, sample_weight, spec.max_bins, run_in_threads(self._n_threads))
+
+    def _write_codes(self) -> None:
+        """Write the codes that are not there yet; and the values of the rows of `FitSpec.scored`."""
+        matrix, scored = self._matrix, self._spec.scored
+
+        def write(start: int, table: Table) -> int:
+            rows, place, n_rows = self._features.rows_of(start, table)
+            values = self._coding.read(table, rows)
+            matrix.write(place, self._coding.encode(values))
+            first, after = np.searchsorted(scored, (place, place + n_rows))
+            matrix.known[first:after] = values[scored[first:after] - place]
+            return place + n_rows
+
+        chunk_rows, n_rows = _CHUNK_CELLS // self.n_features, len(self.target.labels)
+        if matrix.n_read < n_rows:
+            for n_read, n_written in self._map(write, "rows coded", matrix.n_read):
+                if n_written - matrix.n_written >= chunk_rows or n_read == n_rows:
+                    matrix.record(n_read, n_written)
+
+
+def _in_order(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
+    """Yield results in order, while threads work on few of those that follow."""
+    threads = ThreadPoolExecutor(n_threads)
+    waiting: deque[Future[Any]] = deque()
+    try:
+        for argument in arguments:
+            waiting.append(threads.submit(function, *argument))
+            if len(waiting) > n_threads + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        threads.shutdown(cancel_futures=True)

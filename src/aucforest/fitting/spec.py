@@ -1,0 +1,266 @@
+"""What a fit does: the parameters of an estimator, resolved against the labels and features once, before it starts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from joblib import cpu_count, effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_monotonic_cst
+
+from aucforest._compile import compile_scorer, is_compiled
+from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.sampling import resolve_draws
+from aucforest.fitting.target import Target
+from aucforest.tables.columns import Categories
+from aucforest.tree.criteria import CRITERIA, OWN
+from aucforest.tree.random import tree_key
+
+_NO_LIMIT = 2**31 - 1
+# Weights that are further from 1 could leave the range of float64 as sums and products.
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
+
+
+@dataclass(frozen=True)
+class GrowthParams:
+    """The parameters that a tree is grown by."""
+
+    criterion: int
+    own_criterion: Any
+    max_features: int
+    max_depth: int
+    min_samples_split: int
+    min_samples_leaf: int
+    min_weight_fraction_leaf: float
+    min_gain: float
+    max_leaf_nodes: int | None
+    random_splits: bool
+    signs: tuple[int, ...]
+    draws: RowDraws | None
+    balance_draws: bool
+
+    @classmethod
+    def resolve(
+        cls,
+        params: Mapping[str, Any],
+        n_rows: int,
+        n_features: int,
+        draws: RowDraws | None,
+        signs: tuple[int, ...] = (),
+    ) -> "GrowthParams":
+        """Turn fractions and names into numbers; `signs` are those of `resolve_signs`."""
+        criterion, own_criterion = resolve_criterion(params["criterion"])
+        max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
+        return cls(
+            criterion=criterion,
+            own_criterion=own_criterion,
+            max_features=resolve_max_features(params["max_features"], n_features),
+            max_depth=_NO_LIMIT if max_depth is None else min(int(max_depth), _NO_LIMIT),
+            min_samples_split=max(2, _resolve_rows(params["min_samples_split"], n_rows)),
+            min_samples_leaf=_resolve_rows(params["min_samples_leaf"], n_rows),
+            min_weight_fraction_leaf=params["min_weight_fraction_leaf"],
+            min_gain=float(params["min_gain"]),
+            max_leaf_nodes=None if max_leaf_nodes is None else min(int(max_leaf_nodes), _NO_LIMIT),
+            random_splits=params["splitter"] == "random",
+            signs=signs,
+            draws=draws,
+            balance_draws=params["class_weight"] == "balanced_subsample",
+        )
+
+    @property
+    def needs_all_rows(self) -> str | None:
+        """A parameter that needs all rows of a tree in one place, None if there is none."""
+        needs_all = {
+            "max_leaf_nodes": self.max_leaf_nodes is not None,
+            "criterion": self.criterion == OWN,
+            "monotonic_cst": len(self.signs) > 0,
+            "splitter='random'": self.random_splits,
+            "class_weight='balanced_subsample'": self.balance_draws,
+        }
+        return next((name for name, is_given in needs_all.items() if is_given), None)
+
+    def n_draws(self, n_rows: int) -> int:
+        """Return how many of so many rows a tree draws, each as often as it is drawn."""
+        return n_rows if self.draws is None else self.draws.n_draws
+
+
+@dataclass(frozen=True)
+class FitSpec:
+    """What a fit does, whoever holds the rows.
+
+    Attributes
+    ----------
+    growth : GrowthParams
+    class_weights : ndarray of shape (n_classes,), float64, or None
+        None where all are 1 or differ from tree to tree.
+    weights : ndarray of shape (n_kept,), float64, or None
+        What the rows of positive weight count in trees: sample weights times class weights. None when all count 1.
+    max_bins : int or None
+    categorical_features
+        As the parameter of the estimators.
+    seed : int
+    numbers : range
+        Those of the trees to grow; the trees of a warm start come before them.
+    scored : ndarray of int64
+        The rows that shrinkage is chosen by, by their places among those of positive weight; rising.
+    n_sums : int
+        How many sums of probabilities out of bag are kept for every row at a time.
+    n_jobs : int or None
+    verbose : int
+    """
+
+    growth: GrowthParams
+    class_weights: NDArray[np.float64] | None
+    weights: NDArray[np.float64] | None
+    max_bins: int | None
+    categorical_features: Any
+    seed: int
+    numbers: range
+    scored: NDArray[np.int64]
+    n_sums: int
+    n_jobs: int | None
+    verbose: int
+
+    @classmethod
+    def resolve(
+        cls,
+        params: Mapping[str, Any],
+        target: Target,
+        names: Sequence[str] | None,
+        n_features: int,
+        seed: int,
+        n_trees_before: int = 0,
+        scored: NDArray[np.int64] | None = None,
+        n_sums: int = 0,
+    ) -> "FitSpec":
+        """Resolve the parameters of a tree or a forest, by name; a ValueError or TypeError says what is wrong."""
+        labels, classes = target.kept_labels, target.classes
+        draws = resolve_draws(params, labels, classes) if "bootstrap" in params else None
+        signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes))
+        by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
+        return cls(
+            growth=GrowthParams.resolve(params, len(labels), n_features, draws, signs),
+            class_weights=by_class,
+            weights=combine_weights(labels, target.kept_weight, by_class),
+            max_bins=params["max_bins"],
+            categorical_features=params["categorical_features"],
+            seed=seed,
+            numbers=range(n_trees_before, params.get("n_estimators", 1)),
+            scored=np.empty(0, dtype=np.int64) if scored is None else scored,
+            n_sums=n_sums,
+            n_jobs=params.get("n_jobs", 1),
+            verbose=params.get("verbose", 0),
+        )
+
+    @property
+    def keys(self) -> list[int]:
+        """The keys of the trees to grow."""
+        return tree_keys(self.seed, self.numbers)
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads of this process grow trees; workers elsewhere do not take memory of this machine."""
+        return min(effective_n_jobs(self.n_jobs), cpu_count())
+
+
+def tree_keys(seed: int, numbers: range) -> list[int]:
+    """Return the keys of trees: a tree is a function of the seed and its number."""
+    return [int(tree_key(np.uint64(seed), number)) for number in numbers]
+
+
+def resolve_criterion(criterion: Any) -> tuple[int, Any]:
+    """Return the code of a criterion, and its function if it is a user's own."""
+    if isinstance(criterion, str):
+        return CRITERIA[criterion], None
+    if not is_compiled(criterion):
+        name = getattr(criterion, "__name__", repr(criterion))
+        raise TypeError(f"criterion: {name} is not compiled, decorate it with numba.njit")
+    compile_scorer(criterion)
+    return OWN, criterion
+
+
+def _resolve_rows(given: Any, n_rows: int) -> int:
+    """Return a number of rows that is given as such or as a fraction; any number too large is one too large."""
+    return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
+
+
+def resolve_max_features(max_features: Any, n_features: int) -> int:
+    """Return how many features a node looks at."""
+    if max_features is None:
+        return n_features
+    if max_features == "sqrt":
+        return max(1, int(np.sqrt(n_features)))
+    if max_features == "log2":
+        return max(1, int(np.log2(n_features)))
+    if isinstance(max_features, Integral):
+        return min(int(max_features), n_features)
+    return max(1, int(max_features * n_features))
+
+
+def resolve_signs(monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int) -> tuple[int, ...]:
+    """Return the sign of every feature's monotonic constraint; nothing where there is no constraint."""
+    if monotonic_cst is None:
+        return ()
+    if isinstance(monotonic_cst, dict) and names is None:
+        raise ValueError("monotonic_cst names features, but X has none with names: pass an array of a sign each")
+    fitted = SimpleNamespace(n_features_in_=n_features, feature_names_in_=names)
+    signs = tuple(_check_monotonic_cst(fitted, monotonic_cst).tolist())
+    if not any(signs):
+        return ()
+    if n_classes != 2:
+        raise ValueError(f"monotonic_cst needs two classes, but y has {n_classes}")
+    return signs
+
+
+def check_signs(signs: tuple[int, ...], categories: Categories) -> None:
+    """Refuse a monotonic constraint of a categorical feature."""
+    for feature in categories:
+        if signs and signs[feature] != 0:
+            raise ValueError(f"monotonic_cst of feature {feature} must be 0: it is categorical, without an order")
+
+
+def weights_by_class(
+    class_weight: Any,
+    classes: NDArray[Any],
+    labels: NDArray[np.uint16],
+    sample_weight: NDArray[np.float64] | None,
+) -> NDArray[np.float64] | None:
+    """Return the weight of every class, (n_classes,), None where all are 1 or differ from tree to tree."""
+    if class_weight is None or class_weight == "balanced_subsample":
+        return None
+    totals = np.bincount(labels, sample_weight, minlength=len(classes))
+    present = totals > 0
+    by_class = np.ones(len(classes))
+    if class_weight == "balanced":
+        by_class[present] = totals.sum() / (np.count_nonzero(present) * totals[present])
+    else:
+        by_class[present] = compute_class_weight(class_weight, classes=classes[present], y=classes[present])
+    bad = ~(np.isfinite(by_class) & (by_class > 0))
+    if np.any(bad):
+        k = int(np.argmax(bad))
+        raise ValueError(
+            f"class_weight of class {classes.tolist()[k]!r} must be positive and finite, but is {by_class[k]}"
+        )
+    return by_class
+
+
+def combine_weights(
+    labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None, by_class: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Return what rows count in trees, None when every row counts 1."""
+    weights = sample_weight
+    if by_class is not None:
+        with np.errstate(over="ignore"):
+            weights = by_class[labels] if sample_weight is None else sample_weight * by_class[labels]
+    if weights is not None:
+        outside = (weights < _LEAST_WEIGHT) | (weights > _MOST_WEIGHT)
+        if np.any(outside):
+            raise ValueError(
+                f"sample_weight times class_weight must be 0, or from {_LEAST_WEIGHT} to {_MOST_WEIGHT}, but is"
+                f" {weights[np.argmax(outside)]} for a row"
+            )
+    return weights

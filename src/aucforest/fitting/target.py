@@ -1,0 +1,115 @@
+"""The labels and weights of the training rows, wherever the rows are."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from aucforest.tree.samples import MAX_CLASSES
+
+_NO_ORDER = "y has labels without an order, such as numbers beside strings, or a missing one"
+
+
+def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+    """Return the sorted classes and the number of each row's class."""
+    _refuse_bytes(y)
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        raise TypeError(_NO_ORDER) from error
+    return _number_classes(y)
+
+
+def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+    """Return the same for some of the rows, of which few may have many classes."""
+    classes, codes = _number_classes(y)
+    suspects = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
+    with np.errstate(invalid="ignore"):
+        check_classification_targets(suspects[:1])
+    return classes, codes
+
+
+def _number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+    """Return the sorted classes and the number of each row's class, for labels of classes."""
+    _refuse_bytes(y)
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(_NO_ORDER) from error
+    if len(classes) > MAX_CLASSES:
+        raise ValueError(f"y has {len(classes)} classes, more than the {MAX_CLASSES} supported")
+    return classes, codes.astype(np.uint16)
+
+
+def _refuse_bytes(y: NDArray[Any]) -> None:
+    """Raise TypeError if the labels are bytes."""
+    for label in y[:1].tolist():
+        if isinstance(label, bytes):
+            raise TypeError(f"y has labels of bytes, such as {label!r}: decode them to text")
+
+
+def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
+    """Return the rows of positive weight, None for all."""
+    return None if sample_weight is None or np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
+
+
+class Target:
+    """The labels and weights of all training rows.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Sorted.
+    labels : ndarray of shape (n_rows,), uint16
+        The numbers of the classes.
+    sample_weight : ndarray of shape (n_rows,), float64, or None
+        Finite and not negative.
+
+    Attributes
+    ----------
+    kept : ndarray of int64, or None
+        The rows of positive weight, which trees grow from; None for all.
+    """
+
+    def __init__(
+        self, classes: NDArray[Any], labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None
+    ) -> None:
+        self.classes, self.labels, self.sample_weight = classes, labels, sample_weight
+        if sample_weight is not None and not np.any(sample_weight > 0):
+            raise ValueError("sample_weight is zero for all rows")
+        self.kept = kept_rows(sample_weight)
+
+    @classmethod
+    def of_parts(
+        cls, parts: Sequence[tuple[NDArray[Any], NDArray[np.uint16]]], sample_weight: NDArray[np.float64] | None
+    ) -> "Target":
+        """Put the labels of parts of the rows together, each as `code_part` returns them."""
+        known = [classes for classes, _ in parts if len(classes) > 0]
+        if not known:
+            raise ValueError("X has no rows")
+        if len({classes.dtype.kind in "biuf" for classes in known}) > 1:
+            raise TypeError("y has labels without an order: numbers beside text")
+        classes = _number_classes(np.concatenate(known))[0]
+        places = [np.searchsorted(classes, some).astype(np.uint16) for some, _ in parts]
+        labels = np.concatenate([place[codes] for place, (_, codes) in zip(places, parts)])
+        return cls(classes, labels, sample_weight)
+
+    @cached_property
+    def kept_labels(self) -> NDArray[np.uint16]:
+        """The labels of the rows of positive weight."""
+        return self.labels if self.kept is None else self.labels[self.kept]
+
+    @cached_property
+    def kept_weight(self) -> NDArray[np.float64] | None:
+        """The sample weights of the rows of positive weight."""
+        return self.sample_weight if self.sample_weight is None or self.kept is None else self.sample_weight[self.kept]
+
+    def check_classes(self) -> None:
+        """Refuse training rows of one class."""
+        labels = self.kept_labels
+        if np.all(labels == labels[0]):
+            label = self.classes.tolist()[labels[0]]
+            raise ValueError(f"y has only one class, {label!r}; a classifier needs at least 2 classes")
