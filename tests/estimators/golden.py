@@ -254,14 +254,18 @@ for _some in (_add_criteria, _add_kinds, _add_bounds, _add_columns, _add_samples
     _some()
 
 
-def grow(name, **params):
+def fit_in_memory(model, X, y, sample_weight):
+    return model.fit(X, y, sample_weight=sample_weight)
+
+
+def grow(name, fit=fit_in_memory, **params):
     """Return the fitted estimator of a case and samples to predict, with missing, infinite and unseen values."""
     table, weights, own_params, estimator = CASES[name]
     X, y, categorical = make_table(**table)
     defaults = {"random_state": 0, "categorical_features": categorical}
     if estimator is AUCForestClassifier:
         defaults |= {"n_estimators": 2, "shrinkage": 0.0, "n_jobs": 1}
-    model = estimator(**defaults | own_params | params).fit(X, y, sample_weight=make_weights(weights, len(X)))
+    model = fit(estimator(**defaults | own_params | params), X, y, make_weights(weights, len(X)))
     probe = X[:15].copy()
     for i in range(len(probe)):
         # a feature is given one after the other

@@ -1,13 +1,25 @@
 """Forests are what they were when they were recorded, to the last bit; only the numbers of nodes may change."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from aucforest import AUCForestClassifier
+from aucforest.distributed import fit_out_of_core
 from tests.estimators import golden
+from tests.fitting.tables import plan_levels
 
 RECORDED = golden.read()
-IN_THREADS = [name for name, case in golden.CASES.items() if case.estimator is AUCForestClassifier][::30]
+FORESTS = [name for name, case in golden.CASES.items() if case.estimator is AUCForestClassifier]
+# What can be grown from parts of the rows, without all rows of a tree in one place.
+WHOLE = {"splitter", "max_leaf_nodes", "monotonic_cst", "max_bins"}
+BY_LEVEL = [
+    name
+    for name in FORESTS
+    if not WHOLE & set(golden.CASES[name].params)
+    and not callable(golden.CASES[name].params.get("criterion"))
+    and golden.CASES[name].params.get("class_weight") != "balanced_subsample"
+]
 
 
 def bits(array):
@@ -43,9 +55,9 @@ def say_difference(recorded, grown):
     return None
 
 
-def check(name, **params):
-    """Compare a case, grown with some other parameters, with what is recorded of it."""
-    difference = say_difference(RECORDED[name], golden.describe(*golden.grow(name, **params)))
+def check(name, fit=golden.fit_in_memory, **params):
+    """Compare a case, grown elsewhere or with some other parameters, with what is recorded of it."""
+    difference = say_difference(RECORDED[name], golden.describe(*golden.grow(name, fit, **params)))
     if difference:
         pytest.fail(f"{name}: {difference}", pytrace=False)
 
@@ -59,6 +71,27 @@ def test_golden_forest(name):
     check(name)
 
 
-@pytest.mark.parametrize("name", IN_THREADS)
+@pytest.mark.parametrize("name", FORESTS[::30])
 def test_golden_forest_in_threads(name):
     check(name, n_jobs=2)
+
+
+def fit_from_table(model, X, y, sample_weight):
+    """Fit out of core; the forest then knows no names of features, as that of a matrix."""
+    columns = {f"x{i}": column for i, column in enumerate(X.T)} | {"y": y}
+    if sample_weight is not None:
+        columns["weight"] = sample_weight
+    fit_out_of_core(model, pa.table(columns), "y", sample_weight=None if sample_weight is None else "weight")
+    del model.feature_names_in_
+    return model
+
+
+@pytest.mark.parametrize("name", FORESTS[::5])
+def test_golden_forest_out_of_core(name):
+    check(name, fit_from_table)
+
+
+@pytest.mark.parametrize("name", BY_LEVEL[::5])
+def test_golden_forest_level_by_level(name, monkeypatch):
+    plan_levels(monkeypatch, local_rows=50)
+    check(name, fit_from_table)

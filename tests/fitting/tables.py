@@ -59,13 +59,13 @@ def assert_same_forests(one, other):
     assert both[0] == both[1]
 
 
-def plan_levels(monkeypatch, n_blocks=1):
+def plan_levels(monkeypatch, n_blocks=1, local_rows=2000):
     """Let trees grow level by level out of core, from parts of so many blocks."""
 
     def plan(*arguments):
         whole = plan_on_disk(*arguments)
         n_parts = -(-whole.size.n_rows // (n_blocks * BLOCK_ROWS))
-        sizes = {"local_rows": 2000, "max_hist_bytes": 2**20, "n_parts": n_parts}
+        sizes = {"local_rows": local_rows, "max_hist_bytes": 2**20, "n_parts": n_parts}
         return replace(whole, strategy="level", workers=Workers(1, 2, 0), **sizes)
 
     monkeypatch.setattr(on_disk, "plan_on_disk", plan)

@@ -102,7 +102,9 @@ class RowsOnCluster:
 
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
         self._executor, self._params, self._delayed = executor, params, partitions.X
-        self._meta, self.n_features, names = partitions.meta, partitions.n_features, _get_feature_names(partitions.meta)
+        self.n_features, names = partitions.n_features, _get_feature_names(partitions.meta)
+        # The one of an array has no columns.
+        self._meta = partitions.meta if hasattr(partitions.meta, "columns") else np.empty((0, self.n_features))
         self.names = None if names is None else names.tolist()
         self.target, self._labelled, self._X, self._firsts = read_target(executor, partitions)
         kept = self.target.kept

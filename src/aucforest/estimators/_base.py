@@ -114,7 +114,8 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what prediction makes anew."""
         state = dict(super().__getstate__())
-        state.pop("_packed", None)
+        for name in ("_packed", "estimators_"):
+            state.pop(name, None)
         if "trees_" in state:
             state.pop("_folded_trees", None)
         return state

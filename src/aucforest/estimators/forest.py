@@ -1,6 +1,7 @@
 """A random forest as a scikit-learn classifier."""
 
 from collections.abc import Callable
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -315,9 +316,9 @@ class AUCForestClassifier(Exports, ForestFit):
         self.threshold = threshold
         return self
 
-    @property
+    @cached_property
     def estimators_(self) -> list[AUCTreeClassifier]:
-        """The trees as classifiers of their own, made at each access."""
+        """The trees as classifiers of their own, made at the first access."""
         check_is_fitted(self, "trees_")
         names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
         params = {name: value for name, value in self.get_params(deep=False).items() if name in names}

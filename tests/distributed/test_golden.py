@@ -1,0 +1,34 @@
+"""Forests from a cluster are those that were recorded, to the last bit, however rows are parted and trees are grown."""
+
+import dask.array as da
+import pytest
+
+from aucforest.distributed import DaskAUCForestClassifier
+from tests.estimators import golden
+from tests.estimators.test_golden import BY_LEVEL, FORESTS, check
+
+
+def fit_on_cluster(n_parts, **options):
+    """Return what fits a forest to rows in partitions."""
+
+    def fit(model, X, y, sample_weight):
+        chunks = -(-len(X) // n_parts)
+        columns = [None if values is None else da.from_array(values, chunks=chunks) for values in (y, sample_weight)]
+        forest = DaskAUCForestClassifier(**model.get_params(), **options)
+        return forest.fit(da.from_array(X, chunks=(chunks, -1)), *columns).to_local()
+
+    return fit
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("name", FORESTS[3::16])
+def test_golden_forest_replicated(name):
+    if callable(golden.CASES[name].params.get("criterion")):
+        pytest.skip("a function of this file's process")
+    check(name, fit_on_cluster(3))
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize(("name", "n_parts"), list(zip(BY_LEVEL[2::12], (2, 5, 3, 4) * 3)))
+def test_golden_forest_level_by_level(name, n_parts):
+    check(name, fit_on_cluster(n_parts, strategy="level", local_rows=50))
