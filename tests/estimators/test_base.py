@@ -11,8 +11,7 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-import aucforest.estimators._forest_fit
-import aucforest.estimators.tree
+from aucforest.fitting import in_memory
 from tests.estimators.data import digest, make_table, small_forest, small_tree
 
 X, Y = make_table(missing=0.1)
@@ -224,16 +223,17 @@ def test_a_parameter_out_of_range_keeps_the_last_fit(make):
 
 @both
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_an_interrupted_fit_leaves_nothing_fitted(make, error, monkeypatch):
+def test_an_interrupted_fit_leaves_all_as_it_was(make, error, monkeypatch):
     def fail(*_, **__):
         raise error
 
     model = make().fit(X, Y)
-    model.predict(X)
-    monkeypatch.setattr(aucforest.estimators._base, "grow_trees", fail)
+    before, proba = dict(vars(model)), model.predict_proba(X)
+    monkeypatch.setattr(in_memory, "grow_trees", fail)
     with pytest.raises(error):
         model.fit(X[:, :3], Y)
-    assert not [name for name in vars(model) if name.endswith("_")]
+    assert before.items() <= vars(model).items()
+    np.testing.assert_array_equal(model.predict_proba(X), proba)
     monkeypatch.undo()
     assert model.fit(X[:, :3], Y).predict(X[:, :3]).shape == Y.shape
 

@@ -120,7 +120,7 @@ def test_constraints_by_name(make):
     [
         ([1, 0], r"monotonic_cst has shape \(2,\) but the input data X has 5 features"),
         ([2, 0, 0, 0, 0], "must be an array-like of -1, 0 or 1"),
-        ({"a": 1}, "was not fitted on data with feature names"),
+        ({"a": 1}, "monotonic_cst names features, but X has none with names"),
     ],
 )
 def test_wrong_constraints(make, signs, sentence):
