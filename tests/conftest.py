@@ -1,4 +1,4 @@
-"""Settings of all tests."""
+"""Settings of all tests, and files as Windows has them."""
 
 import os
 import sys

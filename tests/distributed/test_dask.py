@@ -15,7 +15,7 @@ from aucforest import AUCForestClassifier
 from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _source, roc_auc_score
 from aucforest.distributed import _fit as _dask_fit
 from aucforest.distributed import _source as _dask_source
-from aucforest.fitting.checkpoint import Checkpoint
+from aucforest.fitting.job import JobFolder
 from aucforest.fitting.plan import Workers
 from tests.fitting.forests import assert_same, chunked, make_frame, make_rows
 
@@ -138,13 +138,13 @@ def test_a_fit_goes_on_from_its_checkpoint(client, local, tmp_path, monkeypatch,
     half = DaskAUCForestClassifier(**options | {"n_estimators": 3}).fit(*chunked(2, X, Y))
     assert len(half) == 3
     saved = []
-    save = Checkpoint.save
+    save = JobFolder.save
 
     def note(self, numbers, trees):
         saved.extend(numbers)
         save(self, numbers, trees)
 
-    monkeypatch.setattr(Checkpoint, "save", note)
+    monkeypatch.setattr(JobFolder, "save", note)
     forest = DaskAUCForestClassifier(**options).fit(*chunked(5, X, Y))
     assert sorted(saved) == [3, 4, 5]
     assert_same(local, forest)

@@ -284,10 +284,10 @@ import sys, time
 from distributed import Client, LocalCluster
 from tornado.ioloop import PeriodicCallback
 from aucforest.distributed import DaskAUCForestClassifier
-from aucforest.fitting.checkpoint import Checkpoint
+from aucforest.fitting.job import JobFolder
 from tests.distributed.test_faults import OPTIONS, X, Y, chunked
 
-save = Checkpoint.save
+save = JobFolder.save
 
 def save_once(self, numbers, trees):
     save(self, numbers, trees)
@@ -295,7 +295,7 @@ def save_once(self, numbers, trees):
     time.sleep(100)
 
 if __name__ == "__main__":
-    Checkpoint.save = save_once
+    JobFolder.save = save_once
     with LocalCluster(1, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1") as cluster, Client(cluster):
         DaskAUCForestClassifier(**OPTIONS, checkpoint_dir=sys.argv[1]).fit(*chunked(3, X, Y))
 """

@@ -15,7 +15,7 @@ import aucforest
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk
 from aucforest.fitting.code_matrix import CODES, RECORD
-from aucforest.fitting.coding_file import CODING
+from aucforest.fitting.job import CODING, JobFolder
 from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows
 
 TABLE = make_rows()
@@ -70,10 +70,9 @@ def finished(tmp_path_factory):
 # for the n-th time, or has done.
 PROGRAM = """
 import os, signal, sys
-from aucforest import _files
-from aucforest.fitting import checkpoint as _checkpoint
+from pathlib import Path
 from aucforest.fitting import code_matrix as _code_matrix
-from aucforest.fitting import coding_file as _coding_file
+from aucforest.fitting.job import JobFolder
 from aucforest.fitting import on_disk
 from tests.distributed.test_resuming import fit
 source, folder = sys.argv[1:]
@@ -90,12 +89,12 @@ def kill_at(owner, name, n, after):
     setattr(owner, name, call)
 
 kills = [
-    (on_disk, "write_coding", 1, True),
+    (JobFolder, "save_coding", 1, True),
     (_code_matrix, "_allocate", 1, True),
     (_code_matrix.CodeMatrix, "write", 7, True),
-    (_code_matrix.Path, "write_bytes", 2, True),
-    (_checkpoint.Checkpoint, "save", 1, True),
-    (_checkpoint.Checkpoint, "save", 3, False),
+    (Path, "write_bytes", 2, True),
+    (JobFolder, "save", 1, True),
+    (JobFolder, "save", 3, False),
     None,
 ]
 for kill in kills:
@@ -146,7 +145,7 @@ def test_damaged_files_are_made_anew(finished, tmp_path, expected, name, damage)
     source, folder = finished[0], tmp_path / "folder"
     path = shutil.copytree(finished[1], folder) / name
     if name == "trees":
-        path = sorted(path.glob("*.safetensors"))[1]
+        path = sorted(folder.glob("trees-*"))[1]
     content = bytearray(path.read_bytes())
     if damage == "gone":
         path.unlink()
@@ -197,7 +196,7 @@ def test_a_full_disk(source, tmp_path, monkeypatch, expected):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    for owner, name in [(on_disk, "write_coding"), (os, "posix_fallocate"), (on_disk.Checkpoint, "save")]:
+    for owner, name in [(JobFolder, "save_coding"), (os, "posix_fallocate"), (JobFolder, "save")]:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, full)
             with pytest.raises(OSError, match="No space left"):

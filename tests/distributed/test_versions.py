@@ -4,7 +4,7 @@ import pytest
 
 from aucforest.distributed import VersionMismatchError
 from aucforest.distributed._errors import check_versions
-from aucforest.fitting.versions import find_versions
+from aucforest.fitting.job import find_versions
 
 
 def test_the_first_difference_is_named():

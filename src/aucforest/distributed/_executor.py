@@ -17,8 +17,8 @@ import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.distributed._errors import ClusterError, check_versions
+from aucforest.fitting.job import find_versions
 from aucforest.fitting.plan import Workers
-from aucforest.fitting.versions import find_versions
 
 # Seconds between two looks at whether the cluster is still there, and until one whose workers do nothing is given up:
 # schedulers of batch jobs and clouds take minutes to start some.

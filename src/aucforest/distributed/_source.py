@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,9 +16,7 @@ from aucforest.distributed._collections import Partitions
 from aucforest.distributed._errors import ClusterError
 from aucforest.distributed._executor import DaskExecutor, import_distributed
 from aucforest.distributed._growing import grow_replicated
-from aucforest.distributed._resume import open_checkpoint
 from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
-from aucforest.fitting.checkpoint import grow_missing
 from aucforest.fitting.coding import (
     Coding,
     Request,
@@ -31,6 +30,7 @@ from aucforest.fitting.coding import (
 from aucforest.fitting.executor import as_completed, merge_by_groups
 from aucforest.fitting.growing import estimate_seconds, map_in_threads
 from aucforest.fitting.in_memory import SomeRows
+from aucforest.fitting.job import JobFolder, describe_fit, digest_codes, grow_missing
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, sum_places, within
 from aucforest.fitting.parts import CodedPart, Growth, describe_growth
@@ -146,10 +146,17 @@ class RowsOnCluster:
         no_codes = np.empty((self.n_features, 0), dtype=np.uint8)
         growth = describe_growth(coding.training_set(no_codes, self.target, spec.weights), spec.growth)
         grow = partial(self._grow_some, parts, growth)
-        if self._params["checkpoint_dir"] is None or not spec.numbers:
-            return grow_missing(spec, None, grow)
-        with open_checkpoint(self._params, spec.seed, self.target, coding, parts, self._executor) as checkpoint:
-            return grow_missing(spec, checkpoint, grow)
+        n_classes, folder = len(self.target.classes), self._params["checkpoint_dir"]
+        if folder is None or not spec.numbers:
+            return grow_missing(spec, coding, n_classes, None, grow)
+        by_part = self._executor.gather([self._executor.submit(digest_codes, part) for part in parts])
+        digests = {
+            "the digest of the values": sha256(b"".join(by_part)).hexdigest(),
+            "the digest of the bins": sha256(b"".join(array.tobytes() for array in coding.values)).hexdigest(),
+        }
+        description = describe_fit(self._params, spec.seed, self.target, "checkpoint_dir")
+        with JobFolder(folder, digests | description) as job:
+            return grow_missing(spec, coding, n_classes, job, grow)
 
     def _make_plan(self, spec: FitSpec) -> Plan:
         """Choose how trees grow; ClusterError when the smallest worker has too little memory for it."""

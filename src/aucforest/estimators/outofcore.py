@@ -1,22 +1,17 @@
 """Training and prediction on tables that do not fit into memory."""
 
 import os
-import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
-from zlib import crc32
 
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.claims import Claim, describe_fit
-from aucforest.fitting.code_matrix import CODES, RECORD
-from aucforest.fitting.coding_file import CODING
+from aucforest.fitting.job import JobFolder, describe_fit
 from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
 from aucforest.fitting.plan import parse_bytes
 from aucforest.fitting.target import Target
-
-_FILES = re.compile("|".join(map(re.escape, (CODES, RECORD, CODING))))
 
 
 def fit_out_of_core(
@@ -111,23 +106,22 @@ def fit_out_of_core(
     rows = Target(*read_target(table, reader, sample_weight))
     # Files tell by themselves that they have changed.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
-    features, start, claim = FeatureBatches(steady, names, to_features, rows), forest._start(), None
+    features, start, job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
         columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-        claim = Claim(folder, {**columns, **_describe(forest, start.seed, table, rows)}, _FILES)
-    with RowsOnDisk(features, limit, claim) as held, forest._fitting():
-        forest._fit_rows(held, start)
+        job = JobFolder(folder, {**columns, **_describe(forest, start.seed, table, rows)})
+    with job or nullcontext(), forest._fitting():
+        forest._fit_rows(RowsOnDisk(features, limit, job), start)
     return forest
 
 
 def _describe(forest: AUCForestClassifier, seed: int, table: Any, rows: Target) -> dict[str, Any]:
     """Return what tells a fit from others, beside its columns."""
-    params = describe_fit(forest.get_params(deep=False), seed, "folder")
+    params = describe_fit(forest.get_params(deep=False), seed, rows, "folder")
     files = table.fingerprint()
     if files is None:
         raise ValueError(f"folder needs Parquet files: nothing tells whether {table.name} is the same later")
-    digest = crc32(rows.labels.data, 0 if rows.sample_weight is None else crc32(rows.sample_weight.data))
-    return {**files, "the digest of the labels": digest, **params}
+    return {**files, **params}
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:

@@ -13,7 +13,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.persistence.model_file import ModelFormatError, read_model, write_model
+from aucforest.fitting.job import JobFolder
+from aucforest.persistence.model_file import ModelFormatError
 from aucforest.tree.binning import code_dtype
 
 CODES, RECORD = "codes.bin", "codes.safetensors"
@@ -25,15 +26,13 @@ class CodeMatrix:
 
     Parameters
     ----------
-    folder : Path or None
-        Where the file is kept; None for a temporary one.
+    job : JobFolder or None
+        Where the file is kept; None for a temporary one, of which nothing is recorded.
     n_bins : ndarray of shape (n_features,), int64
         Codes are at most these.
     n_rows : int
     n_known : int
         How many rows are kept as they are, too.
-    fit : str or None
-        What a record of the codes must be of; None with a temporary file, which has none.
 
     Attributes
     ----------
@@ -50,16 +49,15 @@ class CodeMatrix:
         When there is no room for the file.
     """
 
-    def __init__(
-        self, folder: Path | None, n_bins: NDArray[np.int64], n_rows: int, n_known: int, fit: str | None
-    ) -> None:
-        self._folder, self._fit, self._n_bins = folder, fit, n_bins
+    def __init__(self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, n_known: int) -> None:
+        self._job, self._n_bins = job, n_bins
         n_features, dtype = len(n_bins), code_dtype(int(n_bins.max()))
         self._chunks: list[list[int]] = []
-        path, n_bytes = folder and folder / CODES, n_features * n_rows * np.dtype(dtype).itemsize
+        path = None if job is None else job.folder / CODES
+        n_bytes = n_features * n_rows * np.dtype(dtype).itemsize
         is_there = path is not None and path.exists() and path.stat().st_size == n_bytes
-        if folder is not None and not is_there:
-            (folder / RECORD).unlink(missing_ok=True)
+        if job is not None and not is_there:
+            (job.folder / RECORD).unlink(missing_ok=True)
         with path.open("r+b") if path is not None and is_there else _allocate(path, n_bytes) as file:
             # writable, since numba compiles for read-only arrays anew
             self.codes: NDArray[np.unsignedinteger] = np.asarray(
@@ -67,16 +65,14 @@ class CodeMatrix:
             )
         self.known = np.zeros((n_known, n_features))
         self.n_read = self.n_written = 0
-        if folder is not None and is_there:
-            self._take_up(folder / RECORD)
+        if job is not None and is_there:
+            self._take_up(job)
 
-    def _take_up(self, path: Path) -> None:
+    def _take_up(self, job: JobFolder) -> None:
         """Go on after the last chunk that is there, as the record tells."""
         try:
-            record = read_model(path)
+            record = job.read(RECORD)
             chunks, known = record.take_array("chunks", "q", (-1, 3)), record.take_array("known", "d", self.known.shape)
-            if record.take("fit", str) != self._fit:
-                return
         except (FileNotFoundError, ModelFormatError):
             return
         self.known = known
@@ -105,10 +101,9 @@ class CodeMatrix:
 
     def record(self, n_read: int, n_written: int) -> None:
         """Record that all is written up to some row of the source and of the matrix."""
-        if self._folder is not None and n_written > self.n_written:
+        if self._job is not None and n_written > self.n_written:
             self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
-            arrays = {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known}
-            write_model(self._folder / RECORD, arrays, {"fit": self._fit})
+            self._job.write(RECORD, {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known})
         self.n_read, self.n_written = n_read, n_written
 
 

@@ -4,16 +4,13 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from aucforest.fitting.checkpoint import Checkpoint, grow_missing
-from aucforest.fitting.claims import Claim
 from aucforest.fitting.code_matrix import CodeMatrix
 from aucforest.fitting.coding import (
     Coding,
@@ -25,10 +22,10 @@ from aucforest.fitting.coding import (
     sample_for_bins,
     summarize,
 )
-from aucforest.fitting.coding_file import read_coding, write_coding
 from aucforest.fitting.executor import LocalExecutor
 from aucforest.fitting.growing import grow_batches, run_in_threads
 from aucforest.fitting.in_memory import SomeRows
+from aucforest.fitting.job import JobFolder, grow_missing
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
 from aucforest.fitting.parts import cut_into_parts, describe_growth
@@ -43,7 +40,6 @@ from aucforest.tree.tree import Tree
 _BATCH_CELLS = 2**21
 # Cells of codes whose checksum is recorded at a time.
 _CHUNK_CELLS = 2**25
-_TREES = "trees"
 
 
 class Batches(Protocol):
@@ -117,29 +113,20 @@ class FeatureBatches(NamedTuple):
 
 
 class RowsOnDisk:
-    """Training rows of a table that is read batch by batch; see `TrainingTable`. A context manager.
+    """Training rows of a table that is read batch by batch; see `TrainingTable`.
 
     Parameters
     ----------
     features : FeatureBatches
     memory_limit : int
         Bytes.
-    claim : Claim or None
+    job : JobFolder or None
         The folder where codes and trees are kept; None for a temporary file of codes.
     """
 
-    def __init__(self, features: FeatureBatches, memory_limit: int, claim: Claim | None = None) -> None:
+    def __init__(self, features: FeatureBatches, memory_limit: int, job: JobFolder | None = None) -> None:
         self.names, self.target, self.n_features = features.names, features.target, len(features.names)
-        self._features, self._limit, self._claim = features, memory_limit, claim
-        self._stack = ExitStack()
-        if claim is not None:
-            self._stack.enter_context(claim)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.close()
+        self._features, self._limit, self._job = features, memory_limit, job
 
     @property
     def X(self) -> SomeRows:
@@ -155,24 +142,19 @@ class RowsOnDisk:
             how = f"{self._plan.reason}, {self._plan.workers.n_threads} threads"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
             tqdm.write(f"{what}, up to {format_bytes(self._plan.worker_bytes)} beside the trees", file=sys.stderr)
-        folder, fit = (None, None) if self._claim is None else (self._claim.folder, self._claim.fit)
-        coding = None if folder is None or fit is None else read_coding(folder, fit, self.n_features)
+        coding = None if self._job is None else self._job.coding(self.n_features)
         if coding is None:
             coding = self._choose_coding()
-            if folder is not None and fit is not None:
-                write_coding(folder, coding, fit)
-        self._coding, n_kept = coding, len(self.target.kept_labels)
-        self._matrix = CodeMatrix(folder, coding.n_bins, n_kept, len(spec.scored), fit)
+            if self._job is not None:
+                self._job.save_coding(coding)
+        self._coding = coding
+        self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), len(spec.scored))
         self._write_codes()
         return coding
 
     def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
         """Return the trees of a fit, of which a folder may have some."""
-        if self._claim is None:
-            return grow_missing(spec, None, self._grow_some)
-        trees, n_classes = self._claim.folder / _TREES, len(self.target.classes)
-        with Checkpoint(trees, {"fit": self._claim.fit}, self.n_features, n_classes, coding.kinds) as checkpoint:
-            return grow_missing(spec, checkpoint, self._grow_some)
+        return grow_missing(spec, coding, len(self.target.classes), self._job, self._grow_some)
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
         """Sum what trees predict of the rows that are not in their samples."""

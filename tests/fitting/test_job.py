@@ -16,26 +16,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._files import half_written
-from aucforest.fitting.checkpoint import Checkpoint
+from aucforest.fitting.coding import Coding
+from aucforest.fitting.job import CODING, DECIDING, JobFolder, find_versions
 from aucforest.persistence.folded_trees import fold
 from aucforest.persistence.model_file import read_model, write_model
+from aucforest.persistence.plain_values import labels_to_plain
+from aucforest.tree.binning import BinValues
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from tests.persistence.trees import assert_same_trees, make_tree
+from tests.test_imports import import_graph, part
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = {"criterion": "auc", "max_features": 1, "seed": 7, "class_weight": {True: 0.5, "rare": None}}
-SHAPE = (3, 2, None)
+CATEGORIES = np.array(["a", "é", "c"], dtype=object)
+
+
+def code(n_features, *by_set):
+    """Return a coding of no values."""
+    return Coding(dict.fromkeys(by_set, CATEGORIES), BinValues(np.zeros(n_features + 1, np.int64), *np.empty((2, 0))))
+
+
+SHAPE = code(3), 2
 
 
 def save(folder, *groups, manifest=MANIFEST):
-    with Checkpoint(folder, manifest, *SHAPE) as checkpoint:
+    with JobFolder(folder, manifest) as job:
         for numbers in groups:
-            checkpoint.save(numbers, [make_tree(number, 5) for number in numbers])
+            job.save(numbers, [make_tree(number, 5) for number in numbers])
 
 
 def trees_of(folder, manifest=MANIFEST, shape=SHAPE):
-    with Checkpoint(folder, manifest, *shape) as checkpoint:
-        return checkpoint.trees()
+    with JobFolder(folder, manifest) as job:
+        return job.trees(*shape)
 
 
 def assert_trees(folder, numbers):
@@ -52,6 +64,81 @@ def tree_files(folder):
     return sorted(folder.glob("trees-*"))
 
 
+VALUES = BinValues(
+    np.array([0, 2, 5]), np.array([-np.inf, 0.1, 0.0, 1.0, 2.0]), np.array([-1.0, 5e-324, 0.0, 1.0, 2.0])
+)
+
+
+def save_coding(folder, coding, manifest=MANIFEST):
+    with JobFolder(folder, manifest) as job:
+        job.save_coding(coding)
+
+
+def coding_of(folder, n_features):
+    with JobFolder(folder, MANIFEST) as job:
+        return job.coding(n_features)
+
+
+@pytest.mark.parametrize("categories", [{}, {1: CATEGORIES}, {0: np.array([1, 2]), 1: np.array([False, True])}])
+def test_codings_come_back_to_the_last_bit(tmp_path, categories):
+    save_coding(tmp_path, Coding(categories, VALUES))
+    coding = coding_of(tmp_path, 2)
+    assert all(np.array_equal(one, other) for one, other in zip(coding.values, VALUES))
+    assert coding.kinds.tolist() == [NUMERIC, CATEGORICAL if len(categories.get(1, [])) > 2 else NUMERIC]
+    assert {j: labels.tolist() for j, labels in coding.categories.items()} == {
+        j: labels.tolist() for j, labels in categories.items()
+    }
+    assert [labels.dtype for labels in coding.categories.values()] == [labels.dtype for labels in categories.values()]
+
+
+def test_other_codings_are_not_believed(tmp_path):
+    assert coding_of(tmp_path / "one", 2) is None
+    save_coding(tmp_path / "one", Coding({1: CATEGORIES}, VALUES))
+    save_coding(tmp_path / "two", Coding({1: CATEGORIES}, VALUES), manifest={})
+    path = tmp_path / "one" / CODING
+    content = path.read_bytes()
+    shutil.copy(tmp_path / "two" / CODING, path)
+    assert coding_of(tmp_path / "one", 2) is None
+    for cut in (0, 5, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:cut])
+        assert coding_of(tmp_path / "one", 2) is None
+    path.write_bytes(content)
+    assert coding_of(tmp_path / "one", 2) is not None
+
+
+@pytest.mark.parametrize(
+    ("first", "upper", "category"),
+    [
+        ([0, 2, 4], None, 1),  # fewer values than there are
+        ([0, 2, 6], None, 1),
+        ([0, 6, 5], None, 1),  # not rising
+        ([1, 2, 5], None, 1),
+        ([0, 5], None, 1),  # of one feature
+        ([], None, 1),
+        (None, [0.0], 1),
+        (None, np.zeros((5, 1)), 1),
+        (None, None, 2),  # of a third feature
+        (None, None, "x"),
+    ],
+)
+def test_what_compiled_code_would_read_out_of_bounds_is_not_believed(tmp_path, first, upper, category):
+    arrays = VALUES._asdict()
+    arrays |= {} if first is None else {"first": np.array(first, dtype=np.int64)}
+    arrays |= {} if upper is None else {"upper": np.array(upper)}
+    with JobFolder(tmp_path, MANIFEST) as job:
+        job.write(CODING, arrays, {"categories": {str(category): labels_to_plain(CATEGORIES)}})
+    assert coding_of(tmp_path, 2) is None
+    assert coding_of(tmp_path, 3) is None
+
+
+def test_features_split_by_sets_have_no_more_codes_than_a_set(tmp_path):
+    for n_bins in (255, 256):
+        values = BinValues(np.array([0, n_bins]), *np.tile(np.arange(float(n_bins)), (2, 1)))
+        for categories in ({}, {0: CATEGORIES}):
+            save_coding(tmp_path, Coding(categories, values))
+            assert (coding_of(tmp_path, 1) is None) == (n_bins == 256 and len(categories) > 0)
+
+
 @given(
     st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=3), max_size=3),
     st.sampled_from([2, 3]),
@@ -60,13 +147,13 @@ def tree_files(folder):
 )
 def test_trees_come_back_to_the_last_bit(tmp_path_factory, groups, n_classes, whole, with_sets):
     folder = tmp_path_factory.mktemp("fit") / "made" / "by open"
-    kinds = np.array([NUMERIC, CATEGORICAL, NUMERIC], dtype=np.int8) if with_sets else None
-    shape, saved, first = (3, n_classes, kinds), {}, 0
+    by_set = [1] if with_sets else []
+    shape, saved, first = (code(3, *by_set), n_classes), {}, 0
     for n_cuts in groups:
-        options = {"whole": whole, "by_set": [1] if with_sets else []}
+        options = {"whole": whole, "by_set": by_set}
         group = {first + 2 * i: make_tree(i, n, 3, n_classes, **options) for i, n in enumerate(n_cuts)}
-        with Checkpoint(folder, MANIFEST, *shape) as checkpoint:
-            checkpoint.save(list(group), list(group.values()))
+        with JobFolder(folder, MANIFEST) as job:
+            job.save(list(group), list(group.values()))
         saved |= group
         first = max(group) + 1
     found = trees_of(folder, shape=shape)
@@ -116,7 +203,7 @@ def test_another_fit_is_refused(tmp_path, there, here, sentence):
 
 def test_values_that_cannot_be_stored_are_refused(tmp_path):
     with pytest.raises(TypeError, match=r"criterion=<.*> cannot be stored in a checkpoint: a function is no plain"):
-        Checkpoint(tmp_path / "fit", {"criterion": lambda: None}, *SHAPE)
+        JobFolder(tmp_path / "fit", {"criterion": lambda: None})
     assert content_of(tmp_path) == {}
 
 
@@ -127,22 +214,26 @@ def test_values_that_cannot_be_stored_are_refused(tmp_path):
         (".hidden", "", "holds .hidden, but no checkpoint"),
         ("trees-000000-000004.safetensors", "", "holds trees-000000-000004.safetensors, but no checkpoint"),
         ("manifest.json", '{"name": "app"}', "manifest.json is damaged, or not of a checkpoint"),
-        ("manifest.json", '{"checkpoint": 1, "fit": {"seed"', "manifest.json is damaged, or not of a checkpoint"),
-        ("manifest.json", '{"checkpoint": 1, "fit": []}', "manifest.json is damaged, or not of a checkpoint"),
-        ("manifest.json", '{"checkpoint": 2, "fit": {}}', "manifest.json is of format 2, but this aucforest knows 1"),
+        ("manifest.json", '{"checkpoint": 2, "fit": {"seed"', "manifest.json is damaged, or not of a checkpoint"),
+        ("manifest.json", '{"checkpoint": 2, "fit": []}', "manifest.json is damaged, or not of a checkpoint"),
+        (
+            "manifest.json",
+            '{"checkpoint": 1, "fit": {}}',
+            r"is of format 1, .* knows 2: name a new or empty",
+        ),
     ],
 )
 def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
     tmp_path.joinpath(name).write_text(content)
     with pytest.raises(ValueError, match=sentence):
-        Checkpoint(tmp_path, MANIFEST, *SHAPE)
+        JobFolder(tmp_path, MANIFEST)
     assert content_of(tmp_path) == {name: content.encode()}
 
 
 def test_a_file_is_no_folder(tmp_path):
     tmp_path.joinpath("fit").touch()
     with pytest.raises(ValueError, match="fit is a file, not a folder"):
-        Checkpoint(tmp_path / "fit", MANIFEST, *SHAPE)
+        JobFolder(tmp_path / "fit", MANIFEST)
 
 
 def test_what_kills_left_is_removed_and_nothing_else(tmp_path):
@@ -186,14 +277,14 @@ def test_damaged_files_are_left_out_and_made_anew(tmp_path):
 @pytest.mark.parametrize(
     ("numbers", "manifest", "shape", "sentence"),
     [
-        ([0, 1], {"seed": 8}, SHAPE, "its trees are of another fit"),
+        ([0, 1], {"seed": 8}, SHAPE, "it is of another fit"),
         ([1, 0], MANIFEST, SHAPE, "not in rising order"),
         ([1, 1], MANIFEST, SHAPE, "not in rising order"),
         ([-1, 0], MANIFEST, SHAPE, "not in rising order"),
         ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
-        ([0, 1], MANIFEST, (1, 2, None), "a feature is out of range"),
-        ([0, 1], MANIFEST, (3, 3, None), "tree.total must be"),
-        ([0, 1], MANIFEST, (3, 2, np.array([True, True, True])), "categorical features"),
+        ([0, 1], MANIFEST, (code(1), 2), "a feature is out of range"),
+        ([0, 1], MANIFEST, (code(3), 3), "tree.total must be"),
+        ([0, 1], MANIFEST, (code(3, 0, 1, 2), 2), "categorical features"),
     ],
 )
 def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):
@@ -208,8 +299,8 @@ def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest,
 
 
 def test_a_folder_is_for_one_fit_at_a_time(tmp_path):
-    with Checkpoint(tmp_path, MANIFEST, *SHAPE), pytest.raises(BlockingIOError, match="in use by process"):
-        Checkpoint(tmp_path, MANIFEST, *SHAPE)
+    with JobFolder(tmp_path, MANIFEST), pytest.raises(BlockingIOError, match="in use by process"):
+        JobFolder(tmp_path, MANIFEST)
     save(tmp_path, [0])
 
 
@@ -217,7 +308,7 @@ def test_an_error_on_opening_frees_the_folder(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", lambda *paths: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            Checkpoint(tmp_path, MANIFEST, *SHAPE)
+            JobFolder(tmp_path, MANIFEST)
     assert sorted(content_of(tmp_path)) == ["lock"]
     save(tmp_path, [0])
 
@@ -225,8 +316,8 @@ def test_an_error_on_opening_frees_the_folder(tmp_path, monkeypatch):
 def test_threads_save_at_the_same_time(tmp_path):
     groups = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(40)]
     trees = [make_tree(number, 5) for number in range(120)]
-    with Checkpoint(tmp_path, MANIFEST, *SHAPE) as checkpoint, ThreadPoolExecutor(8) as threads:
-        list(threads.map(checkpoint.save, groups, (trees[group[0] : group[-1] + 1] for group in groups)))
+    with JobFolder(tmp_path, MANIFEST) as job, ThreadPoolExecutor(8) as threads:
+        list(threads.map(job.save, groups, (trees[group[0] : group[-1] + 1] for group in groups)))
     assert_trees(tmp_path, range(120))
 
 
@@ -234,11 +325,11 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path):
     resource = pytest.importorskip("resource")
     save(tmp_path, [0])
     content, limits = content_of(tmp_path), resource.getrlimit(resource.RLIMIT_FSIZE)
-    with Checkpoint(tmp_path, MANIFEST, *SHAPE) as checkpoint:
+    with JobFolder(tmp_path, MANIFEST) as job:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
         try:
             with pytest.raises(OSError, match=r"trees 1 to 2 cannot be saved: File too large.*trees-000001-000002"):
-                checkpoint.save([1, 2], [make_tree(number, 5) for number in (1, 2)])
+                job.save([1, 2], [make_tree(number, 5) for number in (1, 2)])
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert content_of(tmp_path) == content
@@ -266,21 +357,21 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     save(folder, [0])
     content = content_of(folder)
     with (
-        Checkpoint(folder, MANIFEST, *SHAPE) as checkpoint,
+        JobFolder(folder, MANIFEST) as job,
         not_to_be_written(folder),
         pytest.raises(PermissionError, match="trees 1 to 1 cannot be saved: Permission denied"),
     ):
-        checkpoint.save([1], [make_tree(1, 5)])
+        job.save([1], [make_tree(1, 5)])
     assert content_of(folder) == content
     with not_to_be_written(tmp_path), pytest.raises(PermissionError):
-        Checkpoint(tmp_path / "another", MANIFEST, *SHAPE)
+        JobFolder(tmp_path / "another", MANIFEST)
 
 
 # A fork for every line, which says after how many whole files it dies: a fit of 30 groups of trees, most of whose time
 # is spent in writing.
 PROGRAM = """
 import os, sys
-from tests.fitting.test_checkpoint import die_in_write, grow_missing
+from tests.fitting.test_job import die_in_write, grow_missing
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
@@ -300,12 +391,12 @@ def some_tree(number):
 
 def grow_missing(folder):
     kinds = [some_tree(number) for number in range(3)]
-    with Checkpoint(folder, MANIFEST, *SHAPE) as checkpoint:
-        there = checkpoint.trees()
+    with JobFolder(folder, MANIFEST) as job:
+        there = job.trees(*SHAPE)
         for first in range(0, N_GROUPS * PER_GROUP, PER_GROUP):
             missing = [number for number in range(first, first + PER_GROUP) if number not in there]
             if missing:
-                checkpoint.save(missing, [kinds[number % 3] for number in missing])
+                job.save(missing, [kinds[number % 3] for number in missing])
 
 
 def die_in_write(n_whole):
@@ -351,3 +442,41 @@ def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
     assert_same_trees(list(trees.values()), [kinds[number % 3] for number in trees])
     assert len(content_of(folder)) == N_GROUPS + 2
     assert json.loads(folder.joinpath("manifest.json").read_bytes())["fit"]["seed"] == 7
+
+
+PACKAGE = ROOT / "src" / "aucforest"
+
+
+def digest_with(tmp_path, name, old, new):
+    """Return the digest of the package with other text in one of its files."""
+    copy = tmp_path / str(len(list(tmp_path.iterdir())))
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (copy / name).read_text()
+    assert old in text
+    (copy / name).write_text(text.replace(old, new, 1))
+    return find_versions(copy)["the digest of aucforest's code"]
+
+
+def test_the_digest_is_of_code_that_decides(tmp_path):
+    here = find_versions()["the digest of aucforest's code"]
+    assert digest_with(tmp_path, "tree/tree.py", '"""The grown tree', '"""A grown tree') == here
+    assert digest_with(tmp_path, "tree/tree.py", '"""Return the first nodes of some.', '"""Return nodes.') == here
+    assert digest_with(tmp_path, "tree/tree.py", "LEAF = -1\n", "# Of no node.\n\n\nLEAF = -1  # None\n") == here
+    assert digest_with(tmp_path, "report/html.py", "import", "import sys, json\nimport") == here
+    assert digest_with(tmp_path, "tree/tree.py", "LEAF = -1\n", "LEAF = -2\n") != here
+    assert digest_with(tmp_path, "tree/tree.py", "column[:n_nodes]", "column[:n_nodes + 1]") != here
+
+
+def test_all_that_trees_depend_on_is_in_the_digest():
+    deciding = [set(PACKAGE.glob(pattern)) for pattern in DECIDING]
+    assert all(deciding)
+    graph, found = import_graph(ROOT / "src"), set()
+    waiting = [name for name in graph if part(name) in ("tree", "fitting", "tables")]
+    while waiting:
+        name = waiting.pop()
+        # checks of what users give, files and memory decide nothing
+        if name not in found and part(name) not in ("metrics", "_files", "_memory"):
+            found.add(name)
+            waiting += graph[name]
+    files = {path.relative_to(PACKAGE.parent).with_suffix("").as_posix() for path in set().union(*deciding)}
+    assert {name.replace(".", "/") for name in found} <= {name.removesuffix("/__init__") for name in files}

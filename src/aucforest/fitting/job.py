@@ -1,0 +1,347 @@
+"""The folder of a fit that may be killed: the same fit goes on from what is done.
+
+``manifest.json`` says what is fitted. Beside it lie model files of some finished trees each and, out of core, of the
+bins and of a record of the codes. All are written beside and renamed, so a kill leaves them whole; after a failure of
+power checksums tell. Everything follows from what is fitted: nothing is lost but time when a file is.
+"""
+
+import ast
+import json
+import os
+import platform
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._files import half_written, lock, write_whole
+from aucforest.fitting.bootstrap import BLOCK_ROWS
+from aucforest.fitting.coding import Coding
+from aucforest.fitting.parts import CodedPart
+from aucforest.fitting.spec import FitSpec
+from aucforest.fitting.target import Target
+from aucforest.persistence.folded_trees import FoldedTrees, fold
+from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
+from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
+from aucforest.tables.columns import feature_kinds
+from aucforest.tree.binning import MAX_BINS, BinValues
+from aucforest.tree.features import NUMERIC
+from aucforest.tree.tree import Tree
+
+CODING = "coding.safetensors"
+_MANIFEST, _LOCK = "manifest.json", "lock"
+_TREES = re.compile(r"trees-\d+-\d+\.safetensors")
+_WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|\w+\.safetensors|{_TREES.pattern}")
+_FORMAT = 2
+# Characters of a value in a message.
+_MOST_SHOWN = 80
+# Parameters that trees do not depend on before they are shrunk.
+_FREE = {
+    "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold", "shrinkage", "prior_correction",
+    "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client",
+}  # fmt: skip
+# The modules that decide a forest: kernels, formats of data, and the steps of a fit.
+DECIDING = (
+    "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/_validation.py",
+    "estimators/_forest_fit.py",
+)  # fmt: skip
+
+
+@cache
+def find_versions(package: Path = Path(__file__).parents[1]) -> dict[str, str]:
+    """Return the versions of what decides a forest, and a digest of the code of `DECIDING` without its docstrings."""
+    digest = sha256()
+    for path in sorted({path for pattern in DECIDING for path in package.glob(pattern)}):
+        code = ast.parse(path.read_bytes())
+        for node in ast.walk(code):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+                del node.body[0]
+        digest.update(f"{path.relative_to(package).as_posix()} {ast.dump(code)}".encode())
+    # syntax trees look different in each version of Python
+    packages = {"Python": platform.python_version().rpartition(".")[0]}
+    packages |= {name: version(name) for name in ("numpy", "numba", "scikit-learn")}
+    return {**packages, "the digest of aucforest's code": digest.hexdigest()[:16]}
+
+
+def describe_fit(params: Mapping[str, Any], seed: int, target: Target, folder: str) -> dict[str, Any]:
+    """Return what tells the trees of a fit from others, beside the values of the features.
+
+    Parameters
+    ----------
+    params : dict
+        The parameters of the forest.
+    seed : int
+        What trees are drawn by: those that are added to others by the seed of these, whatever random_state is now.
+    target : Target
+        Labels and weights.
+    folder : str
+        The parameter that names the folder.
+
+    Raises
+    ------
+    ValueError
+        If random_state is no integer: a fit that goes on would draw otherwise.
+    """
+    if not isinstance(params["random_state"], int | np.integer):
+        raise ValueError(
+            f"{folder} needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
+            f" {params['random_state']!r}"
+        )
+    weights = target.sample_weight
+    return {
+        "the classes": target.classes,
+        "the digest of the labels": sha256(target.labels).hexdigest(),
+        "the digest of the weights": None if weights is None else sha256(weights).hexdigest(),
+        **{name: value for name, value in params.items() if name not in _FREE},
+        "the seed": seed,
+        **find_versions(),
+    }
+
+
+def digest_codes(part: CodedPart) -> bytes:
+    """Return digests of blocks of codes: however rows are cut into parts, together they are the same."""
+    blocks = (part.codes[:, start : start + BLOCK_ROWS] for start in range(0, part.n_rows, BLOCK_ROWS))
+    return b"".join(sha256(block.tobytes()).digest() for block in blocks)
+
+
+class JobFolder:
+    """The folder of one fit, which one process has at a time; a context manager.
+
+    Parameters
+    ----------
+    folder : path-like
+        Made where it is missing. What it holds of the same fit is gone on from.
+    manifest : dict of str to plain values
+        All that the files depend on: parameters, seed, digests of the data, versions. What may change from one run to
+        the next, such as the number of trees, does not belong here.
+
+    Attributes
+    ----------
+    folder : Path
+
+    Raises
+    ------
+    ValueError
+        When the folder is that of another fit, holds other files, or is a file.
+    TypeError
+        For a value in the manifest that is not made of numbers, text, lists, dicts and None.
+    BlockingIOError
+        When another fit is using the folder.
+    OSError
+        When the folder cannot be read or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import aucforest
+    >>> from sklearn.datasets import load_iris
+    >>> forest = aucforest.AUCForestClassifier(n_estimators=3, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> coding = Coding({}, BinValues(np.zeros(5, dtype=np.int64), np.empty(0), np.empty(0)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with JobFolder(folder, {"seed": 0}) as job:
+    ...         job.save([0, 2], [forest.trees_[0], forest.trees_[2]])
+    ...     with JobFolder(folder, {"seed": 0}) as job:
+    ...         sorted(job.trees(coding, n_classes=3))
+    [0, 2]
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
+        self.folder = Path(folder)
+        fit = {name: _to_plain(name, value) for name, value in manifest.items()}
+        # the order of names says nothing
+        self._fit = sha256(json.dumps(fit, sort_keys=True).encode()).hexdigest()
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"the checkpoint {self.folder} is a file, not a folder")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # once before anything is put into a folder of others, and once when nobody else begins it
+        self._is_begun(fit)
+        self._lock = lock(self.folder / _LOCK)
+        try:
+            if not self._is_begun(fit):
+                text = json.dumps({"checkpoint": _FORMAT, "fit": fit}, indent=1)
+                write_whole(self.folder / _MANIFEST, f"{text}\n".encode())
+            for path in self.folder.iterdir():
+                if _WRITTEN_WHOLE.fullmatch(half_written(path) or ""):
+                    path.unlink()
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._lock.close()
+
+    def _is_begun(self, here: Mapping[str, Any]) -> bool:
+        """Say whether the fit has been begun; refuse a folder that holds another fit, or files of others."""
+        path = self.folder / _MANIFEST
+        if not path.exists():
+            for path in self.folder.iterdir():
+                if path.name != _LOCK and half_written(path) != _MANIFEST:
+                    what = f"the folder {self.folder} holds {path.name}, but no checkpoint: name a new or empty one"
+                    raise ValueError(what)
+            return False
+        there = _read_manifest(path)
+        for name in dict.fromkeys([*here, *there]):
+            one, other = (repr(from_plain(fit[name])) if name in fit else "missing" for fit in (there, here))
+            # as text: 1 and 1.0 are equal, but not the same max_features
+            if one != other:
+                raise ValueError(
+                    f"{self.folder} is the checkpoint of another fit: {name} is {one[:_MOST_SHOWN]} there,"
+                    f" but {other[:_MOST_SHOWN]} here"
+                )
+        return True
+
+    def read(self, name: str) -> StoredModel:
+        """Read a model file of this fit.
+
+        Raises
+        ------
+        ModelFormatError
+            When it is damaged, or of another fit.
+        OSError
+            When there is no such file, or it cannot be read.
+        """
+        stored = read_model(self.folder / name)
+        if stored.take("fit", str) != self._fit:
+            raise ModelFormatError("it is of another fit")
+        return stored
+
+    def write(self, name: str, arrays: Arrays, metadata: Mapping[str, Any] | None = None) -> None:
+        """Write a model file of this fit, whole or not at all."""
+        write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
+
+    def trees(self, coding: Coding, n_classes: int) -> dict[int, Tree]:
+        """Read the trees that are there, by number: to the last bit those that were saved.
+
+        Parameters
+        ----------
+        coding : Coding
+            Of the features that they read.
+        n_classes : int
+
+        Raises
+        ------
+        OSError
+            When a file cannot be read.
+
+        Warns
+        -----
+        UserWarning
+            For a file that is damaged, which is removed: its trees are to be grown again.
+        """
+        trees: dict[int, Tree] = {}
+        for path in sorted(self.folder.iterdir()):
+            if _TREES.fullmatch(path.name):
+                try:
+                    trees.update(self._read_trees(path.name, coding.kinds, n_classes))
+                except ModelFormatError as error:
+                    warnings.warn(f"{path} is left out, its trees are grown again: {error}", stacklevel=2)
+                    path.unlink()
+        return trees
+
+    def _read_trees(self, name: str, kinds: NDArray[np.int8], n_classes: int) -> Iterator[tuple[int, Tree]]:
+        """Return numbers and trees of a file, after everything in it is checked."""
+        stored = self.read(name)
+        folded = FoldedTrees.check(stored, len(kinds), n_classes, np.flatnonzero(kinds != NUMERIC))
+        numbers = stored.take_array("numbers", "q", (len(folded),)).tolist()
+        stored.check_taken()
+        if numbers[0] < 0 or sorted(set(numbers)) != numbers:
+            raise ModelFormatError("the numbers of its trees are not in rising order from 0")
+        return zip(numbers, folded.unfold())
+
+    def save(self, numbers: Sequence[int], trees: Sequence[Tree]) -> None:
+        """Write some trees into a file of their own; threads may do so at the same time.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            Of trees that are not there, in rising order.
+        trees : sequence of Tree
+            As many; not shrunk.
+
+        Raises
+        ------
+        OSError
+            When the file cannot be written; nothing of it is left behind.
+        """
+        name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}.safetensors"
+        try:
+            self.write(name, fold(trees) | {"numbers": np.array(numbers, dtype=np.int64)})
+        except OSError as error:
+            what = f"trees {numbers[0]} to {numbers[-1]} cannot be saved: {error.strerror}"
+            raise OSError(error.errno, what, str(self.folder / name)) from error
+
+    def save_coding(self, coding: Coding) -> None:
+        """Write the coding of the fit."""
+        categories = {str(feature): labels_to_plain(values) for feature, values in coding.categories.items()}
+        self.write(CODING, coding.values._asdict(), {"categories": categories})
+
+    def coding(self, n_features: int) -> Coding | None:
+        """Return the coding of the fit; None where there is none that compiled code may read and count by."""
+        try:
+            stored = self.read(CODING)
+            first, *edges = (stored.take_array(name, dtype, (-1,)) for name, dtype in zip(BinValues._fields, "qdd"))
+            plain = stored.take("categories", dict)
+            if not plain.keys() <= set(map(str, range(n_features))):
+                return None
+            categories = {int(feature): labels_from_plain(labels) for feature, labels in plain.items()}
+        except (FileNotFoundError, ModelFormatError):
+            return None
+        n_bins, by_set = np.diff(first), feature_kinds(categories, n_features) != NUMERIC
+        fits = len(n_bins) == n_features and first[0] == 0 and all(len(edge) == first[-1] for edge in edges)
+        if fits and np.all(n_bins >= 0) and np.all(n_bins[by_set] <= MAX_BINS):
+            return Coding(categories, BinValues(first, *edges))
+        return None
+
+
+def _to_plain(name: str, value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    try:
+        return to_plain(value)
+    except TypeError as error:
+        raise TypeError(f"{name}={value!r} cannot be stored in a checkpoint: {error}") from None
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """Return what is fitted."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or set(content) != {"checkpoint", "fit"} or not isinstance(content["fit"], dict):
+        raise ValueError(f"{path} is damaged, or not of a checkpoint: name a new or empty folder")
+    if content["checkpoint"] != _FORMAT:
+        known = f"this aucforest knows {_FORMAT}"
+        raise ValueError(f"{path} is of format {content['checkpoint']}, but {known}: name a new or empty folder")
+    return content["fit"]
+
+
+def grow_missing(
+    spec: FitSpec,
+    coding: Coding,
+    n_classes: int,
+    job: JobFolder | None,
+    grow: Callable[[list[int]], Iterator[tuple[Sequence[int], list[Tree]]]],
+) -> list[Tree]:
+    """Grow the trees of a fit that a folder does not have, and leave them there as they are done.
+
+    `grow` takes keys, and yields places among them and the trees there, as they are done.
+    """
+    trees = {} if job is None else job.trees(coding, n_classes)
+    missing = {number: key for number, key in zip(spec.numbers, spec.keys) if number not in trees}
+    names = list(missing)
+    for places, grown in grow(list(missing.values())) if missing else ():
+        grown_numbers = [names[place] for place in places]
+        if job is not None:
+            job.save(grown_numbers, grown)
+        trees.update(zip(grown_numbers, grown, strict=True))
+    return [trees[number] for number in spec.numbers]
