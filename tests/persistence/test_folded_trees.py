@@ -119,8 +119,8 @@ def drop_trees(arrays):
 
 # trees of 9, 1 and 15 nodes; the root of the first is cut first
 HOSTILE = {
-    "feature too great": (put("feature", 0, 3), "a feature is out of range"),
-    "feature too small": (put("feature", 0, -2), "a feature is out of range"),
+    "feature too great": (put("feature", 0, 3), "a feature is not in"),
+    "feature too small": (put("feature", 0, -2), "a feature is not in"),
     "one leaf more": (put("feature", 0, -1), "the number of cuts does not fit"),
     "one cut more": (lambda arrays: put("feature", np.argmin(arrays["tree.feature"]), 0)(arrays), "the number of cuts"),
     "child out of range": (put("pair", 0, 4), "a child is out of range"),
@@ -128,12 +128,12 @@ HOSTILE = {
     "cycle": (put("pair", slice(1, 4), 0), "a child does not come after its parent"),
     "two parents": (put("pair", 0, 3), "does not have exactly one parent"),
     "NaN threshold": (put("threshold", 2, np.nan), "a threshold is NaN"),
-    "no gain": (put("gain", 1, 0.0), "a cut without a gain"),
-    "negative gain": (put("gain", 1, -0.5), "a cut without a gain"),
-    "NaN gain": (put("gain", 1, np.nan), "a cut without a gain"),
-    "infinite gain": (put("gain", 1, np.inf), "a cut without a gain"),
-    "empty leaf": (put("n_samples", 2, 0), "a leaf without rows"),
-    "weightless leaf": (put("total", 2, 0), "a leaf without weight"),
+    "no gain": (put("gain", 1, 0.0), "a split without a gain"),
+    "negative gain": (put("gain", 1, -0.5), "a split without a gain"),
+    "NaN gain": (put("gain", 1, np.nan), "a split without a gain"),
+    "infinite gain": (put("gain", 1, np.inf), "a split without a gain"),
+    "empty leaf": (put("n_samples", 2, 0), "the samples of two children"),
+    "weightless leaf": (put("total", 2, 0), "a weight is not finite"),
     "even tree": (put("n_nodes", slice(0, 2), (8, 2)), "are even"),
     "too few nodes": (put("n_nodes", 2, 13), "do not sum"),
     "negative size": (put("n_nodes", slice(0, 2), (11, -1)), "out of range"),
@@ -169,12 +169,12 @@ def test_hostile_trees_are_refused(name):
 
 
 WEIGHTS = {
-    "NaN weight": (put("weight", 3, np.nan), "a weight or a class frequency"),
-    "no weight": (put("weight", 3, 0.0), "a weight or a class frequency"),
-    "infinite weight": (put("weight", 0, np.inf), "a weight or a class frequency"),
-    "weights that overflow": (changed("weight", lambda array: array * 1e304), "a weight or a class frequency"),
-    "NaN frequency": (put("value", (3, 0), np.nan), "a weight or a class frequency"),
-    "negative frequency": (put("value", 3, (-0.5, 1.5)), "a weight or a class frequency"),
+    "NaN weight": (put("weight", 3, np.nan), "a weight is not finite and positive"),
+    "no weight": (put("weight", 3, 0.0), "a weight is not finite and positive"),
+    "infinite weight": (put("weight", 0, np.inf), "a weight is not finite and positive"),
+    "weights that overflow": (changed("weight", lambda array: array * 1e304), "a weight is not finite and positive"),
+    "NaN frequency": (put("value", (3, 0), np.nan), "a class frequency is negative"),
+    "negative frequency": (put("value", 3, (-0.5, 1.5)), "a class frequency is negative"),
     "frequencies that sum to 2": (put("value", 3, (1.0, 1.0)), "do not sum to 1"),
     "heavier parent": (put("weight", 0, 1e9), "do not add up to their parent's"),
     "short weights": (changed("weight", lambda array: array[1:]), "tree.weight must be"),
@@ -240,3 +240,19 @@ def test_any_change_is_refused_or_makes_valid_trees(data, whole, with_sets):
         return
     for tree in trees:
         tree.validate()
+
+
+def test_a_tree_that_takes_too_much_memory_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 3000)
+    assert len(unfolded(fold(make_trees(n_cuts=(7, 7, 7))))) == 3
+    monkeypatch.setattr(FoldedTrees, "_unfold", None)
+    with pytest.raises(ModelFormatError, match=r"a tree of the file would take .*: use a larger machine"):
+        unfolded(fold(make_trees(n_cuts=(7, 8, 7))))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_trees_that_are_unfolded_by_and_by_are_the_same(whole):
+    trees = make_trees(n_cuts=(4, 0, 7, 31, 2), n_classes=3, whole=whole, by_set=BY_SET)
+    arrays = {name.removeprefix("tree."): array for name, array in fold(trees).items()}
+    for most in (1, 60, 2**20):
+        assert_same_trees(trees, list(FoldedTrees(N_FEATURES, 3, arrays)._unfold(most)))

@@ -4,14 +4,14 @@
 pairs are disjoint: so a tree has an odd number of nodes, and a left child is told by the number of its pair. Where all
 weights are whole numbers, class frequencies and weights follow from the class totals of the leaves.
 
-`FoldedTrees.check` takes arrays that anybody may have written: it raises ModelFormatError, or the trees that they make
-pass `Tree.validate`. What is then allocated is in proportion to the arrays.
+`FoldedTrees.check` takes arrays that anybody may have written. It looks at what unfolding reads and allocates by, and
+unfolds some trees at a time for `Tree.validate`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise, starmap
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,8 @@ MOST_TREES = 2**17
 _MOST_NODES = 2**31 - 1
 # Class totals are whole numbers up to here, where float64 sums of them are exact.
 _MOST_TOTAL = 2**32
-# Class frequencies that are made at a time, 256 MiB.
-_MOST_UNFOLDED = 2**25
-# Products of weights and class frequencies do not overflow.
-_MOST_WEIGHT = 1e300
+# Class frequencies that are made at a time: 256 MiB of trees to keep, and of others what stays in a cache.
+_MOST_UNFOLDED, _MOST_CHECKED = 2**25, 2**17
 
 
 def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
@@ -140,13 +138,14 @@ class FoldedTrees:
 
     Attributes
     ----------
-    n_features : int
-        What the trees read.
+    n_features, n_classes : int
+        What the trees read and predict.
     arrays : dict of str to ndarray
         Without the "tree." of their names.
     """
 
     n_features: int
+    n_classes: int
     arrays: Arrays
 
     def __len__(self) -> int:
@@ -174,63 +173,73 @@ class FoldedTrees:
             For arrays that are missing, of other types or shapes, or do not make valid trees.
         """
         arrays = _take(model, n_classes)
-        left = _check_cuts(arrays, n_features)
-        for holds, sentence in _invariants(arrays):
-            if not holds:
-                raise ModelFormatError(f"tree: {sentence}")
-        if "total" not in arrays:
-            _check_weights(arrays, left)
-        _check_sets(arrays, set_features)
-        return cls(n_features, arrays)
+        n_nodes, feature = arrays["n_nodes"], arrays["feature"]
+        starts, n_cuts = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
+        if not np.array_equal(np.add.reduceat(feature != LEAF, starts, dtype=np.int64), n_cuts):
+            raise ModelFormatError("tree: the number of cuts does not fit the number of nodes")
+        if np.any(arrays["pair"] >= np.repeat(n_cuts, n_cuts)):
+            raise ModelFormatError("tree: a child is out of range")
+        if len(arrays["set_nodes"]) != len(arrays["sets"]):
+            n_sets = len(arrays["sets"])
+            raise ModelFormatError(f"tree: there are {len(arrays['set_nodes'])} nodes with a set, but {n_sets} sets")
+        by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else ()
+        if not np.array_equal(by_set, arrays["set_nodes"]):
+            raise ModelFormatError("tree: it is not the categorical features that are cut by sets")
+        folded = cls(n_features, n_classes, arrays)
+        try:
+            check_memory((16 * n_classes + 64) * int(n_nodes.max()), "a tree of the file", "use a larger machine")
+            for tree in folded._unfold(_MOST_CHECKED):
+                tree.validate()
+        except ValueError as error:
+            raise ModelFormatError(str(error)) from None
+        return folded
 
     def unfold(self) -> list[Tree]:
         """Make the trees anew, as many at a time as memory is for their class frequencies; these share memory."""
-        n_nodes = self.arrays["n_nodes"]
-        n_classes = self.arrays["total" if "total" in self.arrays else "value"].shape[1]
-        groups = (np.cumsum(n_nodes) - n_nodes) * n_classes // _MOST_UNFOLDED
-        bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(n_nodes)]
-        sets = self._sets_by_tree()
-        return [tree for group in starmap(range, pairwise(bounds)) for tree in self._unfold_some(group, sets)]
+        return list(self._unfold(_MOST_UNFOLDED))
 
-    def _unfold_some(self, group: range, sets: Iterator[Arrays]) -> Iterator[Tree]:
-        """Yield some of the trees, given their sets."""
-        arrays, ends = self.arrays, np.cumsum(self.arrays["n_nodes"])
-        n_nodes = arrays["n_nodes"][group.start : group.stop]
-        last = int(ends[group.stop - 1])
-        first, n_all = last - int(n_nodes.sum()), int(n_nodes.sum())
+    def _unfold(self, most: int) -> Iterator[Tree]:
+        """Yield the trees, so many class frequencies at a time."""
+        ends = np.concatenate(([0], np.cumsum(self.arrays["n_nodes"])))
+        groups = ends[:-1] * self.n_classes // most
+        bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+        for first, last in pairwise(bounds):
+            yield from self._unfold_some(first, ends[first : last + 1].tolist())
+
+    def _unfold_some(self, first_tree: int, ends: list[int]) -> Iterator[Tree]:
+        """Yield the trees from one on whose nodes end there, the first end being that of the nodes before them."""
+        arrays, first, last, last_tree = self.arrays, ends[0], ends[-1], first_tree + len(ends) - 1
         # Of the nodes of a tree, one less than half are cuts.
-        cuts = slice((first - group.start) // 2, (last - group.stop) // 2)
-        leaves = slice((first + group.start) // 2, (last + group.stop) // 2)
-        feature = arrays["feature"][first:last].astype(np.int32)
+        cuts = slice((first - first_tree) // 2, (last - last_tree) // 2)
+        leaves = slice((first + first_tree) // 2, (last + last_tree) // 2)
+        n_all, feature = last - first, arrays["feature"][first:last].astype(np.int32)
         total = arrays["total"][leaves].astype(np.float64) if "total" in arrays else np.empty((0, 0))
         nodes: Arrays = {
             "threshold": np.empty(n_all),
             "left_child": np.empty(n_all, dtype=np.int32),
             "gain": np.empty(n_all),
             "n_samples": np.empty(n_all, dtype=np.int64),
-            "frequencies": arrays["value"][first:last] if "value" in arrays else np.empty((n_all, total.shape[1])),
+            "frequencies": arrays["value"][first:last] if "value" in arrays else np.empty((n_all, self.n_classes)),
         }
         of_cuts = arrays["pair"][cuts].astype(np.int64), arrays["threshold"][cuts], arrays["gain"][cuts]
-        _unfold(n_nodes, feature, *of_cuts, arrays["n_samples"][leaves].astype(np.int64), total, *nodes.values())
+        of_leaves = arrays["n_samples"][leaves].astype(np.int64), total
+        _unfold(arrays["n_nodes"][first_tree:last_tree], feature, *of_cuts, *of_leaves, *nodes.values())
         if "total" in arrays:
+            # column by column: reductions along a short axis are slow
             nodes["weight"] = reduce(np.add, nodes["frequencies"].T)
-            nodes["frequencies"] /= nodes["weight"][:, None]
+            with np.errstate(all="ignore"):
+                nodes["frequencies"] /= nodes["weight"][:, None]
         else:
             nodes["weight"] = arrays["weight"][first:last]
-        missing_left = np.unpackbits(arrays["missing_left"], count=last)[first:].view(np.bool_)
-        nodes |= {"feature": feature, "missing_left": missing_left}
-        for start, end, tree in zip([first, *ends[group.start :]], ends[group.start : group.stop], group):
+        bits = np.unpackbits(arrays["missing_left"][first // 8 : (last + 7) // 8])[first % 8 :]
+        nodes |= {"feature": feature, "missing_left": bits[:n_all].view(np.bool_)}
+        places = np.searchsorted(arrays["set_nodes"], ends).tolist()
+        for start, end, first_set, last_set, shrinkage in zip(
+            ends, ends[1:], places, places[1:], arrays["shrinkage"][first_tree:last_tree].tolist()
+        ):
             own = {name: array[start - first : end - first] for name, array in nodes.items()}
-            shrinkage = float(arrays["shrinkage"][tree])
-            yield Tree(**own, **next(sets), n_features=self.n_features, shrinkage=shrinkage)
-
-    def _sets_by_tree(self) -> Iterator[Arrays]:
-        """Yield what `Tree` takes of the sets."""
-        starts = np.concatenate(([0], np.cumsum(self.arrays["n_nodes"])))
-        set_nodes, sets = self.arrays["set_nodes"].astype(np.int64), self.arrays["sets"]
-        bounds = np.searchsorted(set_nodes, starts)
-        for start, first, last in zip(starts.tolist(), bounds.tolist(), bounds[1:].tolist()):
-            yield {"set_nodes": set_nodes[first:last] - start, "sets": sets[first:last]}
+            own["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
+            yield Tree(**own, sets=arrays["sets"][first_set:last_set], n_features=self.n_features, shrinkage=shrinkage)
 
 
 def _take(model: StoredModel, n_classes: int) -> Arrays:
@@ -260,67 +269,3 @@ def _take(model: StoredModel, n_classes: int) -> Arrays:
         wanted |= {"weight": ("d", (n_all,)), "value": ("d", (n_all, n_classes))}
     taken = {name: model.take_array(f"tree.{name}", *what) for name, what in wanted.items()}
     return {"n_nodes": n_nodes, "feature": feature, **taken}
-
-
-def _check_cuts(arrays: Arrays, n_features: int) -> NDArray[np.int64]:
-    """Check that cuts make trees; return the left children, counted over all trees."""
-    n_nodes, feature, pair = arrays["n_nodes"], arrays["feature"], arrays["pair"]
-    is_cut, starts, n_cuts = feature != LEAF, np.cumsum(n_nodes) - n_nodes, n_nodes // 2
-    if feature.min() < LEAF or feature.max() >= n_features:
-        raise ModelFormatError("tree: a feature is out of range")
-    if not np.array_equal(np.add.reduceat(is_cut, starts, dtype=np.int64), n_cuts):
-        raise ModelFormatError("tree: the number of cuts does not fit the number of nodes")
-    if np.any(pair >= np.repeat(n_cuts, n_cuts)):
-        raise ModelFormatError("tree: a child is out of range")
-    left = 2 * pair.astype(np.int64) + np.repeat(starts + 1, n_cuts)
-    if np.any(left <= np.flatnonzero(is_cut)):
-        raise ModelFormatError("tree: a child does not come after its parent")
-    has_parent = np.zeros(len(pair), dtype=np.bool_)
-    has_parent[pair + np.repeat(np.cumsum(n_cuts) - n_cuts, n_cuts)] = True
-    if not np.all(has_parent):
-        raise ModelFormatError("tree: a node other than the root does not have exactly one parent")
-    return left
-
-
-def _invariants(arrays: Arrays) -> Iterator[tuple[Any, str]]:
-    """Yield what must hold of numbers, and what to say otherwise."""
-    gain, shrinkage = arrays["gain"], arrays["shrinkage"]
-    yield not np.any(np.isnan(arrays["threshold"])), "a threshold is NaN"
-    yield np.all((gain > 0.0) & (gain < np.inf)), "a cut without a gain"
-    yield np.all(arrays["n_samples"]), "a leaf without rows"
-    yield np.all(shrinkage >= 0.0), "shrinkage is negative or NaN"
-    if "total" in arrays:
-        # column by column: reductions along a short axis are slow
-        yield np.all(reduce(np.bitwise_or, arrays["total"].T)), "a leaf without weight"
-
-
-def _check_weights(arrays: Arrays, left: NDArray[np.int64]) -> None:
-    """Check weights and class frequencies that are stored as they are."""
-    weight, value, n_nodes = arrays["weight"], arrays["value"], arrays["n_nodes"]
-    if not (np.all((weight > 0.0) & (weight < _MOST_WEIGHT)) and np.all((value >= 0.0) & (value <= 2.0))):
-        raise ModelFormatError("tree: a weight or a class frequency is out of range")
-    if not np.all(np.abs(value.sum(axis=1) - 1.0) <= 1e-9):
-        raise ModelFormatError("tree: the class frequencies of a node do not sum to 1")
-    total, roots = value * weight[:, None], weight[np.cumsum(n_nodes) - n_nodes]
-    parts = total[left] + total[left + 1]
-    differences = np.abs(total[arrays["feature"] != LEAF] - parts)
-    if not np.all(differences <= 1e-9 * (parts + np.repeat(roots, n_nodes // 2)[:, None])):
-        raise ModelFormatError("tree: the class weights of two children do not add up to their parent's")
-
-
-def _check_sets(arrays: Arrays, set_features: NDArray[np.int64]) -> None:
-    """Check the cuts of categorical features."""
-    feature, set_nodes, sets = arrays["feature"], arrays["set_nodes"], arrays["sets"]
-    if len(set_nodes) != len(sets):
-        raise ModelFormatError(f"tree: there are {len(set_nodes)} nodes with a set, but {len(sets)} sets")
-    by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else np.empty(0, dtype=np.int64)
-    if not np.array_equal(by_set, set_nodes):
-        raise ModelFormatError("tree: it is not the categorical features that are cut by sets")
-    if len(sets) == 0:
-        return
-    cuts = np.cumsum(feature != LEAF)[by_set] - 1
-    if np.any(arrays["threshold"][cuts] != 0.0):
-        raise ModelFormatError("tree: a node with a set has a threshold")
-    missing_left = np.unpackbits(arrays["missing_left"], count=len(feature))[by_set]
-    if not np.array_equal(sets[:, -1] >> np.uint64(63), missing_left):
-        raise ModelFormatError("tree: a set and missing_left disagree on missing values")

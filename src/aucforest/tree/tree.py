@@ -23,8 +23,6 @@ _MANY_CLASSES = 16
 MISSING_CODE = 255
 SET_WORDS = 4
 
-Checks = Iterator[tuple[bool | np.bool_, str]]
-
 
 class Nodes(NamedTuple):
     """The nodes of a tree that grows; children stand side by side, a leaf has feature -1.
@@ -278,43 +276,40 @@ class Tree:
         total[features] += np.bincount(places, weights=gains, minlength=len(features))
 
     def validate(self) -> None:
-        """Check every invariant; raise ValueError with the first one that is broken.
+        """Check every invariant; raise ValueError with one that is broken.
 
         A tree that passes can be walked by compiled code: every walk stays inside the arrays and ends in a leaf.
         """
-        for checks in (self._check_structure, self._check_sets, self._check_numbers):
-            for is_broken, fault in checks():
-                if is_broken:
-                    raise ValueError(f"tree: {fault}")
+        for is_broken, fault in self._checks():
+            if is_broken:
+                raise ValueError(f"tree: {fault}")
 
-    def _check_structure(self) -> Checks:
+    def _checks(self) -> Iterator[tuple[Any, str]]:
         """Yield whether a fault is there, and what it is; the next check can be made once those before it passed."""
         n_nodes, stored = self.n_nodes, self.frequencies
         expected = {"feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "left_child": np.int32}
         expected |= {"gain": np.float64, "n_samples": np.int64, "weight": np.float64}
         for name, dtype in expected.items():
             array = getattr(self, name)
-            is_other = array.dtype != dtype or array.shape != (n_nodes,)
-            yield is_other, f"{name} must be {np.dtype(dtype)} of shape ({n_nodes},)"
+            if array.dtype != dtype or array.shape != (n_nodes,):
+                yield True, f"{name} must be {np.dtype(dtype)} of shape ({n_nodes},)"
         is_other = stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0
         yield is_other, f"frequencies must be float64, ({n_nodes}, n_classes), with at least one node"
-        splits, feature = np.flatnonzero(~self.is_leaf), self.feature
-        yield np.any((feature < LEAF) | (feature >= self.n_features)), f"a feature is not in [-1, {self.n_features})"
-        yield np.any(self.left_child[self.is_leaf] != LEAF), "a leaf has a child"
-        left = self.left_child[splits].astype(np.int64)
-        is_stray = np.any(left <= splits) or np.any(left + 1 >= n_nodes)
-        yield is_stray, "a child does not come after its parent, or is out of range"
-        is_tree = np.array_equal(np.sort(np.concatenate((left, left + 1))), np.arange(1, n_nodes))
-        yield not is_tree, "a node other than the root does not have exactly one parent"
-        is_wrong = np.any(np.isnan(self.threshold)) or np.any(self.threshold[self.is_leaf] != 0.0)
-        yield is_wrong, "a threshold is NaN, or a leaf has one"
+        nodes = self.feature, self.threshold, self.left_child, self.gain, self.n_samples, self.weight, self.value
+        place = _find_fault(*nodes, self.n_features, np.zeros(n_nodes, dtype=np.bool_))
+        yield place >= 0, _FAULTS[place].format(n_features=self.n_features)
+        # An infinite one is what a great one times great weights comes to: nothing is left of the differences.
+        yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
+        yield from self._check_sets()
 
-    def _check_sets(self) -> Checks:
+    def _check_sets(self) -> Iterator[tuple[Any, str]]:
         """Yield the same of the splits of categorical features."""
         nodes, sets, n_sets = self.set_nodes, self.sets, len(self.set_nodes)
         yield nodes.dtype != np.int64 or nodes.shape != (n_sets,), f"set_nodes must be int64 of shape ({n_sets},)"
         is_other = sets.dtype != np.uint64 or sets.shape != (n_sets, SET_WORDS)
         yield is_other, f"sets must be uint64 of shape ({n_sets}, {SET_WORDS})"
+        if n_sets == 0:
+            return
         is_stray = np.any(np.diff(nodes) <= 0) or np.any((nodes < 0) | (nodes >= self.n_nodes))
         yield is_stray, f"the nodes with a set are not in rising order within [0, {self.n_nodes})"
         is_wrong = np.any(self.is_leaf[nodes]) or np.any(self.threshold[nodes] != 0.0)
@@ -325,24 +320,68 @@ class Tree:
         both = np.isin(np.delete(self.feature, nodes), self.feature[nodes])
         yield np.any(both), "a feature is split both by sets and by thresholds"
 
-    def _check_numbers(self) -> Checks:
-        """Yield the same of what nodes say of their samples."""
-        value, weight, n_samples, gain = self.value, self.weight, self.n_samples, self.gain
-        splits = np.flatnonzero(~self.is_leaf)
-        left = self.left_child[splits].astype(np.int64)
-        yield not np.all(np.isfinite(value) & (value >= 0.0)), "a class frequency is negative or not finite"
-        are_frequencies = np.allclose(value.sum(axis=1), 1.0, rtol=0, atol=1e-9)
-        yield not are_frequencies, "the class frequencies of a node do not sum to 1"
-        yield not np.all(np.isfinite(weight) & (weight > 0.0)), "a weight is not finite and positive"
-        add_up = np.array_equal(n_samples[splits], n_samples[left] + n_samples[left + 1])
-        yield np.any(n_samples < 1) or not add_up, "the samples of two children do not add up to their parent's"
-        totals = value * weight[:, None]
-        add_up = np.allclose(totals[splits], totals[left] + totals[left + 1], rtol=1e-9, atol=1e-9 * weight[0])
-        yield not add_up, "the class weights of two children do not add up to their parent's"
-        # An infinite one is what a great one times great weights comes to: nothing is left of the differences.
-        yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
-        is_wrong = not np.all(np.isfinite(gain)) or np.any(gain[splits] <= 0.0) or np.any(gain[self.is_leaf] != 0.0)
-        yield is_wrong, "a split without a gain, or a leaf with one"
+
+# Products of weights and class frequencies do not overflow.
+_MOST_WEIGHT = 1e300
+_FAULTS = (
+    "a feature is not in [-1, {n_features})",
+    "a leaf has a child",
+    "a child does not come after its parent, or is out of range",
+    "a node other than the root does not have exactly one parent",
+    "a threshold is NaN, or a leaf has one",
+    "a split without a gain, or a leaf with one",
+    "a weight is not finite and positive, or more than 1e300",
+    "a class frequency is negative or not finite",
+    "the class frequencies of a node do not sum to 1",
+    "the samples of two children do not add up to their parent's",
+    "the class weights of two children do not add up to their parent's",
+)
+
+
+@bare_kernel
+def _find_fault(feature, threshold, left_child, gain, n_samples, weight, value, n_features, has_parent):
+    """Return which of `_FAULTS` nodes have, -1 for none; the numbers of children are checked before they are used."""
+    n_nodes, n_classes = value.shape
+    for node in range(n_nodes):
+        left, is_leaf = left_child[node], feature[node] == LEAF
+        if feature[node] < LEAF or feature[node] >= n_features:
+            return 0
+        if is_leaf and left != LEAF:
+            return 1
+        if not is_leaf:
+            if left <= node or left + 1 >= n_nodes:
+                return 2
+            if has_parent[left] or has_parent[left + 1]:
+                return 3
+            has_parent[left] = has_parent[left + 1] = True
+        if np.isnan(threshold[node]) or (is_leaf and threshold[node] != 0.0):
+            return 4
+        if not (gain[node] == 0.0 if is_leaf else 0.0 < gain[node] < np.inf):
+            return 5
+    for node in range(1, n_nodes):
+        if not has_parent[node]:
+            return 3
+    # the root is what differences are measured by; else children first
+    if not 0.0 < weight[0] <= _MOST_WEIGHT:
+        return 6
+    for node in range(n_nodes - 1, -1, -1):
+        total, left = 0.0, left_child[node]
+        if not 0.0 < weight[node] <= _MOST_WEIGHT:
+            return 6
+        for k in range(n_classes):
+            if not 0.0 <= value[node, k] < np.inf:
+                return 7
+            total += value[node, k]
+        if abs(total - 1.0) > 1e-9:
+            return 8
+        if n_samples[node] < 1 or (left != LEAF and n_samples[node] != n_samples[left] + n_samples[left + 1]):
+            return 9
+        if left != LEAF:
+            for k in range(n_classes):
+                parts = value[left, k] * weight[left] + value[left + 1, k] * weight[left + 1]
+                if abs(value[node, k] * weight[node] - parts) > 1e-9 * (parts + weight[0]):
+                    return 10
+    return -1
 
 
 @bare_kernel
