@@ -3,26 +3,22 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, bare_kernel
+from aucforest._compile import bare_kernel
 
 # Shrunk frequencies that are kept at a time, 256 MiB: of more classes, those of some after those of others.
 _MOST_SHRUNK = 2**25
 
 
-@bare_device
-def _fill_parents(left_child, parent):
-    """Fill the parent of every node, -1 for the root."""
-    parent[0] = -1
-    for node in range(len(left_child)):
-        if left_child[node] >= 0:
-            parent[left_child[node]] = node
-            parent[left_child[node] + 1] = node
+def _parents(left_child: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the parent of every node, -1 for the root."""
+    parent, splits = np.full(len(left_child), -1), np.flatnonzero(left_child >= 0)
+    parent[left_child[splits]] = parent[left_child[splits] + 1] = splits
+    return parent
 
 
 @bare_kernel
-def _fill_paths(left_child, leaves, parent, ends, nodes):
+def _fill_paths(parent, leaves, ends, nodes):
     """Fill the nodes on the way to every leaf; those of a row end before `ends`."""
-    _fill_parents(left_child, parent)
     for row in range(len(leaves)):
         node, place = leaves[row], ends[row]
         while node >= 0:
@@ -34,31 +30,22 @@ def _fill_paths(left_child, leaves, parent, ends, nodes):
 def paths(
     left_child: NDArray[np.int32], depth: NDArray[np.int64], leaves: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes on the ways to the leaves of some rows; left_child and depth are those of a `Tree`.
-
-    Returns
-    -------
-    nodes : ndarray of shape (n_passed,), int64
-        The nodes that the rows pass, from the root to the leaf, row after row.
-    starts : ndarray of shape (n_rows + 1,), int64
-        Where the nodes of each row begin.
-    """
+    """Return the nodes that rows pass, from the root to the leaf, row after row; and where those of each row begin."""
     starts = np.concatenate(([0], np.cumsum(depth[leaves] + 1)))
     nodes = np.empty(starts[-1], dtype=np.int64)
-    _fill_paths(left_child, np.ascontiguousarray(leaves), np.empty(len(left_child), dtype=np.int64), starts[1:], nodes)
+    _fill_paths(_parents(left_child), np.ascontiguousarray(leaves), starts[1:], nodes)
     return nodes, starts
 
 
 @bare_kernel
-def _add_paths(left_child, depth, weight, value, amounts, leaves, counts, buffers, total, n_trees):
+def _add_paths(parent, depth, weight, value, amounts, leaves, counts, buffers, total, n_trees):
     """Add what the leaf of every row out of bag predicts; nodes on the way to no such leaf are left out.
 
     `amounts` is a tuple, whose length compilers know. Leaves are taken in the order of the nodes, so that what was
     computed for the way to one mostly serves the next: `held` is the node of every depth whose shrunk frequencies are
     there.
     """
-    parent, first, after, path, held, factors, shrunk = buffers
-    _fill_parents(left_child, parent)
+    first, after, path, held, factors, shrunk = buffers
     first[:], held[:] = -1, -1
     for row in range(len(leaves)):
         if counts[row] == 0:
@@ -113,10 +100,8 @@ def add_shrunk(
         Those of a `Tree`.
     amounts : ndarray of shape (n_amounts,), float64
         Several lambda, in units of weight.
-    leaves : ndarray of shape (n_rows,), int64
-        The leaf of every row.
-    counts : ndarray of shape (n_rows,), uint16
-        How often every row is in the sample of the tree.
+    leaves, counts : ndarray of shape (n_rows,)
+        The leaf of every row, and how often the row is in the sample of the tree.
     total : ndarray of shape (n_rows, n_last_columns, n_amounts), float64
         Added to, for the last columns of `value`.
     n_trees : ndarray of shape (n_rows,), int64
@@ -124,12 +109,12 @@ def add_shrunk(
     """
     n_columns, n_held = total.shape[1], int(depth.max()) + 1
     value = value[:, value.shape[1] - n_columns :]
-    parent, first = np.empty((2, len(left_child)), dtype=np.int64)
+    parent, first = _parents(left_child), np.empty(len(left_child), dtype=np.int64)
     path, held = np.empty((2, n_held), dtype=np.int64)
     after, factors = np.empty(len(leaves), dtype=np.int64), np.empty(len(amounts))
     step = max(1, _MOST_SHRUNK // (n_held * len(amounts)))
     for start in range(0, n_columns, step):
         some = slice(start, start + step)
         sums, times = total[:, some], n_trees if start == 0 else np.zeros_like(n_trees)
-        buffers = parent, first, after, path, held, factors, np.empty((n_held, *sums.shape[1:]))
-        _add_paths(left_child, depth, weight, value[:, some], tuple(amounts), leaves, counts, buffers, sums, times)
+        buffers = first, after, path, held, factors, np.empty((n_held, *sums.shape[1:]))
+        _add_paths(parent, depth, weight, value[:, some], tuple(amounts), leaves, counts, buffers, sums, times)

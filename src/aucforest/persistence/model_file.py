@@ -37,13 +37,7 @@ class ModelFormatError(ValueError):
 
 
 class StoredModel:
-    """What a file holds, to be taken out by name with what it must be.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-    metadata : dict of str to anything that JSON can hold
-    """
+    """What a file holds, to be taken out by name with what it must be: arrays, and metadata that JSON can hold."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
         self._arrays, self._metadata = dict(arrays), dict(metadata)
@@ -56,7 +50,10 @@ class StoredModel:
         if name not in self._arrays:
             raise ModelFormatError(f"the array {name} is missing")
         array = self._arrays.pop(name)
-        if not _fits(array.shape, shape) or array.dtype not in map(np.dtype, dtypes):
+        fits = shape is None or (
+            array.ndim == len(shape) and all(n in (-1, found) for n, found in zip(shape, array.shape))
+        )
+        if not fits or array.dtype not in map(np.dtype, dtypes):
             wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes)
             raise ModelFormatError(f"{name} must be {wanted} of shape {shape}, but is {array.dtype} of {array.shape}")
         return array
@@ -76,11 +73,6 @@ class StoredModel:
             raise ModelFormatError(f"{name} is unknown")
 
 
-def _fits(shape: tuple[int, ...], wanted: tuple[int, ...] | None) -> bool:
-    """Say whether a shape is as wanted."""
-    return wanted is None or (len(shape) == len(wanted) and all(n in (-1, found) for n, found in zip(wanted, shape)))
-
-
 def _checksum(arrays: Arrays, metadata: str) -> str:
     """Return the CRC-32 of names, types, shapes and contents."""
     checksum = crc32(metadata.encode())
@@ -93,14 +85,6 @@ def _checksum(arrays: Arrays, metadata: str) -> str:
 
 def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
     """Write a model file, whole or not at all.
-
-    Parameters
-    ----------
-    path : path-like
-        An existing file is replaced.
-    arrays : dict of str to ndarray
-        Numbers; of whole numbers at most 64 bits, of others 64.
-    metadata : dict of str to anything that JSON can hold
 
     Raises
     ------
@@ -119,16 +103,7 @@ def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
-    """Read a model file.
-
-    Parameters
-    ----------
-    path : path-like
-
-    Returns
-    -------
-    StoredModel
-        Its arrays are copies: the file may change from then on.
+    """Read a model file; its arrays are copies: the file may change from then on.
 
     Raises
     ------
@@ -137,7 +112,10 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     OSError
         When there is no such file, or it cannot be read.
     """
-    _check_size(path)
+    with open(path, "rb") as start:
+        length = start.read(8)
+    if int.from_bytes(length, "little") > _MOST_HEADER:
+        raise ModelFormatError("not a model file: its header is too large")
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
             _, checksum, text = _split(file.metadata() or {})
@@ -150,7 +128,14 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
         raise ModelFormatError(f"not a model file: {error}") from None
     if checksum != _checksum(arrays, text):
         raise ModelFormatError("the file is damaged: its checksum does not fit its content")
-    return StoredModel(arrays, _parse(text))
+    _check_brackets(text)
+    try:
+        metadata = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(f"the metadata cannot be read: {error}") from None
+    if not isinstance(metadata, dict):
+        raise ModelFormatError("the metadata are not a JSON object")
+    return StoredModel(arrays, metadata)
 
 
 def read_version(path: str | os.PathLike[str]) -> int:
@@ -165,14 +150,6 @@ def _check_brackets(text: str) -> None:
         raise ModelFormatError(f"the metadata have more than {_MOST_BRACKETS} lists and dicts")
 
 
-def _check_size(path: str | os.PathLike[str]) -> None:
-    """Refuse a header that is too large, before it is parsed."""
-    with open(path, "rb") as file:
-        length = file.read(8)
-    if int.from_bytes(length, "little") > _MOST_HEADER:
-        raise ModelFormatError("not a model file: its header is too large")
-
-
 def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
     """Return version, checksum and metadata; refuse what is not of this format, or newer."""
     found = re.fullmatch("([1-9][0-9]{0,8}) ([0-9a-f]{8}) (.*)", header.get(_NAME, ""))
@@ -182,15 +159,3 @@ def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
     if int(version) > VERSION:
         raise ModelFormatError(f"made by a newer aucforest: format {version}, but this one reads up to {VERSION}")
     return int(version), checksum, text
-
-
-def _parse(text: str) -> dict[str, Any]:
-    """Return the metadata."""
-    _check_brackets(text)
-    try:
-        metadata = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ModelFormatError(f"the metadata cannot be read: {error}") from None
-    if not isinstance(metadata, dict):
-        raise ModelFormatError("the metadata are not a JSON object")
-    return metadata
