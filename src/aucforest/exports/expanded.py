@@ -45,32 +45,20 @@ class ThresholdNodes(NamedTuple):
     weight: NDArray[np.float64]
 
 
-def _is_left(tree: Tree) -> NDArray[np.bool_]:
-    """Return for each set which codes go left, (n_sets, 255)."""
+def _sets_of(tree: Tree, n_codes: Mapping[int, int]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return for each set which codes go left, (n_sets, 255), and how many codes its feature has."""
     bits = tree.sets[:, :, None] >> np.arange(64, dtype=np.uint64)
-    return (bits & np.uint64(1)).astype(np.bool_).reshape(len(tree.sets), 64 * SET_WORDS)[:, :MISSING_CODE]
-
-
-def _n_known(tree: Tree, n_codes: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return for each set how many codes its feature has."""
-    return np.array([n_codes[feature] for feature in tree.feature[tree.set_nodes].tolist()], dtype=np.int64)
+    is_left = (bits & np.uint64(1)).astype(np.bool_).reshape(len(tree.sets), 64 * SET_WORDS)[:, :MISSING_CODE]
+    return is_left, np.array([n_codes[feature] for feature in tree.feature[tree.set_nodes].tolist()], dtype=np.int64)
 
 
 def chained(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     """Return the nodes of a tree, and behind them what its sets take beyond one threshold each.
 
-    Parameters
-    ----------
-    tree : Tree
-    n_codes : mapping of int to int
-        How many codes each categorical feature has.
-
-    Returns
-    -------
-    ThresholdNodes
-        The nodes of the tree keep their numbers. Those that cut by a set and what follows them share children.
+    The nodes of the tree keep their numbers; those that cut by a set and what follows them share children. `n_codes`
+    says how many codes each categorical feature has.
     """
-    is_left, n_known = _is_left(tree), _n_known(tree, n_codes)
+    is_left, n_known = _sets_of(tree, n_codes)
     # After which codes the side changes; a set of all codes or of none changes after the last one.
     changes = np.zeros_like(is_left)
     changes[:, :-1] = (is_left[:, :-1] != is_left[:, 1:]) & (np.arange(1, MISSING_CODE) < n_known[:, None])
@@ -114,7 +102,7 @@ class _Copier:
         self.by_set = np.isin(nodes.feature, self.features)
         self.set = np.searchsorted(tree.set_nodes, nodes.origin)
         # Nothing says how the rows on one side of a set share its codes and missing values: evenly.
-        is_left, n_known = _is_left(tree), _n_known(tree, n_codes)
+        is_left, n_known = _sets_of(tree, n_codes)
         left_child, missing_left = tree.left_child[tree.set_nodes], tree.missing_left[tree.set_nodes]
         is_known = np.arange(MISSING_CODE) < n_known[:, None]
         n_left = np.sum(is_left & is_known, axis=1) + missing_left
@@ -180,23 +168,8 @@ class _Copier:
 def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> ThresholdNodes:
     """Return nodes with one parent each: what hangs below a set is copied for every way that leads there.
 
-    Parameters
-    ----------
-    tree : Tree
-    n_codes : mapping of int to int
-        How many codes each categorical feature has.
-    most_nodes : int
-        How many nodes there may be: copies of copies can become very many.
-
-    Returns
-    -------
-    ThresholdNodes
-        Children come after their parents, and their weights add up to their parent's.
-
-    Raises
-    ------
-    ValueError
-        If there would be more nodes.
+    Children come after their parents, and their weights add up to their parent's. Copies of copies can become very
+    many: raises ValueError if there would be more than `most_nodes`.
     """
     if len(tree.set_nodes) == 0:
         return chained(tree, n_codes)

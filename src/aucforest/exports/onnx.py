@@ -49,8 +49,8 @@ class _Graph:
         return output
 
 
-def _ensemble(trees: Sequence[Tree], n_codes: Mapping[int, int]) -> dict[str, NDArray[Any]]:
-    """Return the attributes of the node that averages trees."""
+def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, int], output: str) -> None:
+    """Add the nodes from X to the mean of the trees."""
     parts: list[dict[str, NDArray[Any]]] = []
     for number, tree in enumerate(trees):
         nodes = chained(tree, n_codes)
@@ -74,16 +74,11 @@ def _ensemble(trees: Sequence[Tree], n_codes: Mapping[int, int]) -> dict[str, ND
                 "target_weights_as_tensor": prediction[leaf, target],
             }
         )
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, int], output: str) -> None:
-    """Add the nodes from X to the mean of the trees."""
-    from_array = graph.onnx.numpy_helper.from_array
-    attributes = {
-        name: from_array(values) if name.endswith("_as_tensor") else values.tolist()
-        for name, values in _ensemble(trees, n_codes).items()
-    }
+    attributes: dict[str, Any] = {}
+    for name in parts[0]:
+        values = np.concatenate([part[name] for part in parts])
+        is_tensor = name.endswith("_as_tensor")
+        attributes[name] = graph.onnx.numpy_helper.from_array(values) if is_tensor else values.tolist()
     graph.add("Cast", "X", output="X_double", to=graph.onnx.TensorProto.DOUBLE)
     graph.add(
         "TreeEnsembleRegressor",
@@ -138,21 +133,11 @@ def write_onnx(
     correction: LogitCorrection | None = None,
     threshold: Any = None,
 ) -> None:
-    """Write a classifier that averages trees.
+    """Write a classifier that averages trees; `n_codes` says how many codes each categorical feature has.
 
-    Parameters
-    ----------
-    path : path-like
-    trees : sequence of Tree
-    classes : ndarray of shape (n_classes,)
-        Labels: str, bool or numbers, which keep their values to the last digit.
-    n_codes : mapping of int to int
-        How many codes each categorical feature has.
-    correction : LogitCorrection or None
-    threshold : float, ndarray or None
-        None for the most probable class; the least probability of the second of two classes; the shares of classes,
-        for the greatest probability in units of its share; or costs by true and predicted class, for the least
-        expected one.
+    A threshold is None for the most probable class; the least probability of the second of two classes; the shares of
+    classes, for the greatest probability in units of its share; or costs by true and predicted class, for the least
+    expected one.
 
     Raises
     ------

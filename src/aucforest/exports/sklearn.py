@@ -4,7 +4,7 @@ scikit-learn compares float32 values with float64 thresholds, as the trees do wi
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,13 +26,6 @@ _MOST_BYTES = 5 * 2**28
 _NO_FEATURE, _NO_THRESHOLD, _NO_CHILD = -2, -2.0, -1
 
 
-class Correction(Protocol):
-    """What makes probabilities of others."""
-
-    def apply(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return corrected probabilities, shape (n_samples, n_classes)."""
-
-
 class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):
     """A fitted classifier whose probabilities are corrected for draws of classes at different rates.
 
@@ -47,7 +40,7 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):
         Its method ``apply`` corrects probabilities.
     """
 
-    def __init__(self, estimator: "RandomForestClassifier", correction: Correction) -> None:
+    def __init__(self, estimator: "RandomForestClassifier", correction: Any) -> None:
         self.estimator = estimator
         self.correction = correction
 
@@ -110,17 +103,10 @@ def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) 
     """Make a decision tree of scikit-learn a fitted one."""
     from sklearn.tree._tree import Tree as NodeArrays
 
-    filled = _node_array(tree, nodes)
-    values = tree.prediction[nodes.origin][:, None, :]
     model.tree_ = NodeArrays(tree.n_features, np.array([tree.n_classes], dtype=np.intp), 1)
-    model.tree_.__setstate__(
-        {
-            "max_depth": int(depths(nodes.left, nodes.right).max()),
-            "node_count": len(filled),
-            "nodes": filled,
-            "values": values,
-        }
-    )
+    state = {"max_depth": int(depths(nodes.left, nodes.right).max()), "node_count": len(nodes.left)}
+    values = tree.prediction[nodes.origin][:, None, :]
+    model.tree_.__setstate__({**state, "nodes": _node_array(tree, nodes), "values": values})
     model.n_features_in_ = model.max_features_ = tree.n_features
     model.classes_, model.n_classes_, model.n_outputs_ = classes, tree.n_classes, 1
 
@@ -128,10 +114,7 @@ def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) 
 def _most_nodes(trees: Sequence[Tree]) -> int:
     """Return how many nodes there may be, with the copies that sets of categories take.
 
-    Raises
-    ------
-    ValueError
-        If the nodes there are take too much memory: scikit-learn's hold a number for every class.
+    Raises ValueError if the nodes there are take too much memory: scikit-learn's hold a number for every class.
     """
     node_bytes, n_nodes = 64 + 8 * trees[0].n_classes, sum(tree.n_nodes for tree in trees)
     what = f"the {n_nodes:,} nodes for scikit-learn, of {trees[0].n_classes:,} classes,"
@@ -156,18 +139,8 @@ def as_random_forest(
 ) -> "RandomForestClassifier":
     """Return a fitted forest that predicts the mean of what trees predict.
 
-    Parameters
-    ----------
-    trees : sequence of Tree
-    classes : ndarray of shape (n_classes,)
-        Their labels.
-    n_codes : mapping of int to int
-        How many codes each categorical feature has.
-
-    Raises
-    ------
-    ValueError
-        If copies of nodes, for sets of categories, take more than 1.25 GiB, or all nodes more than half of the memory.
+    Raises ValueError if copies of nodes, for sets of categories, take more than 1.25 GiB, or all nodes more than half
+    of the memory. `n_codes` says how many codes each categorical feature has.
     """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier

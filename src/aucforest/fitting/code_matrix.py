@@ -42,11 +42,6 @@ class CodeMatrix:
         The rows that are kept as they are, to be filled by whoever writes codes.
     n_read, n_written : int
         How many rows of the source are read, and rows of the matrix written.
-
-    Raises
-    ------
-    OSError
-        When there is no room for the file.
     """
 
     def __init__(self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, n_known: int) -> None:

@@ -114,17 +114,14 @@ def digest_codes(part: CodedPart) -> bytes:
 class JobFolder:
     """The folder of one fit, which one process has at a time; a context manager.
 
+    It is made where it is missing; what it holds of the same fit is gone on from.
+
     Parameters
     ----------
     folder : path-like
-        Made where it is missing. What it holds of the same fit is gone on from.
     manifest : dict of str to plain values
         All that the files depend on: parameters, seed, digests of the data, versions. What may change from one run to
         the next, such as the number of trees, does not belong here.
-
-    Attributes
-    ----------
-    folder : Path
 
     Raises
     ------
@@ -136,20 +133,6 @@ class JobFolder:
         When another fit is using the folder.
     OSError
         When the folder cannot be read or written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import aucforest
-    >>> from sklearn.datasets import load_iris
-    >>> forest = aucforest.AUCForestClassifier(n_estimators=3, random_state=0).fit(*load_iris(return_X_y=True))
-    >>> coding = Coding({}, BinValues(np.zeros(5, dtype=np.int64), np.empty(0), np.empty(0)))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with JobFolder(folder, {"seed": 0}) as job:
-    ...         job.save([0, 2], [forest.trees_[0], forest.trees_[2]])
-    ...     with JobFolder(folder, {"seed": 0}) as job:
-    ...         sorted(job.trees(coding, n_classes=3))
-    [0, 2]
     """
 
     def __init__(self, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
@@ -201,15 +184,7 @@ class JobFolder:
         return True
 
     def read(self, name: str) -> StoredModel:
-        """Read a model file of this fit.
-
-        Raises
-        ------
-        ModelFormatError
-            When it is damaged, or of another fit.
-        OSError
-            When there is no such file, or it cannot be read.
-        """
+        """Read a model file of this fit; ModelFormatError when it is damaged, or of another fit."""
         stored = read_model(self.folder / name)
         if stored.take("fit", str) != self._fit:
             raise ModelFormatError("it is of another fit")
@@ -222,21 +197,7 @@ class JobFolder:
     def trees(self, coding: Coding, n_classes: int) -> dict[int, Tree]:
         """Read the trees that are there, by number: to the last bit those that were saved.
 
-        Parameters
-        ----------
-        coding : Coding
-            Of the features that they read.
-        n_classes : int
-
-        Raises
-        ------
-        OSError
-            When a file cannot be read.
-
-        Warns
-        -----
-        UserWarning
-            For a file that is damaged, which is removed: its trees are to be grown again.
+        A file that is damaged is removed with a warning: its trees are to be grown again.
         """
         trees: dict[int, Tree] = {}
         for path in sorted(self.folder.iterdir()):
@@ -259,20 +220,7 @@ class JobFolder:
         return zip(numbers, folded.unfold())
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree]) -> None:
-        """Write some trees into a file of their own; threads may do so at the same time.
-
-        Parameters
-        ----------
-        numbers : sequence of int
-            Of trees that are not there, in rising order.
-        trees : sequence of Tree
-            As many; not shrunk.
-
-        Raises
-        ------
-        OSError
-            When the file cannot be written; nothing of it is left behind.
-        """
+        """Write trees, not shrunk, whose numbers rise, into a file of their own; threads may do so at the same time."""
         name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}.safetensors"
         try:
             self.write(name, fold(trees) | {"numbers": np.array(numbers, dtype=np.int64)})

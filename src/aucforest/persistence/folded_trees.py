@@ -32,30 +32,21 @@ _MOST_UNFOLDED, _MOST_CHECKED = 2**25, 2**17
 
 
 def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
-    """Return whole numbers in the first of these types, such as "BHI", that holds them all."""
-    least, most = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    for dtype in map(np.dtype, dtypes):
-        limits = np.iinfo(dtype)
-        if limits.min <= least and most <= limits.max:
+    """Return whole numbers of at least -1 in the first of these types, such as "BHI", that holds them all."""
+    most = int(values.max()) if values.size else 0
+    for dtype in dtypes:
+        if most <= np.iinfo(dtype).max:
             return values.astype(dtype)
     raise ValueError(f"{most} is too large for a model file")
 
 
 def fold(trees: Sequence[Tree]) -> Arrays:
-    """Return the arrays that trees are made anew from.
+    """Return the arrays that valid trees of the same features and classes are made anew from.
 
-    Parameters
-    ----------
-    trees : sequence of Tree
-        Valid trees of the same numbers of features and classes.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Names begin with "tree."; of all trees one after the other ``n_nodes`` and ``shrinkage`` by tree; ``feature``
-        and ``missing_left`` (as bits) by node; ``pair``, ``threshold`` and ``gain`` by cut; ``n_samples`` by leaf;
-        ``set_nodes``, counted over all trees, and ``sets``; and either ``total`` by leaf, or ``weight`` and ``value``
-        by node.
+    Names begin with "tree."; of all trees one after the other ``n_nodes`` and ``shrinkage`` by tree; ``feature`` and
+    ``missing_left`` (as bits) by node; ``pair``, ``threshold`` and ``gain`` by cut; ``n_samples`` by leaf;
+    ``set_nodes``, counted over all trees, and ``sets``; and either ``total`` by leaf, or ``weight`` and ``value`` by
+    node.
     """
     if len(trees) > MOST_TREES:
         raise ValueError(f"a model file holds at most {MOST_TREES} trees, not {len(trees)}")
@@ -134,15 +125,7 @@ def _unfold(
 
 @dataclass(frozen=True, eq=False)
 class FoldedTrees:
-    """Valid trees, as `fold` writes them.
-
-    Attributes
-    ----------
-    n_features, n_classes : int
-        What the trees read and predict.
-    arrays : dict of str to ndarray
-        Without the "tree." of their names.
-    """
+    """Valid trees: the arrays of `fold`, without the "tree." of their names, and what the trees read and predict."""
 
     n_features: int
     n_classes: int
@@ -156,21 +139,9 @@ class FoldedTrees:
     def check(
         cls, model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]
     ) -> "FoldedTrees":
-        """Check everything about the trees of a file.
+        """Take the arrays of `fold` out of a file and check everything about them; ModelFormatError for any fault.
 
-        Parameters
-        ----------
-        model : StoredModel
-            With the arrays of `fold`, which are taken out of it.
-        n_features, n_classes : int
-            What the trees read and predict.
-        set_features : ndarray of int64
-            The features that are cut by sets; no others are.
-
-        Raises
-        ------
-        ModelFormatError
-            For arrays that are missing, of other types or shapes, or do not make valid trees.
+        The trees must cut `set_features`, and no others, by sets.
         """
         arrays = _take(model, n_classes)
         n_nodes, feature = arrays["n_nodes"], arrays["feature"]

@@ -17,10 +17,7 @@ _NUMBERS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{n}" for sign
 def to_plain(value: Any) -> Any:
     """Return what JSON can hold; arrays and tuples become lists, dicts keep keys that are no strings.
 
-    Raises
-    ------
-    TypeError
-        For a value that is not made of numbers, text, lists, dicts and None.
+    Raises TypeError for a value that is not made of numbers, text, lists, dicts and None.
 
     Examples
     --------
@@ -45,18 +42,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return the value that `to_plain` was given.
-
-    Raises
-    ------
-    ModelFormatError
-        For what it does not return.
-
-    Examples
-    --------
-    >>> from_plain({"pairs": [[True, 0.5], ["costs", [1, 2]]]})
-    {True: 0.5, 'costs': [1, 2]}
-    """
+    """Return the value that `to_plain` was given; ModelFormatError for what it does not return."""
     if isinstance(value, list):
         return [from_plain(item) for item in value]
     if not isinstance(value, dict):
@@ -74,20 +60,15 @@ def from_plain(value: Any) -> Any:
 def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
     """Return class labels, categories or names as what JSON can hold, with their dtype.
 
-    Raises
-    ------
-    TypeError
-        For labels other than numbers, bools and text.
-    ValueError
-        For text that takes too much memory.
+    Raises TypeError for labels other than numbers, bools and text, ValueError for text that takes too much memory.
     """
     kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
     if kind not in _NUMBERS | {"text", "object"}:
         raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only text and numbers of up to 64 bits")
     values = labels.tolist()
-    if kind == "object" and not all(isinstance(value, str | bool | int | float) for value in values):
-        value = next(value for value in values if not isinstance(value, str | bool | int | float))
-        raise TypeError(f"the label {value!r} is neither a number nor text")
+    for value in values if kind == "object" else ():
+        if not isinstance(value, str | bool | int | float):
+            raise TypeError(f"the label {value!r} is neither a number nor text")
     length = labels.dtype.itemsize // 4 if kind == "text" else 0
     if kind == "text":
         _check_room(len(values), length)
@@ -101,13 +82,7 @@ def _check_room(n_labels: int, length: Any) -> None:
 
 
 def labels_from_plain(stored: Any) -> NDArray[Any]:
-    """Return the labels that `labels_to_plain` was given.
-
-    Raises
-    ------
-    ModelFormatError
-        For what it does not return.
-    """
+    """Return the labels that `labels_to_plain` was given; ModelFormatError for what it does not return."""
     if not isinstance(stored, dict) or set(stored) != {"kind", "length", "values"}:
         raise ModelFormatError("labels are not encoded as they should be")
     kind, length, values = stored["kind"], stored["length"], from_plain(stored["values"])
