@@ -241,7 +241,7 @@ def test_what_kills_left_is_removed_and_nothing_else(tmp_path):
     whole = content_of(tmp_path / "fit")
     for name in whole:
         tmp_path.joinpath("fit", f".{name}.{'0a' * 16}").write_text("half of it")
-    others = {"notes.txt": b"", f".notes.txt.{'0a' * 16}": b"", ".trees": b""}
+    others = {"notes.txt": b"", f".notes.txt.{'0a' * 16}": b"", f".mine.safetensors.{'0a' * 16}": b"", ".trees": b""}
     for name in others:
         tmp_path.joinpath("fit", name).touch()
     assert_trees(tmp_path / "fit", [0])

@@ -38,7 +38,7 @@ from aucforest.tree.tree import Tree
 CODING = "coding.safetensors"
 _MANIFEST, _LOCK = "manifest.json", "lock"
 _TREES = re.compile(r"trees-\d+-\d+\.safetensors")
-_WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|\w+\.safetensors|{_TREES.pattern}")
+_WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|co(ding|des)\.safetensors|{_TREES.pattern}")
 _FORMAT = 2
 # Characters of a value in a message.
 _MOST_SHOWN = 80
