@@ -114,7 +114,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what prediction makes anew."""
         state = dict(super().__getstate__())
-        for name in ("_packed", "estimators_"):
+        for name in ("_packed", "_members"):
             state.pop(name, None)
         if "trees_" in state:
             state.pop("_folded_trees", None)
@@ -126,7 +126,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         before = dict(vars(self))
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
             delattr(self, name)
-        for name in ("_packed", "_folded_trees"):
+        for name in ("_packed", "_members", "_folded_trees"):
             self.__dict__.pop(name, None)
         try:
             yield

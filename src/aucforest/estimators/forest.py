@@ -1,7 +1,6 @@
 """A random forest as a scikit-learn classifier."""
 
 from collections.abc import Callable
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -316,20 +315,20 @@ class AUCForestClassifier(Exports, ForestFit):
         self.threshold = threshold
         return self
 
-    @cached_property
+    @property
     def estimators_(self) -> list[AUCTreeClassifier]:
         """The trees as classifiers of their own, made at the first access."""
         check_is_fitted(self, "trees_")
+        if "_members" in self.__dict__:
+            return self._members
         names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
         params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
         fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
         shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
-        members = []
-        for tree in self.trees_:
-            member = AUCTreeClassifier(**params)
+        self._members = [AUCTreeClassifier(**params) for _ in self.trees_]
+        for member, tree in zip(self._members, self.trees_):
             member.__dict__.update(shared, trees_=[tree])
-            members.append(member)
-        return members
+        return self._members
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

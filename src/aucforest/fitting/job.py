@@ -45,7 +45,7 @@ _MOST_SHOWN = 80
 # Parameters that trees do not depend on before they are shrunk.
 _FREE = {
     "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold", "shrinkage", "prior_correction",
-    "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client",
+    "random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client",
 }  # fmt: skip
 # The modules that decide a forest: kernels, formats of data, and the steps of a fit.
 DECIDING = (
@@ -97,8 +97,8 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target, folder: s
     weights = target.sample_weight
     return {
         "the classes": target.classes,
-        "the digest of the labels": sha256(target.labels).hexdigest(),
-        "the digest of the weights": None if weights is None else sha256(weights).hexdigest(),
+        "the digest of the labels": sha256(target.labels.data).hexdigest(),
+        "the digest of the weights": None if weights is None else sha256(weights.data).hexdigest(),
         **{name: value for name, value in params.items() if name not in _FREE},
         "the seed": seed,
         **find_versions(),
