@@ -59,7 +59,7 @@ def knows(model):
     known = dict(vars(model))
     if not isinstance(model, LinearAUCClassifier):
         known["trees_"] = model.trees_
-    return {name: known[name] for name in sorted(known) if name not in ("_packed", "_folded_trees")}
+    return {name: known[name] for name in sorted(known) if name not in ("_packed", "_members", "_folded_trees")}
 
 
 def assert_same_model(one, other):

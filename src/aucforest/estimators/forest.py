@@ -320,15 +320,17 @@ class AUCForestClassifier(Exports, ForestFit):
         """The trees as classifiers of their own, made at the first access."""
         check_is_fitted(self, "trees_")
         if "_members" in self.__dict__:
-            return self._members
+            members: list[AUCTreeClassifier] = self.__dict__["_members"]
+            return members
         names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
         params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
         fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
         shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
-        self._members = [AUCTreeClassifier(**params) for _ in self.trees_]
-        for member, tree in zip(self._members, self.trees_):
+        members = [AUCTreeClassifier(**params) for _ in self.trees_]
+        for member, tree in zip(members, self.trees_):
             member.__dict__.update(shared, trees_=[tree])
-        return self._members
+        self._members = members
+        return members
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
