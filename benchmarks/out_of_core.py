@@ -6,6 +6,10 @@ Fifty trees of default settings, on all cores, each fit in a process of its own 
 that of the whole process less what it held before, and less the trees. scikit-learn-intelex fits the same rows,
 already in memory, up to a million of them; beyond, its time is extrapolated by the line through log rows and log
 seconds, and in proportion to the rows from the last size, which favours it. Linux only.
+
+    python benchmarks/out_of_core.py csv
+
+The same of a CSV of about 500 MB and a Parquet file of its rows, each with memory_limit="300MB".
 """
 
 import json
@@ -16,6 +20,7 @@ from statistics import median
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 from _timing import in_fresh_process, run_fresh
 from sklearn.datasets import make_classification
@@ -23,6 +28,7 @@ from sklearn.datasets import make_classification
 N_TREES, N_FEATURES = 50, 30
 SIZES = (100_000, 1_000_000, 10_000_000)
 PEER_SIZES = (100_000, 250_000, 500_000, 1_000_000)
+CSV_ROWS = 900_000
 REPEATS = 3
 ROWS_OF_GROUP = 250_000
 
@@ -43,7 +49,7 @@ fit_out_of_core(AUCForestClassifier(5, n_jobs=-1, random_state=0), small, "targe
 Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
 before, start = status("VmRSS"), time.perf_counter()
 forest = AUCForestClassifier({n_trees}, n_jobs=-1, random_state=0)
-fit_out_of_core(forest, {file!r}, "target", memory_limit="2GiB")
+fit_out_of_core(forest, {file!r}, "target", memory_limit={limit!r})
 seconds, peak = time.perf_counter() - start, status("VmHWM") - before
 trees = sum(v.nbytes for tree in forest.trees_ for v in vars(tree).values() if isinstance(v, np.ndarray))
 print(json.dumps({{"seconds": seconds, "peak": peak, "trees": trees}}))
@@ -83,22 +89,45 @@ def measure_peer(files: dict[int, Path]) -> dict[int, float]:
     return {n_rows: median(seconds) for n_rows, seconds in runs.items()}
 
 
+def measure(file: Path, limit: str) -> dict[str, float]:
+    """Return seconds, peak of memory and bytes of the trees of a fit in a process of its own."""
+    fit: dict[str, float] = json.loads(run_fresh(FIT.format(file=str(file), limit=limit, n_trees=N_TREES)))
+    return fit
+
+
+def write_in_fresh_process(folder: str, sizes: tuple[int, ...]) -> None:
+    """Write tables in a process whose memory goes with it."""
+    in_fresh_process(
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from pathlib import Path;"
+        f" import out_of_core as m; m.write_tables(Path({folder!r}), {sizes!r}); print(0)"
+    )
+
+
+def compare_csv() -> None:
+    """Print seconds and memory of a CSV and of Parquet."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_in_fresh_process(folder, (CSV_ROWS,))
+        parquet, comma = (Path(folder) / f"{CSV_ROWS}.{kind}" for kind in ("parquet", "csv"))
+        with pyarrow.parquet.ParquetFile(parquet) as rows, pyarrow.csv.CSVWriter(comma, rows.schema_arrow) as writer:
+            for batch in rows.iter_batches():
+                writer.write_batch(batch)
+        print(f"{CSV_ROWS:,} rows, memory_limit=300MB{'fit s':>12}{'peak less trees':>18}{'trees':>11}")
+        for file in (parquet, comma):
+            fit = measure(file, "300MB")
+            mib = [f"{size / 2**20:,.0f} MiB" for size in (fit["peak"] - fit["trees"], fit["trees"])]
+            what = f"{file.suffix[1:]}, {file.stat().st_size / 1e6:,.0f} MB"
+            print(f"{what:<33}{fit['seconds']:>12.2f}{mib[0]:>18}{mib[1]:>11}")
+
+
 def main(sizes: tuple[int, ...]) -> None:
     """Print seconds and memory by size, and what the peer takes."""
     all_sizes = tuple(sorted({*sizes, *PEER_SIZES}))
     with tempfile.TemporaryDirectory() as folder:
-        program = (
-            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from pathlib import Path;"
-            f" import out_of_core as m; m.write_tables(Path({folder!r}), {all_sizes!r}); print(0)"
-        )
-        in_fresh_process(program)  # whose memory goes with it
+        write_in_fresh_process(folder, all_sizes)
         files = {n_rows: Path(folder) / f"{n_rows}.parquet" for n_rows in all_sizes}
         ours = {}
         for n_rows in sizes:
-            fits = [
-                json.loads(run_fresh(FIT.format(file=str(files[n_rows]), n_trees=N_TREES)))
-                for _ in range(REPEATS if n_rows <= 1_000_000 else 1)
-            ]
+            fits = [measure(files[n_rows], "2GiB") for _ in range(REPEATS if n_rows <= 1_000_000 else 1)]
             ours[n_rows] = {name: median(fit[name] for fit in fits) for name in fits[0]}
         peer = measure_peer(files)
     slope, intercept = np.polyfit(np.log(list(peer)), np.log(list(peer.values())), 1)
@@ -117,4 +146,7 @@ def main(sizes: tuple[int, ...]) -> None:
 
 
 if __name__ == "__main__":
-    main(tuple(map(int, sys.argv[1:])) or SIZES)
+    if sys.argv[1:] == ["csv"]:
+        compare_csv()
+    else:
+        main(tuple(map(int, sys.argv[1:])) or SIZES)

@@ -205,11 +205,12 @@ def test_an_index_of_pandas_is_no_column(files, tmp_path):
     assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
 
 
-def test_parquet_is_trained_out_of_core(files, tmp_path):
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_files_are_trained_out_of_core(tmp_path, kind):
     """The same figures and the same model as by cross-validation, which needs all rows in memory."""
-    rows = mixed(300, 0)
-    rows.to_parquet(tmp_path / "rows.parquet")
-    arguments = ["fit", tmp_path / "rows.parquet", "--target", "label", "--drop", "id", "--weight", "weight",
+    rows, path = mixed(300, 0), tmp_path / f"rows.{kind}"
+    rows.to_csv(path, index=False) if kind == "csv" else rows.to_parquet(path)
+    arguments = ["fit", path, "--target", "label", "--drop", "id", "--weight", "weight",
                  "--trees", 20, "--threshold", "gmean"]  # fmt: skip
     whole = run(*arguments, "--out", tmp_path / "whole", "--json", tmp_path / "w.json", "--validate", 2)
     options = ["--memory-limit", "1GB", "--folder", tmp_path / "folder"]
@@ -278,7 +279,7 @@ def refusals(folder):
         ((table, "--target", "width"), "not labels of classes; --positive '>="),
         ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not labels of classes"),
         ((path(rows.assign(day=pd.Timestamp("2024-02-29")), "parquet"),), "column 'day' is not numeric but timestamp"),
-        ((path(rows.assign(day="2024-02-29")),), "column 'day' is not numeric but datetime64"),
+        ((path(rows.assign(day="2024-02-29")),), "column 'day' is not numeric but date32[day]; encode"),
         ((table, *no_id, "--validate", "31"), "too few for 31 folds"),
         ((table, "--out", folder / "no" / "m"), f"the folder {folder / 'no'} does not exist"),
         ((table, "--out", folder), "is a folder, not a file to write"),
@@ -304,12 +305,16 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
         (["--target", "label", "--out", "m", "--threshold", "ginny"], "a probability, got 'ginny'"),
         (["--target", "label", "--out", "m", "--threshold", "1.5"], "a probability, got '1.5'"),
         (["--target", "label", "--out", "m", "--trees", "0"], "'--trees'"),
-        (["--target", "label", "--out", "m", "--folder", "f"], "is for Parquet tables, without --validate"),
-        (["--target", "label", "--out", "m", "--memory-limit", "1GB"], "is for Parquet tables, without --validate"),
+        (["--target", "label", "--out", "m", "--folder", "f", "--validate", "2"], "is for files, without --validate"),
     ],
 )
 def test_wrong_calls_exit_with_2(files, arguments, sentence):
     check_usage(run("fit", files.train_csv, *arguments), sentence)
+
+
+def test_standard_input_cannot_be_read_twice(tmp_path):
+    result = run("fit", "-", "--target", "label", "--out", tmp_path / "m", "--memory-limit", "1GB", input="label,a\n")
+    check_usage(result, "is for files: standard input and pipes cannot be read twice")
 
 
 def test_the_positive_class_is_the_one_that_is_ranked(files):

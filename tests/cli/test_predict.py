@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import aucforest
-from aucforest.cli import _reading
-from aucforest.tables import sources
+from aucforest.tables import csv
+from aucforest.tables import files as table_files
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
 
@@ -44,7 +44,7 @@ def check_same(predicted, expected):
 @pytest.mark.parametrize("source", ["test_csv", "test_parquet"])
 def test_batches_give_what_all_at_once_gives(files, expected, monkeypatch, source, rows):
     """One row at a time has batches of nothing but missing values."""
-    monkeypatch.setattr(sources, "_MOST_ROWS", rows)
+    monkeypatch.setattr(table_files, "_MOST_ROWS", rows)
     result = run("predict", files.model_aucforest, getattr(files, source))
     assert result.exit_code == 0, result.output
     check_same(pd.read_csv(io.StringIO(result.stdout)), expected)
@@ -52,7 +52,7 @@ def test_batches_give_what_all_at_once_gives(files, expected, monkeypatch, sourc
 
 
 def test_blocks_of_a_csv_give_what_all_at_once_gives(files, expected, monkeypatch):
-    monkeypatch.setattr(_reading, "_BLOCK", 1000)
+    monkeypatch.setattr(csv, "_BLOCK", 1000)
     result = run("predict", files.model_aucforest, files.test_csv)
     check_same(pd.read_csv(io.StringIO(result.stdout)), expected)
 

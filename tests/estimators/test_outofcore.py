@@ -1,18 +1,22 @@
 """A forest out of core is, bit for bit, that of the same rows in memory."""
 
 import gc
+import os
 import shutil
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.fitting import on_disk
+from aucforest.tables import csv
 from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows, plan_levels
 
 TABLE = make_rows()
@@ -99,6 +103,60 @@ def test_sources(folder):
         assert_same_forests(got, expected)
 
 
+def written(table, folder):
+    """Write a table as CSV and as Parquet of the types that the CSV shows, with text that breaks lines and gaps."""
+    table = table.drop_columns("coded")
+    text = pa.array([None if word is None else f'say "{word}",\n' for word in table["text"].to_pylist()])
+    table = table.set_column(table.column_names.index("text"), "text", text)
+    late = pa.array([*map(str, range(len(table) - 1)), "word"]).dictionary_encode()
+    late = late.take(pa.array([*(row % 40 for row in range(len(table) - 1)), len(table) - 1]))
+    table = table.append_column("late", late.cast(pa.string()))
+    frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get)
+    frame.to_csv(folder / "t.csv", index=False)
+    pq.write_table(pyarrow.csv.read_csv(folder / "t.csv", **READ), folder / "t.parquet")
+    return folder / "t.csv", folder / "t.parquet"
+
+
+READ = {
+    "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
+    "convert_options": pyarrow.csv.ConvertOptions(strings_can_be_null=True),
+}
+
+
+@pytest.mark.parametrize("positive", [None, "b"])
+def test_the_forest_of_a_csv_is_that_of_parquet_and_of_memory(monkeypatch, tmp_path, positive):
+    """With a column that one word in the last row makes text, quotes around line breaks, and gaps."""
+    monkeypatch.setattr(csv, "_BLOCK", 10_000)
+    comma, parquet = written(THREE, tmp_path)
+    params = {"oob_score": True, "n_estimators": 30, "max_samples": 0.5}
+    X, y = features_and_labels(pq.read_table(parquet))
+    assert X["late"].type == pa.string()
+    expected = make_forest(**params).fit(X, y if positive is None else y == positive)
+    options = {"drop": ["weight"], "positive": positive}
+    for source in (comma, parquet):
+        got = fit_out_of_core(make_forest(**params), source, "label", **options, folder=tmp_path / source.suffix)
+        assert_same_forests(got, expected)
+    assert_same_forests(
+        fit_out_of_core(make_forest(**params), comma, "label", **options, folder=tmp_path / ".csv"), expected
+    )
+    tables = [pa.Table.from_batches(predict_out_of_core(expected, source, keep=["few"])) for source in (comma, parquet)]
+    assert tables[0].drop_columns("few").equals(tables[1].drop_columns("few"))
+    assert tables[0]["few"].type == pa.string()
+
+
+def test_a_csv_that_changes_between_readings(monkeypatch, tmp_path):
+    comma, _ = written(TABLE, tmp_path)
+    plan = on_disk.plan_on_disk
+
+    def change(*arguments):
+        os.utime(comma, ns=(0, 0))
+        return plan(*arguments)
+
+    monkeypatch.setattr(on_disk, "plan_on_disk", change)
+    with pytest.raises(ValueError, match=r"t.csv has changed while it is read"):
+        fit_out_of_core(make_forest(), comma, "label", drop=["weight"])
+
+
 @pytest.mark.parametrize("weight", [None, "weight"])
 def test_level_by_level(monkeypatch, weight):
     """Where the plan is such; the largest nodes are of more than one part, and too large for one task."""
@@ -139,7 +197,7 @@ def test_refusals(tmp_path, folder):
         ({"memory_limit": "1kB"}, "memory_limit=1,000 bytes is too small for 3,000 rows of 8 features: beside the"),
         ({"forest": make_forest(criterion="ginny")}, "'criterion' parameter"),
         ({"forest": make_forest(random_state=None), "folder": tmp_path / "f"}, "needs an integer random_state"),
-        ({"folder": tmp_path / "f"}, "folder needs Parquet files: nothing tells whether the Table is the same later"),
+        ({"folder": tmp_path / "f"}, "folder needs files: nothing tells whether the Table is the same later"),
         ({"forest": make_forest(threshold="gmena")}, "gmena"),
     ]  # fmt: skip
     for options, sentence in cases:

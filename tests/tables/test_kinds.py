@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.cli._frames import to_frame
-from aucforest.cli._reading import open_table
+from aucforest.cli._tables import open_table
 from aucforest.tables.kinds import FLAG, NUMBER, TEXT, as_kind, kind_of
 
 

@@ -95,12 +95,12 @@ def test_refusals(tmp_path, folder):
     repeated = pa.table([[1], [2]], names=["a", "a"])
     cases = [
         (tmp_path / "none.parquet", ValueError, "there is no file"),
-        (tmp_path / "empty", ValueError, "has no file that ends in .parquet"),
+        (tmp_path / "empty", ValueError, "has no file that ends in .parquet or .csv"),
         (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
         (repeated, ValueError, "the Table has two columns 'a'"),
         (table().to_reader(), TypeError, "a RecordBatchReader can be read once, but"),
         (iter(table().to_batches()), TypeError, "can be read once"),
-        ([], TypeError, "source must be a Parquet file"),
+        ([], TypeError, "source must be a Parquet or CSV file"),
         (3, TypeError, "is a int"),
     ]
     for given, error, sentence in cases:

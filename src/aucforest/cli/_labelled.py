@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from aucforest.cli._frames import model_frame, to_frame
 from aucforest.cli._options import LEAST_ROWS, MOST_INTEGERS
-from aucforest.cli._reading import TableFile, open_table, parse_labels
+from aucforest.cli._tables import open_table
 from aucforest.estimators._base import refuse_dates
-from aucforest.tables.kinds import FLAG, NUMBER, TEXT, Columns, ModelColumns, as_kind, as_text, find_column, kind_of
+from aucforest.tables.kinds import FLAG, TEXT, Columns, ModelColumns, as_kind, find_column, kind_of
 from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights
-from aucforest.tables.sources import ParquetFiles
+from aucforest.tables.sources import open_source
 
 # How messages write the option.
 _OPTION = "--positive "
@@ -56,8 +56,8 @@ def read_training(
 
 
 def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
-    """Read no more than labels and weights of a Parquet table to train on."""
-    table = ParquetFiles([file], file.name)
+    """Read no more than labels and weights of a file to train on."""
+    table = open_source(file, as_text=None)
     for name in [target, *([] if weight is None else [weight])]:
         find_column(table, name)
     classes, labels, weights = read_target(table, LabelReader(table, target, positive, _OPTION), weight)
@@ -87,7 +87,7 @@ def read_for_model(
     return Labelled(_title(table, target, positive), model_frame(columns, pa.concat_tables(features)), y, weights)
 
 
-def _weights(table: TableFile, content: Any, weight: str | None) -> NDArray[np.float64] | None:
+def _weights(table: Columns, content: Any, weight: str | None) -> NDArray[np.float64] | None:
     """Return the column of weights as numbers."""
     return None if weight is None else read_weights(table, content.column(weight), weight)
 
@@ -98,12 +98,8 @@ def _title(table: Columns, target: str, positive: str | None) -> str:
     return f"{table.name}, {target}{of}"
 
 
-def _labels(table: TableFile, column: Any, target: str, positive: str | None) -> NDArray[Any]:
+def _labels(table: Columns, column: Any, target: str, positive: str | None) -> NDArray[Any]:
     """Return labels in the type that the file shows, or which of them are the positive one."""
-    if table.is_text and positive is None:
-        column = parse_labels(column)
-    elif table.is_text and find_comparison(positive) and not pc.any(pc.equal(column, positive)).as_py():
-        column = as_kind(column, NUMBER, target, table.place)
     reader = LabelReader(table, target, positive, _OPTION)
     reader.add(column)
     classes, labels = reader.finish()
@@ -122,7 +118,7 @@ def _refuse_quantity(target: str, classes: NDArray[Any], labels: NDArray[np.uint
         )
 
 
-def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive: str | None) -> NDArray[Any]:
+def _labels_of(model: Any, table: Columns, column: Any, target: str, positive: str | None) -> NDArray[Any]:
     """Return labels as the classes of a model."""
     classes = model.classes_
     kind = kind_of(classes.tolist())
@@ -131,7 +127,7 @@ def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive:
             raise ValueError(
                 f"--positive is for a model that was fitted with it; this one's classes are {_listed(classes)}"
             )
-        return _labels(table, as_text(column, table.missing) if table.is_text else column, target, positive)
+        return _labels(table, column, target, positive)
     words = {str(label).lower(): label for label in classes.tolist()}
     if pa.types.is_boolean(column.type) and kind == TEXT and words.keys() == {"false", "true"}:
         column = pc.if_else(column, words["true"], words["false"])  # flags that the training table spelled so
@@ -151,7 +147,7 @@ def _labels_of(model: Any, table: TableFile, column: Any, target: str, positive:
     return _several(classes[places], target)
 
 
-def _check_present(table: TableFile, labels: Any, target: str) -> None:
+def _check_present(table: Columns, labels: Any, target: str) -> None:
     """Refuse missing labels."""
     missing = pc.is_null(labels, nan_is_null=True)
     n_missing = pc.sum(missing).as_py()

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from aucforest._files import write_whole
-from aucforest.cli._reading import STANDARD
+from aucforest.cli._tables import STANDARD
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".parquet")

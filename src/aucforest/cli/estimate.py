@@ -12,7 +12,7 @@ from rich.table import Table
 from aucforest._files import write_whole
 from aucforest.cli._options import JsonOut, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, write_json, write_picture
-from aucforest.cli._reading import open_table
+from aucforest.cli._tables import open_table
 from aucforest.monitoring import CBPE, CBPEResult, ChunkEstimate, Chunks
 from aucforest.tables.kinds import find_column
 

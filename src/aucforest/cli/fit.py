@@ -10,7 +10,7 @@ from sklearn.base import clone
 from aucforest.cli._figures import QUALITY, Figure, as_table, auc_with_interval, positive_class
 from aucforest.cli._labelled import Labelled, read_labels, read_training
 from aucforest.cli._options import TARGET_HELP, Criterion, Jobs, JsonOut, Positive, Seed, Weight, names_in
-from aucforest.cli._outputs import check_outputs, console, write_json
+from aucforest.cli._outputs import TABLES, check_outputs, console, write_json
 from aucforest.cli._progress import is_watched
 from aucforest.estimators._thresholds import RULES
 from aucforest.estimators.forest import AUCForestClassifier
@@ -45,25 +45,27 @@ def fit(
     ] = None,
     memory_limit: Annotated[
         str | None,
-        typer.Option(metavar="BYTES", help="Of Parquet: memory beside the forest, such as 500MB; 2GiB by default."),
+        typer.Option(metavar="BYTES", help="Memory beside the forest, such as 500MB; 2GiB by default."),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Of Parquet: what is done is kept here, and gone on from after a kill.")
+        Path | None, typer.Option(help="What is done is kept here, and gone on from after a kill.")
     ] = None,
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest to a labelled table and write it to a model file.
 
     All other columns are learned from: numbers as numbers, text and flags as categories. Values may be missing. A
-    Parquet table need not fit into memory, unless it is cross-validated.
+    file need not fit into memory, unless it is cross-validated.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
     check_outputs(out, json_out, inputs=[train])
-    streams = train.suffix.lower() == ".parquet" and not train.is_dir() and validate is None
+    can_stream = train.is_file() and train.suffix.lower() in TABLES
+    streams = can_stream and validate is None
     if not streams and (memory_limit is not None or folder is not None):
         option = "--folder" if memory_limit is None else "--memory-limit"
-        raise typer.BadParameter("is for Parquet tables, without --validate", param_hint=option)
+        what = "files, without --validate" if can_stream else "files: standard input and pipes cannot be read twice"
+        raise typer.BadParameter(f"is for {what}", param_hint=option)
     forest = AUCForestClassifier(
         trees,
         criterion=criterion,

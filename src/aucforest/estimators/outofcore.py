@@ -34,9 +34,9 @@ def fit_out_of_core(
     forest : AUCForestClassifier
         Its parameters say what is grown, in how many threads, and whether progress is shown.
     source : path, list of paths, or object with ``__arrow_c_stream__``
-        A Parquet file, several of one schema, or a folder of them, in the order of their names; or a table or query
-        that can be read again and again, with its rows in the same order (its labels are compared): of pyarrow,
-        polars, pandas or duckdb.
+        A Parquet or CSV file, several of one schema, or a folder of them, in the order of their names; or a table or
+        query that can be read again and again, with its rows in the same order (its labels are compared): of pyarrow,
+        polars, pandas or duckdb. A CSV has a header and is in UTF-8.
     target : str
         The column of class labels: text, flags, whole numbers, or a dictionary of them.
     sample_weight : str, default=None
@@ -52,7 +52,7 @@ def fit_out_of_core(
         take 2 and 16 bytes a row in any case.
     folder : path-like, default=None
         Where codes and finished trees are kept, so that a fit that is killed goes on from there when it is called
-        again; needs Parquet files and an integer `random_state`. The folder can be removed after the fit. By default
+        again; needs files and an integer `random_state`. The folder can be removed after the fit. By default
         codes lie in a temporary file, which takes a byte for each value.
 
     Returns
@@ -76,7 +76,8 @@ def fit_out_of_core(
     -----
     The source is read three times: for labels and weights; for a sample of the rows, all distinct values where they
     are few, and categories; and for the code of each value, one byte as long as ``max_bins`` is not None, in a file
-    that is mapped into memory. Once more for out-of-bag probabilities, where `oob_score` or `threshold` needs them.
+    that is mapped into memory. Once more for out-of-bag probabilities, where `oob_score` or `threshold` needs them,
+    and once before all of a CSV, for types that fit all rows.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def fit_out_of_core(
 
     forest._validate_params()
     limit, drop = parse_bytes(memory_limit, "memory_limit"), _as_names("drop", drop)
-    table = open_source(source)
+    table = open_source(source, as_text=[target])
     others = [target, *([] if sample_weight is None else [sample_weight]), *drop]
     for name in others:
         find_column(table, name)
@@ -120,7 +121,7 @@ def _describe(forest: AUCForestClassifier, seed: int, table: Any, rows: Target) 
     params = describe_fit(forest.get_params(deep=False), seed, rows, "folder")
     files = table.fingerprint()
     if files is None:
-        raise ValueError(f"folder needs Parquet files: nothing tells whether {table.name} is the same later")
+        raise ValueError(f"folder needs files: nothing tells whether {table.name} is the same later")
     return {**files, **params}
 
 
@@ -145,7 +146,8 @@ def predict_out_of_core(
     ----------
     model : fitted classifier of this package
     source : path, list of paths, or object with ``__arrow_c_stream__``
-        As in `fit_out_of_core`. The columns of the model are found by name, in any order; others are ignored.
+        As in `fit_out_of_core`. The columns of the model are found by name, in any order; others are ignored. Those
+        of a CSV are read as what they were in the fit, and kept as text.
     out : path-like, default=None
         A Parquet file to write, whole or not at all.
     keep : sequence of str, default=()
@@ -186,7 +188,7 @@ def predict_out_of_core(
     from aucforest.tables.predictions import Predictions
     from aucforest.tables.sources import open_source
 
-    predictions = Predictions(model, open_source(source), _as_names("keep", keep), proba)
+    predictions = Predictions(model, open_source(source, as_text=None), _as_names("keep", keep), proba)
     if out is None:
         return predictions.batches()
     n_rows = 0

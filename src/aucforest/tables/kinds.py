@@ -14,7 +14,7 @@ MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
-_WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
+WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
 
 Place = Callable[[int], str]
 
@@ -26,6 +26,8 @@ class Columns(Protocol):
     columns: list[str]
     # words that stand for nothing where a column is text
     missing: Sequence[str]
+    # whether values come as text, without types of their own
+    is_text: bool
 
     def place(self, row: int) -> str:
         """Return what a row of values, counted from 0, is called in a message."""
@@ -134,10 +136,10 @@ def _cast(column: Any, kind: str) -> Any:
     """Return text as numbers or flags; an ArrowInvalid tells that a value is none."""
     if kind == NUMBER:
         return column.cast(pa.float64())
-    places = pc.index_in(column, pa.array([*_WORDS[True], *_WORDS[False]]))
+    places = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
     if places.null_count > column.null_count:
         raise pa.ArrowInvalid(f"not {kind}")
-    return pc.less(places, len(_WORDS[True]))
+    return pc.less(places, len(WORDS[True]))
 
 
 class ModelColumns:

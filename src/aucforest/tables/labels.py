@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from aucforest.tables.kinds import NUMBER, Columns, as_kind, decode, holds_text, is_number, nearest
+from aucforest.tables.csv import parse_labels
+from aucforest.tables.kinds import NUMBER, Columns, as_kind, as_text, decode, holds_text, is_number, nearest
 from aucforest.tables.sources import Source
 
 _MOST_CLASSES = 2**16
@@ -45,6 +46,9 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
 class LabelReader:
     """Labels in the type that the table shows, as numbers of classes; or which of them are the positive one.
 
+    Those of a CSV have the type that all of them show; they are compared as numbers if none is, as text, what is asked
+    for.
+
     Parameters
     ----------
     table : Columns
@@ -67,26 +71,61 @@ class LabelReader:
         self._n_rows = self._n_missing = 0
         self._first_missing = -1
         self._dtype: Any = None
+        # of text that is compared as numbers: what is said of the first that is none
+        self._not_numbers: ValueError | None = None
 
     def add(self, column: Any) -> None:
         """Read the labels of the rows that follow."""
-        column = self._typed(column)
+        column = self._read(column)
         missing = pc.is_null(column, nan_is_null=True)
         n_missing = pc.sum(missing).as_py() or 0
         if n_missing and self._n_missing == 0:
             self._first_missing = self._n_rows + pc.index(missing, True).as_py()
         self._n_missing += n_missing
         self._n_rows += len(column)
-        if self._n_missing == 0:
-            self._parts.append(_translate(column, self._number))
+        self._parts.append(_translate(column.drop_null(), self._number))
 
     def _number(self, value: Any) -> int:
         """Return the number of a label, in the order in which they come."""
         number = self._numbers.setdefault(value, len(self._numbers))
         if number >= _MOST_CLASSES:
-            advice = "" if isinstance(value, str) else self._advice(statistics.median_high(self._numbers))
+            labels = self._labels()
+            advice = "" if isinstance(labels[0], str) else self._advice(statistics.median_high(labels))
             raise ValueError(f"column {self.target!r} has more than {_MOST_CLASSES:,} different labels{advice}")
         return number
+
+    def _read(self, column: Any) -> Any:
+        """Return a column as what is numbered: values, or of text what `_labels` can tell them from."""
+        if not self._table.is_text:
+            return self._typed(column)
+        column = as_text(column, self._table.missing)
+        if self._positive is None:
+            return column
+        answers = self._typed(column).cast(pa.int8())
+        if self._comparison is None or self._not_numbers is not None:
+            return answers
+        try:
+            numbers = as_kind(column, NUMBER, self.target, lambda row: self._table.place(self._n_rows + row))
+        except ValueError as error:
+            self._not_numbers = error
+            return answers
+        # 1 for the label as text, 2 for a number that is positive
+        numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
+        return pc.add(answers, pc.shift_left(self._comparison(numbers).cast(pa.int8()), pa.scalar(1, pa.int8())))
+
+    def _labels(self) -> list[Any]:
+        """Return the labels that were numbered."""
+        found = list(self._numbers)
+        if not self._table.is_text:
+            return found
+        if self._positive is None:
+            return self._typed(parse_labels(pa.array(found, pa.string()))).to_pylist()
+        if self._comparison is None or any(value & 1 for value in found):
+            return [bool(value & 1) for value in found]
+        if self._not_numbers is not None:
+            raise self._not_numbers
+        self._seen.clear()
+        return [bool(value & 2) for value in found]
 
     def _typed(self, column: Any) -> Any:
         """Return a column as text, integers or flags."""
@@ -131,10 +170,11 @@ class LabelReader:
 
     def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         """Return the sorted classes, two at least, and the number of each row's class."""
+        labels = self._labels()
         if self._n_missing:
             place = self._table.place(self._first_missing)
             raise ValueError(f"column {self.target!r} has {self._n_missing} missing labels, the first: {place}")
-        found = sorted(self._numbers)
+        found = sorted(set(labels))
         if self._positive is not None and True not in found:
             what = f"label {self._positive!r}{nearest(self._positive, self._seen)}"
             raise ValueError(f"column {self.target!r} has no {what if self._seen else f'number {self._positive}'}")
@@ -142,13 +182,13 @@ class LabelReader:
         if len(found) == 1:
             raise ValueError(f"column {self.target!r} has one class only: {classes[0]}")
         self._classes = {value: code for code, value in enumerate(found)}
-        of_number = np.array([self._classes[value] for value in self._numbers], dtype=np.uint16)
-        labels = np.empty(self._n_rows, dtype=np.uint16)
+        of_number = np.array([self._classes[label] for label in labels], dtype=np.uint16)
+        codes = np.empty(self._n_rows, dtype=np.uint16)
         start = 0
         for part in self._parts:
-            labels[start : start + len(part)] = of_number[part]
+            codes[start : start + len(part)] = of_number[part]
             start += len(part)
-        return classes, labels
+        return classes, codes
 
     def read_again(self, column: Any) -> NDArray[np.uint16]:
         """Return the number of each row's class, once classes are known."""
@@ -218,5 +258,5 @@ def read_target(
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
         n_rows += batch.num_rows
     if n_rows == 0:
-        raise ValueError(f"{source.name} has no rows")
+        raise ValueError(f"{source.name} has {'a header, but ' if source.is_text else ''}no rows")
     return *reader.finish(), np.concatenate(weights) if weights else None

@@ -1,4 +1,4 @@
-"""Tables that are read more than once, batch by batch: Parquet files, and whatever gives streams of arrow."""
+"""Tables that are read more than once, batch by batch: Parquet and CSV files, and whatever gives streams of arrow."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -9,19 +9,15 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet
 
-from aucforest.tables.kinds import Canonical, canonical_type
+from aucforest.tables.csv import CsvFiles
+from aucforest.tables.files import Files, check_names, check_same_names, cut, rows_of_batch
+from aucforest.tables.kinds import Canonical, Columns, canonical_type
 
-# Cells of a batch, unless others are asked for, and its most rows.
-_CELLS = 2**20
-_MOST_ROWS = 2**14
+_SUFFIXES = (".parquet", ".csv")
 
 
-class Source(Protocol):
+class Source(Columns, Protocol):
     """A table that is read as often as needed; rows always come in the same order."""
-
-    name: str
-    columns: list[str]
-    missing: Sequence[str]
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on, of up to so many rows."""
@@ -29,25 +25,25 @@ class Source(Protocol):
     def schema(self, columns: Sequence[str]) -> Any:
         """Return names and types of columns of batches."""
 
-    def place(self, row: int) -> str:
-        """Return what a row of values, counted from 0, is called in a message."""
-
     def fingerprint(self) -> dict[str, Any] | None:
         """Return what tells this table from others, and from itself when it has changed; None where nothing does."""
 
 
-def open_source(source: Any) -> Source:
-    """Return a table to read: of a Parquet file, a list or a folder of them, or of what gives streams of arrow."""
+def open_source(source: Any, as_text: Sequence[str] | None = ()) -> Source:
+    """Return a table to read: of a Parquet or CSV file, a list or a folder of them, or of what gives streams of arrow.
+
+    Some columns of a CSV, None for all, are left as text.
+    """
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_dir():
-            return ParquetFiles([path], path.name)
-        files = sorted(file for file in path.iterdir() if file.suffix.lower() == ".parquet")
+            return _open_files([path], path.name, as_text)
+        files = sorted(file for file in path.iterdir() if file.suffix.lower() in _SUFFIXES)
         if not files:
-            raise ValueError(f"the folder {path} has no file that ends in .parquet")
-        return ParquetFiles(files, path.name)
+            raise ValueError(f"the folder {path} has no file that ends in {' or '.join(_SUFFIXES)}")
+        return _open_files(files, path.name, as_text)
     if isinstance(source, list | tuple) and source and all(isinstance(file, str | os.PathLike) for file in source):
-        return ParquetFiles([Path(file) for file in source], f"{len(source)} files")
+        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text)
     if hasattr(source, "__next__"):
         raise TypeError(
             f"a {type(source).__name__} can be read once, but training reads its rows three times: give a table, a"
@@ -56,20 +52,27 @@ def open_source(source: Any) -> Source:
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner"):
         return Streams(source)
     raise TypeError(
-        "source must be a Parquet file, a list or a folder of them, or have __arrow_c_stream__, but is a"
+        "source must be a Parquet or CSV file, a list or a folder of them, or have __arrow_c_stream__, but is a"
         f" {type(source).__name__}"
     )
 
 
-class ParquetFiles:
+def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None) -> Source:
+    """Return files of one kind as a table: CSV by its ending, or else Parquet."""
+    are_csv = [file.suffix.lower() == ".csv" for file in files]
+    if any(are_csv) and not all(are_csv):
+        raise ValueError(f"{name} has Parquet and CSV files: give those of one kind")
+    return CsvFiles(files, name, as_text) if all(are_csv) else ParquetFiles(files, name)
+
+
+class ParquetFiles(Files):
     """Parquet files of one schema, as one table."""
 
     is_text = False
     missing: Sequence[str] = ()
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
-        self.name, self._files = name, files
-        self._stamps = [_stamp(file) for file in files]
+        super().__init__(files, name)
         with _open(files[0]) as first:
             self._schema = _canonical_schema(first.schema_arrow)
             sizes = [first.metadata.num_rows]
@@ -90,11 +93,9 @@ class ParquetFiles:
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on, in canonical types."""
         self._rows_read, canonical = first_row, _Batches(self.schema(columns))
-        for file, stamp, start, stop in zip(self._files, self._stamps, self._first_rows, self._first_rows[1:]):
+        for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
-            if _stamp(file) != stamp:
-                raise ValueError(f"{file} has changed while it is read")
             with _open(file) as content:
                 skipped, groups = _groups_from(content.metadata, first_row - start)
                 rows = rows or rows_of_batch(len(columns))
@@ -115,8 +116,8 @@ class ParquetFiles:
 
     def place(self, row: int) -> str:
         """Return a file and the number of a row in it, counted from 1."""
-        at = max(i for i, first in enumerate(self._first_rows[:-1]) if first <= row)
-        return f"{self._files[at].name}, row {row - self._first_rows[at] + 1}"
+        file, row = self.file_of(row)
+        return f"{file.name}, row {row + 1}"
 
     def done(self) -> float | None:
         """Return the share of the rows that are read."""
@@ -124,9 +125,8 @@ class ParquetFiles:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return names, sizes and times of the files, and types and number of rows."""
-        names = [str(file.resolve()) for file in self._files]
         return {
-            "files": [[name, *stamp] for name, stamp in zip(names, self._stamps)],
+            "files": self.stamps(),
             "schema": [[field.name, str(field.type)] for field in self._schema],
             "n_rows": self.n_rows,
         }
@@ -135,6 +135,7 @@ class ParquetFiles:
 class Streams:
     """A table in memory, or a query: each reading asks for a new stream."""
 
+    is_text = False
     missing: Sequence[str] = ()
 
     def __init__(self, source: Any) -> None:
@@ -151,12 +152,7 @@ class Streams:
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on."""
-        rows, n_passed, canonical = rows or rows_of_batch(len(columns)), 0, _Batches(self.schema(columns))
-        for batch in self._reader():
-            rest = canonical(batch.slice(max(0, first_row - n_passed)))
-            n_passed += batch.num_rows
-            for start in range(0, rest.num_rows, rows):
-                yield rest.slice(start, rows)
+        return cut(map(_Batches(self.schema(columns)), self._reader()), first_row, rows)
 
     def schema(self, columns: Sequence[str]) -> Any:
         """Return names and types of columns of batches."""
@@ -168,11 +164,6 @@ class Streams:
 
     def fingerprint(self) -> None:
         """Return None: another table may look the same."""
-
-
-def rows_of_batch(n_columns: int) -> int:
-    """Return how many rows are handled at a time."""
-    return max(1, min(_MOST_ROWS, _CELLS // max(n_columns, 1)))
 
 
 def _canonical_schema(schema: Any) -> Any:
@@ -195,13 +186,6 @@ class _Batches:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
-def check_names(name: str, columns: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
-    for place, column in enumerate(columns):
-        if column in columns[:place]:
-            raise ValueError(f"{name} has two columns {column!r}")
-
-
 def _open(file: Path) -> Any:
     """Open a Parquet file: parts of a column are read when they are needed, whatever the size of row groups."""
     try:
@@ -210,15 +194,6 @@ def _open(file: Path) -> Any:
         raise ValueError(f"there is no file {file}") from None
     except pa.ArrowInvalid as error:
         raise ValueError(f"cannot read {file}: {error}") from error
-
-
-def _stamp(file: Path) -> tuple[int, int]:
-    """Return size and time of a file."""
-    try:
-        stat = file.stat()
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {file}") from None
-    return stat.st_size, stat.st_mtime_ns
 
 
 def _groups_from(metadata: Any, row: int) -> tuple[int, list[int]]:
@@ -230,10 +205,7 @@ def _groups_from(metadata: Any, row: int) -> tuple[int, list[int]]:
 
 def _check_schema(first: Path, wanted: Any, file: Path, given: Any) -> None:
     """Refuse a file whose columns are not those of the first one."""
-    if wanted.names != given.names:
-        odd = [name for name in [*given.names, *wanted.names] if not (name in wanted.names and name in given.names)]
-        what = f"column {odd[0]!r}" if odd else "the order of its columns"
-        raise ValueError(f"{file.name} differs from {first.name} in {what}")
+    check_same_names(first, wanted.names, file, given.names)
     for one, other in zip(wanted, given):
         if one.type != other.type:
             raise ValueError(f"column {one.name!r} is {one.type} in {first.name}, but {other.type} in {file.name}")

@@ -1,73 +1,29 @@
-"""Tables in files and on standard input: whole, with the types that are found in them, or batch by batch.
-
-A batch of a CSV has its values as text, so that whoever reads it decides what they are: a batch may show too little.
-"""
+"""Tables in CSV: read once as text, or whole; and files that are read again and again, with types that fit all rows."""
 
 import csv
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, Protocol
+from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from aucforest.tables.kinds import MISSING, is_number
-from aucforest.tables.sources import ParquetFiles, check_names, rows_of_batch
+from aucforest.tables.files import Files, check_names, check_same_names, cut
+from aucforest.tables.kinds import MISSING, WORDS, is_number
 
-STANDARD = Path("-")
 # Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.
 _BLOCK = 2**20
 # Flags in other words than those of Python, which flags are written in.
 _FLAGS_OF_OTHERS = ({"false", "true"}, {"FALSE", "TRUE"})
-
-
-class TableFile(Protocol):
-    """A table that is read once, from its beginning."""
-
-    name: str
-    columns: list[str]
-    missing: Sequence[str]
-    # whether batches are text, which has no types of its own
-    is_text: bool
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield record batches of some columns."""
-
-    def schema(self, columns: Sequence[str]) -> Any:
-        """Return names and types of columns of batches."""
-
-    def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an arrow table of all columns, with types that fit all rows; some columns of text as it is."""
-
-    def place(self, row: int) -> str:
-        """Return what a row of values, counted from 0, is called in a message."""
-
-    def done(self) -> float | None:
-        """Return the share of the file that is read, None where nobody knows."""
-
-
-@contextmanager
-def open_table(file: Path) -> Iterator[TableFile]:
-    """Open a CSV or Parquet file, or a CSV on standard input or from a pipe."""
-    if file == STANDARD:
-        yield CsvTable(sys.stdin.buffer, "standard input")
-    elif not file.exists():
-        raise ValueError(f"there is no file {file}")
-    elif file.is_dir():
-        raise ValueError(f"{file} is a folder, not a table")
-    elif file.suffix.lower() == ".parquet":
-        yield ParquetFiles([file], file.name)
-    elif file.suffix.lower() == ".csv" or not file.is_file():
-        with file.open("rb") as handle:
-            yield CsvTable(handle, file.name, file)
-    else:
-        raise ValueError(f"a table must end in .csv or .parquet, got {file.name}")
+# What a column is: the first of these types that arrow's reader would make of every value, or else text.
+_TYPES = (
+    pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns"),
+    pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(),
+)  # fmt: skip
 
 
 class CsvTable:
@@ -87,14 +43,15 @@ class CsvTable:
             raise ValueError(f"cannot read {name}: it is empty" if not handle.read(1) else f"{name} has no header")
         check_names(name, self.columns)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield record batches of some columns, all text."""
-        convert = {"include_columns": columns, "column_types": dict.fromkeys(columns, pa.string())}
-        rows = rows_of_batch(len(columns))
+    def batches(self, columns: Sequence[str], types: dict[str, Any] | None = None) -> Iterator[Any]:
+        """Yield record batches of some columns: all text, as it is, or of some types, where words are for nothing."""
+        convert: dict[str, Any] = {"include_columns": columns}
+        if types is None:
+            convert |= {"column_types": dict.fromkeys(columns, pa.string())}
+        else:
+            convert |= {"column_types": types, "null_values": MISSING, "strings_can_be_null": True}
         try:
-            for block in pyarrow.csv.open_csv(**self._options(convert)):
-                for start in range(0, block.num_rows, rows):
-                    yield block.slice(start, rows)
+            yield from cut(pyarrow.csv.open_csv(**self._options(convert)))
         except pa.ArrowInvalid as error:
             if str(error) != "Empty CSV file":
                 self._refuse(error)
@@ -159,9 +116,93 @@ class CsvTable:
         raise ValueError(f"{place}: {sentence[found.end() :]}") from error
 
 
-def parse_labels(column: Any) -> Any:
-    """Return labels of a CSV in the type that the reader would find, but as text where that spells them otherwise."""
-    distinct = pc.unique(column).drop_null()
+class CsvFiles(Files):
+    """CSV files of one header, as one table whose types fit all rows; some columns, or all (None), are left as text.
+
+    Types are those that arrow finds when it reads all rows at once: of whole numbers, flags, dates, numbers and text
+    the first that all values are.
+    """
+
+    is_text = True
+    missing: Sequence[str] = MISSING
+
+    def __init__(self, files: Sequence[Path], name: str, as_text: Sequence[str] | None = ()) -> None:
+        super().__init__(files, name)
+        self._first_rows, self._types = [0] * (len(files) + 1), dict[str, Any]()
+        for file in files:
+            with file.open("rb") as handle:
+                columns = CsvTable(handle, file.name, file).columns
+            if file is files[0]:
+                self.columns = columns
+            check_same_names(files[0], self.columns, file, columns)
+        self._as_text = as_text
+
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of some columns, from a row on, of up to so many rows."""
+        types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
+        return cut(self._read(columns, types), first_row, rows)
+
+    def _read(self, columns: Sequence[str], types: dict[str, Any] | None) -> Iterator[Any]:
+        """Yield record batches of columns of some types, None for text as it is."""
+        n_rows = 0
+        for number, file in enumerate(self.unchanged()):
+            self._first_rows[number] = n_rows
+            with file.open("rb") as handle:
+                for batch in CsvTable(handle, file.name, file).batches(columns, types):
+                    n_rows += batch.num_rows
+                    yield batch
+        self._first_rows[-1] = n_rows
+
+    def schema(self, columns: Sequence[str]) -> Any:
+        """Return names and types of columns; all rows are read for types that are not known yet."""
+        self._types |= dict.fromkeys(columns if self._as_text is None else self._as_text, pa.string())
+        possible = {name: list(_TYPES) for name in columns if name not in self._types}
+        if possible:
+            empty = set(possible)
+            for batch in self._read(list(possible), dict.fromkeys(possible, pa.string())):
+                for name, types in possible.items():
+                    values = batch.column(name).drop_null()
+                    if len(values) > 0:
+                        possible[name] = _fitting(values, types) if types else []
+                        empty.discard(name)
+            for name, types in possible.items():
+                self._types[name] = pa.null() if name in empty else types[0] if types else pa.string()
+        return pa.schema([(name, self._types[name]) for name in columns])
+
+    def place(self, row: int) -> str:
+        """Return a file and the line where a row begins."""
+        file, row = self.file_of(row)
+        with file.open("rb") as handle:
+            return CsvTable(handle, file.name, file).place(row)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return names, sizes and times of the files, and the columns."""
+        return {"files": self.stamps(), "columns": self.columns}
+
+
+def _fitting(values: Any, types: list[Any]) -> list[Any]:
+    """Return those of some types that arrow's reader would make of text."""
+    fitting: list[Any] = []
+    trimmed = pc.utf8_trim(values, " \t")
+    for type_ in types:
+        if pa.types.is_boolean(type_):
+            fits = pc.all(pc.is_in(values, pa.array([*WORDS[True], *WORDS[False]]))).as_py()
+        elif pa.types.is_time(type_):
+            fits = pc.all(pc.match_substring_regex(trimmed, r"^\d\d:\d\d(:\d\d)?$")).as_py()
+        elif pa.types.is_floating(type_) and pa.int64() in fitting:
+            fits = True
+        else:
+            try:
+                fits = trimmed.cast(type_) is not None
+            except pa.ArrowInvalid:
+                fits = False
+        if fits:
+            fitting.append(type_)
+    return fitting
+
+
+def parse_labels(distinct: Any) -> Any:
+    """Return distinct labels of a CSV in the type that arrow finds, but as text where that spells them otherwise."""
     written = BytesIO()
     pyarrow.csv.write_csv(pa.table([distinct], ["label"]), written, pyarrow.csv.WriteOptions(quoting_style="needed"))
     parsed = pyarrow.csv.read_csv(
@@ -172,9 +213,7 @@ def parse_labels(column: Any) -> Any:
     words = set(distinct.to_pylist())
     flags_of_others = pa.types.is_boolean(parsed.type) and any(words <= flags for flags in _FLAGS_OF_OTHERS)
     numbered = is_number(parsed.type) and any(re.match(r"\s*[-+]?0\d", word) for word in words)
-    if len(parsed) != len(distinct) or flags_of_others or numbered:
-        return column
-    return parsed.take(pc.index_in(column, distinct))
+    return distinct if len(parsed) != len(distinct) or flags_of_others or numbered else parsed
 
 
 def _first_lines(text: Iterable[str]) -> Iterator[int]:

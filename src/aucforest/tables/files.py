@@ -1,0 +1,76 @@
+"""Files that are one table, and batches of rows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+# Cells of a batch, unless others are asked for, and its most rows.
+_CELLS = 2**20
+_MOST_ROWS = 2**14
+
+
+class Files:
+    """Files that are one table, and do not change while they are read."""
+
+    # the first row of every file, and the number of all rows
+    _first_rows: list[int]
+
+    def __init__(self, files: Sequence[Path], name: str) -> None:
+        self.name, self._files = name, files
+        self._stamps = [_stamp(file) for file in files]
+
+    def unchanged(self) -> Iterator[Path]:
+        """Yield each file after a check that it is what it was."""
+        for file, stamp in zip(self._files, self._stamps):
+            if _stamp(file) != stamp:
+                raise ValueError(f"{file} has changed while it is read")
+            yield file
+
+    def file_of(self, row: int) -> tuple[Path, int]:
+        """Return the file of a row, and the number of the row in it."""
+        at = max(i for i, first in enumerate(self._first_rows[:-1]) if first <= row)
+        return self._files[at], row - self._first_rows[at]
+
+    def stamps(self) -> list[list[Any]]:
+        """Return name, size and time of each file."""
+        return [[str(file.resolve()), *stamp] for file, stamp in zip(self._files, self._stamps)]
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """Return size and time of a file."""
+    try:
+        stat = file.stat()
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {file}") from None
+    return stat.st_size, stat.st_mtime_ns
+
+
+def check_names(name: str, columns: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
+    for place, column in enumerate(columns):
+        if column in columns[:place]:
+            raise ValueError(f"{name} has two columns {column!r}")
+
+
+def check_same_names(first: Path, wanted: Sequence[str], file: Path, given: Sequence[str]) -> None:
+    """Refuse a file whose columns are not those of the first one."""
+    if wanted != given:
+        odd = [name for name in [*given, *wanted] if not (name in wanted and name in given)]
+        what = f"column {odd[0]!r}" if odd else "the order of its columns"
+        raise ValueError(f"{file.name} differs from {first.name} in {what}")
+
+
+def rows_of_batch(n_columns: int) -> int:
+    """Return how many rows are handled at a time."""
+    return max(1, min(_MOST_ROWS, _CELLS // max(n_columns, 1)))
+
+
+def cut(batches: Iterable[Any], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+    """Yield record batches from a row on, of up to so many rows."""
+    n_passed = 0
+    for batch in batches:
+        rest = batch.slice(max(0, first_row - n_passed))
+        n_passed += batch.num_rows
+        size = rows or rows_of_batch(batch.num_columns)
+        for start in range(0, rest.num_rows, size):
+            yield rest.slice(start, size)

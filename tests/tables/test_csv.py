@@ -1,0 +1,157 @@
+"""Tables from files: types that fit all rows, text that is as it is, lines that an editor counts."""
+
+import io
+import os
+import threading
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from aucforest.cli._tables import open_table
+from aucforest.tables import csv, files
+from aucforest.tables.csv import MISSING, CsvFiles
+from aucforest.tables.sources import open_source
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a CSV."""
+
+    def write(text):
+        path = tmp_path / "table.csv"
+        path.write_bytes(text.encode())
+        return path
+
+    return write
+
+
+def test_types_fit_all_rows(written, monkeypatch):
+    """A word far down makes text of all numbers before it, as they are written."""
+    monkeypatch.setattr(csv, "_BLOCK", 100)
+    path = written("a,b,c\n" + "01,2,\n" * 500 + "other,2.5,x\n")
+    with open_table(path) as table:
+        content = table.whole()
+    assert content.schema.types == [pa.string(), pa.float64(), pa.string()]
+    assert set(content.column("a").to_pylist()) == {"01", "other"}
+    assert content.column("c").null_count == 500
+
+
+def test_the_words_for_nothing_are_those_of_pandas(written):
+    """Each is read as missing by pandas, in numbers and in text; a few other words are not."""
+    words = [*MISSING, "none", "-", "0"]
+    frame = pd.read_csv(io.StringIO("a,b\n" + "".join(f"{word},x\n" for word in words)))
+    with open_table(written("a,b\n" + "".join(f"{word},x\n" for word in words))) as table:
+        missing = [value is None for value in table.whole().column("a").to_pylist()]
+    assert missing == frame["a"].isna().tolist() == [word in MISSING for word in words]
+
+
+def test_batches_are_text_as_it_is(written):
+    with open_table(written('\ufeffa,b\r\n01,NA\r\n,"x,""y"""\r\n3, z\r\n')) as table:
+        assert table.columns == ["a", "b"]
+        batches = list(table.batches(["b", "a"]))
+        assert table.done() == 1.0
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert rows == [{"b": "NA", "a": "01"}, {"b": 'x,"y"', "a": ""}, {"b": " z", "a": "3"}]
+
+
+def test_a_row_is_named_by_the_line_where_it_begins(written):
+    path = written('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n')
+    with open_table(path) as table:
+        assert [table.place(row) for row in range(4)] == [f"table.csv, line {line}" for line in (2, 4, 7, 8)]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_quote_that_is_not_closed(written, monkeypatch, whole):
+    monkeypatch.setattr(csv, "_BLOCK", 1000)
+    path = written("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000)
+    with pytest.raises(ValueError, match="is a quote not closed"), open_table(path) as table:
+        table.whole() if whole else list(table.batches(["a"]))
+
+
+def test_a_pipe_is_a_csv(tmp_path):
+    """As the shell's <(...) gives it; rows stand for lines, which nobody can look up."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=("a,b\n1,2\n3\n",))
+    writer.start()
+    with pytest.raises(ValueError, match="pipe, row 2: the header names 2 columns"), open_table(path) as table:
+        table.whole()
+    writer.join()
+
+
+def test_batches_of_wide_tables_have_few_rows(tmp_path):
+    pd.DataFrame(0.0, index=range(50), columns=[f"c{i}" for i in range(100)]).to_parquet(tmp_path / "t.parquet")
+    with pytest.MonkeyPatch.context() as patch, open_table(tmp_path / "t.parquet") as table:
+        patch.setattr(files, "_CELLS", 1000)
+        assert [batch.num_rows for batch in table.batches(table.columns)] == [10] * 5
+        assert table.done() == 1.0
+
+
+# Values that arrow's reader takes for different things, and what makes of a column something else further down.
+WORDS = [
+    "1", " 1", "+1", "0x1F", "1e5", "-inf", "nan", "true", "TRUE", " true", "0", "", "NA", "2024-02-29",
+    "2024-02-29 10:00", "2024-02-29T10:00:00.123", "2024-02-29T10:00:00Z", "2024-02-29T10:00:00.5Z", "10:00",
+    "10:00:00.5", "9223372036854775808",
+    "1_000", "\u00a01", "x", "00012",
+]  # fmt: skip
+
+
+def test_types_are_those_of_arrow(written, monkeypatch):
+    """Of columns of one value, of each two, and of those that a word in the last row turns into something else."""
+    monkeypatch.setattr(csv, "_BLOCK", 1000)
+    columns = {f"{one}|{other}": [one] * 50 + [other] for one in WORDS for other in WORDS}
+    path = written(pd.DataFrame(columns).to_csv(index=False))
+    monkeypatch.setattr(csv, "_BLOCK", 2**20)
+    with open_table(path) as table:
+        expected = table.whole()
+    source = open_source(path)
+    assert source.schema(source.columns).equals(expected.schema)
+    assert pa.Table.from_batches(source.batches(source.columns)).equals(expected)
+    assert len(set(expected.schema.types)) == 11
+
+
+def test_files_are_read_again_and_again(tmp_path, monkeypatch):
+    """From any row on, in batches of any size, as one table with line breaks in its values."""
+    monkeypatch.setattr(csv, "_BLOCK", 200)
+    rows = pd.DataFrame({"a": np.arange(90), "b": [f'say "{i}",\n{i % 7}' for i in range(90)], "c": np.arange(90) / 2})
+    for name, part in [("1", rows[:20]), ("2", rows[20:20]), ("3", rows[20:])]:
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+    for source in (open_source(tmp_path), open_source([str(tmp_path / f"{i}.csv") for i in (1, 2, 3)])):
+        for first_row, size in ((0, 3), (0, 100), (19, 4), (20, 1), (89, 5), (90, 5)):
+            batches = list(source.batches(["c", "b", "a"], first_row, size))
+            assert all(0 < batch.num_rows <= size for batch in batches)
+            read = pd.concat([rows[:0], *(batch.to_pandas() for batch in batches)])
+            pd.testing.assert_frame_equal(
+                read.reset_index(drop=True), rows[first_row:].reset_index(drop=True), check_dtype=False
+            )
+        assert [source.place(row) for row in (1, 20)] == ["1.csv, line 4", "3.csv, line 2"]
+    assert open_source(tmp_path, as_text=["a"]).schema(["a", "c"]).types == [pa.string(), pa.float64()]
+    assert open_source(tmp_path, as_text=None).schema(["a", "c"]).types == [pa.string()] * 2
+
+
+def test_a_file_that_changes_between_readings(written):
+    path = written("a,b\n1,2\n3,4\n")
+    source = CsvFiles([path], "t")
+    before = source.fingerprint()
+    assert list(source.batches(["a"]))
+    path.write_text("a,b\n1,2\n3,5.5\n")
+    with pytest.raises(ValueError, match=r"table.csv has changed while it is read"):
+        list(source.batches(["a"]))
+    assert before != open_source(path).fingerprint()
+
+
+def test_files_that_are_no_table(tmp_path, written):
+    path = written("a,b\n1,2\n")
+    (tmp_path / "other.csv").write_text("a,c\n1,2\n")
+    with pytest.raises(ValueError, match=r"table.csv differs from other.csv in column 'b'"):
+        open_source(tmp_path)
+    pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="2 files has Parquet and CSV files"):
+        open_source([path, tmp_path / "t.parquet"])
+    with pytest.raises(ValueError, match="there is no file"):
+        open_source(tmp_path / "none.csv")
+    path.write_text('a,b\n1,2\n"3')
+    with pytest.raises(ValueError, match="line 3: the header names 2 columns, but the row has 1"):
+        open_source(path).schema(["a"])
