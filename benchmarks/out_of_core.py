@@ -9,7 +9,7 @@ seconds, and in proportion to the rows from the last size, which favours it. Lin
 
     python benchmarks/out_of_core.py csv
 
-The same of a CSV of about 500 MB and a Parquet file of its rows, each with memory_limit="300MB".
+The same of a CSV of about 500 MB and a Parquet file of its rows, each with memory_limit="400MB".
 """
 
 import json
@@ -111,9 +111,9 @@ def compare_csv() -> None:
         with pyarrow.parquet.ParquetFile(parquet) as rows, pyarrow.csv.CSVWriter(comma, rows.schema_arrow) as writer:
             for batch in rows.iter_batches():
                 writer.write_batch(batch)
-        print(f"{CSV_ROWS:,} rows, memory_limit=300MB{'fit s':>12}{'peak less trees':>18}{'trees':>11}")
+        print(f"{CSV_ROWS:,} rows, memory_limit=400MB{'fit s':>12}{'peak less trees':>18}{'trees':>11}")
         for file in (parquet, comma):
-            fit = measure(file, "300MB")
+            fit = measure(file, "400MB")
             mib = [f"{size / 2**20:,.0f} MiB" for size in (fit["peak"] - fit["trees"], fit["trees"])]
             what = f"{file.suffix[1:]}, {file.stat().st_size / 1e6:,.0f} MB"
             print(f"{what:<33}{fit['seconds']:>12.2f}{mib[0]:>18}{mib[1]:>11}")

@@ -28,6 +28,14 @@ FLOORS = {
     "": 8, "__main__": 8,  # aucforest/__init__.py only hands names on: nothing below may import from it
 }  # fmt: skip
 
+# What is private to a room by its name, but used by others.
+OPEN_SECRETS = {
+    "metrics._validation", "metrics._intervals", "metrics._walks", "metrics._ranking",
+    "metrics.confidence._normal_quantile", "losses._pairs", "estimators._base", "estimators._coded_fit",
+    "estimators._out_of_bag", "estimators._oob_score", "estimators._training_data",
+    "tree.prediction._add_leaf", "tree.prediction._walk",
+}  # fmt: skip
+
 OPTIONAL = {
     "pandas", "polars", "pyarrow", "matplotlib", "typer", "rich", "lightgbm", "xgboost", "dask", "distributed",
     "jinja2", "onnx",
@@ -116,6 +124,32 @@ def test_the_walk_sees_what_it_should(tmp_path, files, upward, in_circle):
     graph = import_graph(tmp_path)
     assert len(upward_imports(graph)) == upward
     assert bool(circle(graph)) == in_circle
+
+
+def private_imports(sources: Path) -> set[str]:
+    """Return the underscored modules and names that some room imports from another one."""
+    found = set()
+    for path in sources.rglob("*.py"):
+        for name in imported_names(path, sources):
+            parts = name.split(".")
+            other = parts[0] == "aucforest" and len(parts) > 2 and parts[1] != part(module_name(path, sources))
+            if other and FLOORS.get(parts[1]) and any(word[0] == "_" for word in parts[2:]):
+                found.add(".".join(parts[1:] if parts[-1][0] == "_" and parts[-2][0] != "_" else parts[1:-1]))
+    return found
+
+
+def test_no_room_imports_what_is_private_to_another():
+    assert private_imports(SOURCES) - OPEN_SECRETS == set()
+
+
+def test_private_imports_are_seen(tmp_path):
+    (tmp_path / "aucforest" / "cli").mkdir(parents=True)
+    (tmp_path / "aucforest" / "cli" / "a.py").write_text(
+        "from aucforest.tree._a import b\nimport aucforest.tree._c\n"
+        "def f():\n    from aucforest.metrics.d import _e, g\n"
+        "from aucforest.cli._h import i\nfrom aucforest._files import j\nfrom aucforest import _memory\n"
+    )
+    assert private_imports(tmp_path) == {"tree._a", "tree._c", "metrics.d._e"}
 
 
 def test_numba_has_one_door():

@@ -6,7 +6,7 @@ import pytest
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
 
 from aucforest.datasets import load_page_blocks
-from aucforest.inspection import _folds, compare_criteria
+from aucforest.inspection import compare_criteria, folds
 
 QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")
 
@@ -71,8 +71,8 @@ def test_seeds_differ_between_folds(data):
 
 
 def test_who_is_fitted_first_changes(data, monkeypatch):
-    order, fit = [], _folds._fit
-    monkeypatch.setattr(_folds, "_fit", lambda forest, *rows: order.append(forest.criterion) or fit(forest, *rows))
+    order, fit = [], folds._fit
+    monkeypatch.setattr(folds, "_fit", lambda forest, *rows: order.append(forest.criterion) or fit(forest, *rows))
     run(data, ("auc", "gini", "entropy"), cv=4)
     firsts = order[3::3]  # after one tree each to compile
     assert firsts == ["auc", "entropy", "gini", "auc"]

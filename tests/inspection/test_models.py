@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from aucforest import AUCForestClassifier
 from aucforest.inspection import export_text, forest_summary
-from aucforest.inspection._models import (
+from aucforest.inspection.models import (
     category_names_of,
     check_forest,
     class_names_of,

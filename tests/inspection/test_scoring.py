@@ -6,7 +6,7 @@ from sklearn import metrics
 from sklearn.datasets import make_classification
 
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.inspection._scoring import METRICS, FittedFold
+from aucforest.inspection.scoring import METRICS, FittedFold
 
 
 def fold(n_classes, weighted):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from aucforest.inspection import TreeDisplay
-from aucforest.inspection._models import conditions, feature_names_of
+from aucforest.inspection.models import conditions, feature_names_of
 from tests.estimators.data import make_table, small_forest, small_tree
 from tests.tree.chains import make_chain
 

@@ -8,7 +8,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from aucforest.inspection._scoring import METRICS
+from aucforest.inspection.scoring import METRICS
 from aucforest.metrics import auc_confidence_interval
 
 # Of METRICS those that say how good predictions are.

@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import typer
 from numpy.typing import NDArray
 
 from aucforest.cli._frames import model_frame, to_frame
 from aucforest.cli._options import LEAST_ROWS, MOST_INTEGERS
 from aucforest.cli._tables import open_table
-from aucforest.estimators._base import refuse_dates
+from aucforest.tables.features import check_types, feature_names
 from aucforest.tables.kinds import FLAG, TEXT, Columns, ModelColumns, as_kind, find_column, kind_of
 from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights
 from aucforest.tables.sources import open_source
@@ -45,14 +44,9 @@ def read_training(
             raise ValueError(f"{table.name} has a header, but no rows")
         y = _labels(table, content.column(target), target, positive)
         weights = _weights(table, content, weight)
-    nameless = [name for name in table.columns if name == "" or name.startswith("__index_level_")]
-    if nameless:
-        typer.echo("Warning: a column without a name, such as numbers of rows, is left out", err=True)
-    features = to_frame(content.drop_columns([*others, *nameless]))
-    if features.shape[1] == 0:
-        raise ValueError(f"{table.name} has no column besides {target!r} to learn from")
-    refuse_dates(features)
-    return Labelled(_title(table, target, positive), features, y, weights)
+        features = content.select(feature_names(table, others))
+    check_types(features.schema)
+    return Labelled(_title(table, target, positive), to_frame(features), y, weights)
 
 
 def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:

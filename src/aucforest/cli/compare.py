@@ -15,7 +15,7 @@ from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, consol
 from aucforest.cli._progress import is_watched
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
-from aucforest.inspection._scoring import METRICS
+from aucforest.inspection.scoring import METRICS
 
 SIGNIFICANT = 0.05
 

@@ -11,7 +11,7 @@ from aucforest.cli._labelled import read_for_model
 from aucforest.cli._models import read_model
 from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Target, Weight
 from aucforest.cli._outputs import check_outputs, console, write_json
-from aucforest.inspection._scoring import METRICS, FittedFold
+from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.tables.predictions import labels_of
 
 

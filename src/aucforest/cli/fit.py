@@ -12,12 +12,12 @@ from aucforest.cli._labelled import Labelled, read_labels, read_training
 from aucforest.cli._options import TARGET_HELP, Criterion, Jobs, JsonOut, Positive, Seed, Weight, names_in
 from aucforest.cli._outputs import TABLES, check_outputs, console, write_json
 from aucforest.cli._progress import is_watched
-from aucforest.estimators._thresholds import RULES
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_out_of_core
-from aucforest.inspection._folds import run_folds
-from aucforest.inspection._scoring import METRICS
+from aucforest.estimators.thresholds import RULES
 from aucforest.inspection.comparison import resampled_mean
+from aucforest.inspection.folds import run_folds
+from aucforest.inspection.scoring import METRICS
 
 
 def fit(

@@ -13,9 +13,8 @@ from rich.table import Table
 from aucforest.cli._models import read_model
 from aucforest.cli._options import JsonOut, Model
 from aucforest.cli._outputs import check_outputs, console, write_json
-from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.inspection import export_text, forest_summary
-from aucforest.inspection._models import feature_names_of
+from aucforest.inspection.models import feature_names_of
 from aucforest.persistence.model_file import read_version
 
 # Features and categories that are printed; the figures have all.
@@ -67,7 +66,7 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
     for name in ("threshold", "shrinkage", "oob_score"):
         if hasattr(forest, f"{name}_"):
             facts[f"fitted_{name}"] = np.asarray(getattr(forest, f"{name}_")).tolist()
-    if isinstance(forest, TreeBasedClassifier):
+    if hasattr(forest, "trees_"):
         summary = forest_summary(forest)
         facts["trees"] = {
             "number": summary.n_trees,
@@ -81,9 +80,7 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
 
 def _importances(forest: Any) -> NDArray[np.float64]:
     """Return the importance of every feature, NaN for a model that has none."""
-    if isinstance(forest, TreeBasedClassifier):
-        return forest._feature_importances()
-    return np.full(forest.n_features_in_, np.nan)
+    return getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan))
 
 
 def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators._shrinkage import PRIOR, PackSome, choose_amount, row_weight, rows_to_score, shrink_trees
-from aucforest.estimators._thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
+from aucforest.estimators.thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.in_memory import TrainingTable
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen

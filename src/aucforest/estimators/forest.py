@@ -16,8 +16,8 @@ from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._exports import Exports
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._model_parts import FOREST, TREES
-from aucforest.estimators._thresholds import RULES, check_threshold, is_tuned
-from aucforest.estimators._training_rows import training_rows
+from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
+from aucforest.estimators.training_rows import training_rows
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.sampling import SCHEMES
 from aucforest.metrics.thresholds import decide

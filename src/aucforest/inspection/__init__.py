@@ -1,9 +1,9 @@
 """Look at forests: comparisons of split criteria, importances, proximities, standard errors, text and pictures."""
 
-from aucforest.inspection._importances import ImportanceDisplay, PermutationImportance
 from aucforest.inspection.compare import compare_criteria
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
+from aucforest.inspection.importance_display import ImportanceDisplay, PermutationImportance
 from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.landscape_display import CriterionLandscapeDisplay
 from aucforest.inspection.oob_curve_display import OOBCurveDisplay

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.inspection._folds import run_folds
-from aucforest.inspection._scoring import METRICS
 from aucforest.inspection.comparison import BASELINE, CriteriaComparison, chosen
+from aucforest.inspection.folds import run_folds
+from aucforest.inspection.scoring import METRICS
 
 
 def compare_criteria(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from aucforest._optional import import_optional
-from aucforest.inspection._scoring import METRICS
+from aucforest.inspection.scoring import METRICS
 from aucforest.metrics._intervals import score_interval, t_quantile
 
 BASELINE = "gini"

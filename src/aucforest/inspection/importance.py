@@ -9,14 +9,14 @@ from sklearn.utils import check_random_state
 from tqdm import tqdm
 
 from aucforest.estimators._oob_score import resolve_scorer
-from aucforest.estimators._training_rows import training_rows
+from aucforest.estimators.training_rows import training_rows
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
-from aucforest.inspection._importances import PermutationImportance
-from aucforest.inspection._models import check_count, check_forest, feature_names_of
-from aucforest.inspection._parts import Part, split_into_parts
 from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
+from aucforest.inspection.importance_display import PermutationImportance
+from aucforest.inspection.models import check_count, check_forest, feature_names_of
+from aucforest.inspection.parts import Part, split_into_parts
 from aucforest.tree.prediction import BLOCK_ROWS as WALK_ROWS
 
 # Permuted columns of one task: finding the leaves of the data as they are is shared among them.

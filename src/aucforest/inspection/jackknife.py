@@ -11,7 +11,7 @@ from sklearn.utils.validation import _num_samples
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.out_of_bag import Bags
 from aucforest.fitting.spec import tree_keys
-from aucforest.inspection._models import check_forest
+from aucforest.inspection.models import check_forest
 
 # Rows whose predictions by all trees are held at a time.
 _BLOCK_ROWS = 1024

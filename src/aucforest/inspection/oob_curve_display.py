@@ -9,9 +9,9 @@ from sklearn.utils import _safe_indexing
 
 from aucforest._optional import import_optional
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
-from aucforest.estimators._training_rows import training_rows
-from aucforest.inspection._first_trees import first_trees
-from aucforest.inspection._models import check_count, check_forest
+from aucforest.estimators.training_rows import training_rows
+from aucforest.inspection.first_trees import first_trees
+from aucforest.inspection.models import check_count, check_forest
 
 
 class OOBCurveDisplay:

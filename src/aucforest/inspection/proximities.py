@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.estimators._training_rows import training_rows
+from aucforest.estimators.training_rows import training_rows
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import warn_of_seen
-from aucforest.inspection._models import check_count, check_forest
+from aucforest.inspection.models import check_count, check_forest
 
 # Entries of a dense matrix: 800 MB.
 _MOST_ENTRIES = 10**8

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
-from aucforest.inspection._models import feature_names_of, trees_of
+from aucforest.inspection.models import feature_names_of, trees_of
 from aucforest.tree.tree import Tree
 
 

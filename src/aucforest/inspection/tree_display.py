@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
-from aucforest.inspection._models import (
+from aucforest.inspection.models import (
     category_names_of,
     check_count,
     class_names_of,

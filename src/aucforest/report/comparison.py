@@ -1,8 +1,8 @@
 """The sections of a report on a comparison of split criteria."""
 
 from aucforest._optional import import_optional
-from aucforest.inspection._scoring import METRICS
 from aucforest.inspection.comparison import BASELINE, ComparisonRow, CriteriaComparison
+from aucforest.inspection.scoring import METRICS
 from aucforest.report.page import Plot, Section, Table, interval, number, signed, signed_interval
 from aucforest.report.plots import as_svg
 

@@ -11,12 +11,12 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples
 
 from aucforest._files import write_whole
-from aucforest.estimators._training_rows import training_rows
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.training_rows import training_rows
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection._models import check_count
 from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
+from aucforest.inspection.models import check_count
 from aucforest.metrics._validation import check_weights
 from aucforest.metrics.thresholds import check_cost
 from aucforest.report import model as sections

@@ -8,7 +8,7 @@ from sklearn.utils._pprint import _changed_params
 
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection._importances import PermutationImportance
+from aucforest.inspection.importance_display import PermutationImportance
 from aucforest.inspection.summary import forest_summary
 from aucforest.metrics import average_precision_score, roc_confidence_band
 from aucforest.report import plots

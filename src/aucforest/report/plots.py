@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from aucforest._optional import import_optional
-from aucforest.inspection._importances import PermutationImportance
+from aucforest.inspection.importance_display import PermutationImportance
 from aucforest.metrics import RocBand
 from aucforest.report.cuts import Cuts
 from aucforest.report.figures import RECALLS, Bin, cumulate_class, thin

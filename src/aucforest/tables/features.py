@@ -7,10 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from aucforest.tables.kinds import holds_text, is_number
-from aucforest.tables.sources import Source
 
 
-def feature_names(source: Source, others: Sequence[str]) -> list[str]:
+def feature_names(source: Any, others: Sequence[str]) -> list[str]:
     """Return the columns to learn from: all but some others, and but those without a name, such as numbers of rows."""
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(others):
@@ -18,18 +17,18 @@ def feature_names(source: Source, others: Sequence[str]) -> list[str]:
     names = [name for name in source.columns if name not in others and name not in nameless]
     if not names:
         raise ValueError(f"{source.name} has no column besides {others[0]!r} to learn from")
-    for field in source.schema(names):
-        _check_type(field)
+    check_types(source.schema(names))
     return names
 
 
-def _check_type(field: Any) -> None:
+def check_types(schema: Any) -> None:
     """Refuse what is no number, text or flag."""
-    type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    if pa.types.is_temporal(type_):
-        raise ValueError(f"column {field.name!r} is not numeric but {type_}; encode dates and times as numbers")
-    if not (is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-        raise ValueError(f"column {field.name!r} holds {type_}, which is no number, text or flag")
+    for field in schema:
+        type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_temporal(type_):
+            raise ValueError(f"column {field.name!r} is not numeric but {type_}; encode dates and times as numbers")
+        if not (is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+            raise ValueError(f"column {field.name!r} holds {type_}, which is no number, text or flag")
 
 
 def to_features(batch: Any) -> Any:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.target import code_classes
-from aucforest.inspection._scoring import METRICS, FittedFold
+from aucforest.inspection.scoring import METRICS, FittedFold
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
