@@ -120,14 +120,7 @@ class ThresholdCurveDisplay:
             raise ValueError("thresholds need rows of two classes, but a class has no weight in y_true")
         # from the greatest score on: at infinity nothing is positive, and precision is not defined
         tps_seen, fps_seen = tps[1:], fps[1:]
-        curves = {
-            "precision": tps_seen / (tps_seen + fps_seen),
-            "recall": tps_seen / positives,
-            "specificity": 1.0 - fps_seen / negatives,
-            "G-mean": gain_at_thresholds(tps_seen, fps_seen, "gmean"),
-            "F1": gain_at_thresholds(tps_seen, fps_seen, "f1"),
-        }
-        rising = {name: curve[::-1] for name, curve in curves.items()}
+        rising = {name: curve[::-1] for name, curve in threshold_curves(tps_seen, fps_seen).items()}
         of_rows = None
         if cost is not None:
             of_rows = -gain_at_thresholds(tps_seen, fps_seen, "cost", cost)[::-1] / (positives + negatives)
@@ -205,3 +198,15 @@ class ThresholdCurveDisplay:
         self.ax_.set(xlabel="threshold", ylabel="metric", ylim=(0.0, 1.02))
         self.ax_.legend(handles=handles, fontsize="small")
         return self
+
+
+def threshold_curves(tps: NDArray[np.float64], fps: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Return what falling thresholds are worth by what they call positive; precision is NaN where that is nothing."""
+    called = tps + fps
+    return {
+        "precision": np.divide(tps, called, out=np.full_like(called, np.nan), where=called > 0.0),
+        "recall": tps / tps[-1],
+        "specificity": 1.0 - fps / fps[-1],
+        "G-mean": gain_at_thresholds(tps, fps, "gmean"),
+        "F1": gain_at_thresholds(tps, fps, "f1"),
+    }

@@ -3,8 +3,8 @@
 from aucforest._optional import import_optional
 from aucforest.inspection.comparison import BASELINE, ComparisonRow, CriteriaComparison
 from aucforest.inspection.scoring import METRICS
-from aucforest.report.page import Plot, Section, Table, interval, number, signed, signed_interval
-from aucforest.report.plots import as_svg
+from aucforest.report.page import Section, Table, interval, number, signed, signed_interval
+from aucforest.report.plots import picture
 
 
 def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
@@ -12,7 +12,7 @@ def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
     pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
     figure = comparison.plot()
     caption = "Every fold as a faint dot, the means and their 95 % intervals; an arrow says which end is better."
-    picture = Plot(as_svg(figure, "criteria", caption), caption)
+    drawn = picture(figure, "criteria", caption)
     pyplot.close(figure)
     rows = comparison.summary()
     tables = [_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics]
@@ -22,7 +22,7 @@ def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
         "the number of comparisons."
     )
     return [
-        Section("picture", "At a glance", lead, [picture], []),
+        Section("picture", "At a glance", lead, [drawn], []),
         Section("figures", "Figures", "Means over folds with 95 % intervals.", [], tables),
     ]
 

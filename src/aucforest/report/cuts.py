@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from aucforest.inspection.threshold_display import threshold_curves
 from aucforest.metrics._walks import Cumulated
 from aucforest.metrics.thresholds import gain_at_thresholds
 from aucforest.report.figures import cumulate_class, thin
@@ -43,16 +44,7 @@ class Cuts:
 
     def curves(self) -> dict[str, FloatArray]:
         """Return what the thresholds are worth; precision is NaN where nothing is called positive."""
-        called, recall, specificity = self.tp + self.fp, self.tp / self.tp[0], 1.0 - self.fp / self.fp[0]
-        gains = {name: gain_at_thresholds(self.tp[::-1], self.fp[::-1], name)[::-1] for name in ("gmean", "f1")}
-        precision = np.divide(self.tp, called, out=np.full_like(called, np.nan), where=called > 0.0)
-        return {
-            "recall": recall,
-            "specificity": specificity,
-            "precision": precision,
-            "G-mean": gains["gmean"],
-            "F1": gains["f1"],
-        }
+        return {name: curve[::-1] for name, curve in threshold_curves(self.tp[::-1], self.fp[::-1]).items()}
 
     def as_json(self, cost: tuple[float, float]) -> dict[str, Any]:
         """Return what the page's program needs; the threshold of infinity is None."""

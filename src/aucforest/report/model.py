@@ -8,8 +8,7 @@ from sklearn.utils._pprint import _changed_params
 
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection.importance_display import PermutationImportance
-from aucforest.inspection.summary import forest_summary
+from aucforest.inspection import PermutationImportance, forest_summary
 from aucforest.metrics import average_precision_score, roc_confidence_band
 from aucforest.report import plots
 from aucforest.report.cuts import find_cuts
@@ -17,7 +16,6 @@ from aucforest.report.data import class_table, column_table
 from aucforest.report.figures import Resamples, auc_interval, reliability, summarize
 from aucforest.report.importances import auc_by_trees
 from aucforest.report.page import (
-    Plot,
     Section,
     Table,
     interval,
@@ -115,17 +113,13 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
             roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)
             captions[0] += " The band covers the whole true curve with 95 % confidence."
         captions = [f"{caption} The dot is at the threshold that is chosen below." for caption in captions]
-    figures = {
-        "roc": plots.roc_plot(rows, classes, roc_band),
-        "pr": plots.precision_recall_plot(rows, classes, precision_band),
-    }
     cursor = "point" if two else None
     lead = "How well the scores order the rows, whatever the threshold."
     if not two and len(classes) < len(rows.present):
         lead += f" The {len(classes)} most frequent classes are drawn."
     drawn = [
-        Plot(plots.as_svg(figure, name, caption, cursor=cursor), caption)
-        for caption, (name, figure) in zip(captions, figures.items())
+        plots.picture(plots.roc_plot(rows, classes, roc_band), "roc", captions[0], cursor=cursor),
+        plots.picture(plots.precision_recall_plot(rows, classes, precision_band), "pr", captions[1], cursor=cursor),
     ]
     return Section("ranking", "Ranking", lead, drawn, [])
 
@@ -137,11 +131,11 @@ def calibration_section(rows: ScoredRows) -> Section:
     caption = "Observed shares against predicted probabilities; on the diagonal they agree."
     if two:
         caption += " Whiskers are 95 % intervals; the bins hold like parts of both classes."
-    drawn = [Plot(plots.as_svg(plots.reliability_plot(bins), "reliability", caption), caption)]
+    drawn = [plots.picture(plots.reliability_plot(bins), "reliability", caption)]
     tables = []
     if two:
         caption = "How the probabilities of either class are spread, each class by itself."
-        drawn.append(Plot(plots.as_svg(plots.score_plot(rows), "scores", caption), caption))
+        drawn.append(plots.picture(plots.score_plot(rows), "scores", caption))
         body = [
             [f"{number(each.least)} to {number(each.most)}", f"{each.n_rows:,}", number(each.mean),
              number(each.observed), interval(each.low, each.high)]
@@ -194,7 +188,7 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
         f"How much ROC AUC, {number(importance.baseline_score)} on {importance.n_scored:,} {source}, is lost without "
         "the information of a column; columns that tell the same thing stand in for each other."
     )
-    drawn = [Plot(plots.as_svg(plots.importance_plot(importance), "importance", caption), caption)]
+    drawn = [plots.picture(plots.importance_plot(importance), "importance", caption)]
     return Section("columns", "What the model looks at", lead, drawn, [table])
 
 
@@ -211,7 +205,7 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
         points = [] if training is None else auc_by_trees(model, training, LEVEL)
         if points:
             caption = "Out-of-bag ROC AUC of the first trees, on training rows that they did not draw."
-            drawn.append(Plot(plots.as_svg(plots.trees_plot(points), "trees", caption), caption))
+            drawn.append(plots.picture(plots.trees_plot(points), "trees", caption))
             lead = "What the model is, and whether it has enough trees: where the curve is flat, more would not help."
     return Section("model", "Model", lead, drawn, tables)
 

@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from aucforest._optional import import_optional
-from aucforest.inspection.importance_display import PermutationImportance
-from aucforest.metrics import RocBand
+from aucforest.inspection import OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
+from aucforest.metrics import RocBand, RocCurveDisplay, RocEntry
 from aucforest.report.cuts import Cuts
 from aucforest.report.figures import RECALLS, Bin, cumulate_class, thin
 from aucforest.report.importances import TreePoint
-from aucforest.report.page import number, shortened
+from aucforest.report.page import Plot, number, shortened
 from aucforest.report.rows import FloatArray, ScoredRows
 
 # Okabe and Ito's colours, which the colour-blind tell apart, the light ones darkened to be seen on white.
@@ -37,6 +37,7 @@ _STYLE = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.prop_cycle": f"cycler('color', {COLORS})",
     "grid.color": "#e4e8ec",
     "grid.linewidth": 0.8,
     "xtick.color": "#4a545e",
@@ -94,6 +95,11 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
     return ElementTree.tostring(root, encoding="unicode")
 
 
+def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
+    """Return a figure and what stands below it, which is also for those who do not see it."""
+    return Plot(as_svg(figure, name, caption, cursor=cursor), caption)
+
+
 def _own(value: str, key: str, name: str) -> str:
     """Return the value of an attribute with ids that begin with the name of the picture."""
     if key == "id":
@@ -106,17 +112,15 @@ def _own(value: str, key: str, name: str) -> str:
 def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> Any:
     """Draw the ROC curves of some classes against all others."""
     figure, axes = _panels(4.6, 4.4)
-    for color, k in zip(COLORS, classes):
+    entries = {}
+    for k in classes:
         cumulated = cumulate_class(rows, k)
         places = thin(cumulated, _MOST_POINTS)
-        fpr, tpr = cumulated.fps[places] / cumulated.fps[-1], cumulated.tps[places] / cumulated.tps[-1]
-        axes.plot(fpr, tpr, color=color, label=rows.classes[k], clip_on=False)
-    if band is not None:
-        axes.fill_between(*band, color=COLORS[0], alpha=0.14, linewidth=0.0, label="95 % band")
-    axes.plot([0, 1], [0, 1], color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
-    axes.set(xlabel="false positive rate", ylabel="true positive rate (recall)", xlim=(0, 1), ylim=(0, 1))
-    axes.set_aspect("equal")
-    axes.legend(loc="lower right")
+        curve = cumulated.fps[places] / cumulated.fps[-1], cumulated.tps[places] / cumulated.tps[-1]
+        entries[rows.classes[k]] = RocEntry(*curve, (np.nan, np.nan, np.nan), band, None)
+    display = RocCurveDisplay(entries).plot(axes)
+    axes.legend(display.lines_, list(entries), loc="lower right")
+    axes.set_ylim(0, 1)
     return figure
 
 
@@ -179,45 +183,35 @@ def score_plot(rows: ScoredRows) -> Any:
 def cuts_plot(cuts: Cuts) -> Any:
     """Draw what the thresholds make of the rows, evenly spaced as on the slider below the picture."""
     figure, axes = _panels(7.6, 3.4)
-    places = np.arange(cuts.thresholds.size)
-    for color, dash, (name, values) in zip(COLORS, DASHES, cuts.curves().items()):
-        axes.plot(places, values, color=color, linestyle=dash, label=name)
-    if cuts.own is not None:
-        axes.axvline(cuts.own, color="#6b747d", linestyle=":", linewidth=1.2, label="model's own threshold")
+    places = np.arange(cuts.thresholds.size, dtype=np.float64)
+    display = ThresholdCurveDisplay(places, cuts.curves(), threshold=cuts.own).plot(axes)
+    for line, dash in zip(display.lines_.values(), DASHES):
+        line.set(linestyle=dash, drawstyle="default")
+    if display.mark_ is not None:
+        display.mark_.set_label("model's own threshold")
     ticks = np.unique(np.linspace(0, places.size - 2, min(8, places.size - 1)).round().astype(int))
     axes.set_xticks(ticks, [number(cuts.thresholds[place]) for place in ticks])
-    axes.set(xlim=(0, places.size - 1), ylim=(0, 1), xlabel="threshold (spaced by rows)")
+    axes.set(xlim=(0, places.size - 1), xlabel="threshold (spaced by rows)", ylabel="")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=6)
     return figure
 
 
 def importance_plot(importance: PermutationImportance) -> Any:
     """Draw the importances of the first features with their intervals."""
-    mean = importance.importances_mean
-    chosen = np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
-    figure, axes = _panels(7.6, 0.8 + 0.27 * chosen.size)
-    places = np.arange(chosen.size)
-    errors = np.nan_to_num(np.diff(importance.importances_interval()[chosen], axis=1)[:, 0] / 2)
-    axes.barh(places, mean[chosen], color=COLORS[0], alpha=0.3, height=0.62)
-    axes.errorbar(mean[chosen], places, xerr=errors, fmt="o", color=COLORS[0], markersize=4, capsize=2.5, linewidth=1.4)
-    axes.axvline(0.0, color="#6b747d", linewidth=1.0)
-    axes.set_yticks(places, [shortened(importance.feature_names[j], 32) for j in chosen])
-    axes.set_ylim(chosen.size - 0.5, -0.5)
+    figure, axes = _panels(7.6, 0.8 + 0.27 * min(_MOST_FEATURES, len(importance.feature_names)))
+    importance.plot(axes, max_features=_MOST_FEATURES)
+    axes.set_yticks(axes.get_yticks(), [shortened(label.get_text(), 32) for label in axes.get_yticklabels()])
     axes.set_xlabel("fall of the ROC AUC when the column is permuted")
-    axes.grid(axis="y", visible=False)
     return figure
 
 
 def trees_plot(points: Sequence[TreePoint]) -> Any:
-    """Draw the out-of-bag AUC of the first trees."""
+    """Draw the out-of-bag AUC of the first trees with its intervals."""
     figure, axes = _panels(7.6, 2.9)
-    numbers = [point.n_trees for point in points]
-    axes.plot(numbers, [point.auc for point in points], "o-", color=COLORS[0], markersize=4)
-    axes.fill_between(
-        numbers, [p.low for p in points], [p.high for p in points], color=COLORS[0], alpha=0.14, linewidth=0.0
-    )
+    numbers, scores, low, high = np.array(points).T
+    OOBCurveDisplay(numbers, scores, scoring="ROC AUC").plot(axes)
+    axes.fill_between(numbers, low, high, alpha=0.14, linewidth=0.0)
     axes.set_xscale("log")
     axes.minorticks_off()
-    axes.set_xticks(numbers, [f"{n:,}" for n in numbers])
-    axes.set(xlabel="trees", ylabel="out-of-bag ROC AUC")
+    axes.set_xticks(numbers, [f"{n:,.0f}" for n in numbers])
     return figure
