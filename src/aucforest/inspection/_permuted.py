@@ -18,20 +18,7 @@ WORD_FEATURES = 64
 
 
 def path_words(trees: Sequence[Tree], packed: PackedTrees, first_feature: int) -> NDArray[np.uint64]:
-    """Return which features the way to every leaf meets: bit b stands for feature first_feature + b.
-
-    Parameters
-    ----------
-    trees : sequence of Tree
-    packed : PackedTrees
-        The same trees.
-    first_feature : int
-
-    Returns
-    -------
-    ndarray of shape (n_all_leaves,), uint64
-        In the order of the leaves of `packed`.
-    """
+    """Return of every leaf in `packed` which features the way there meets: bit b stands for first_feature + b."""
     paths = np.empty(len(packed.names), dtype=np.uint64)
     words = np.empty(max(tree.n_nodes for tree in trees), dtype=np.uint64)
     for i, tree in enumerate(trees):
@@ -55,43 +42,22 @@ def _mark_paths(feature, left_child, first_feature, words):
 
 
 class Homes(NamedTuple):
-    """The leaves of the rows that trees did not draw: entries by blocks of BLOCK_ROWS rows, then by trees, then rows.
+    """The leaves of rows that trees did not draw: entries by blocks of BLOCK_ROWS rows, then by trees, then rows."""
 
-    starts : ndarray of shape (n_blocks * n_trees + 1,), int64
-        Where the entries of a block and tree begin.
-    rows : ndarray of shape (n_entries + 1,), uint32
-        Rows within their block; the last element is scratch.
-    leaves : ndarray of shape (n_entries,), uint32
-        Numbers of leaves within their trees.
-    met : ndarray of shape (n_entries,), uint64
-        The bits of `path_words`.
-    """
-
+    # where the entries of a block and tree begin, and the end
     starts: NDArray[np.int64]
+    # rows within their block; the last element is scratch
     rows: NDArray[np.uint32]
+    # numbers of leaves within their trees
     leaves: NDArray[np.uint32]
+    # the bits of `path_words`
     met: NDArray[np.uint64]
 
 
 def find_homes(
     arguments: tuple[Any, ...], X: NDArray[np.float64], counts: NDArray[np.uint16], any_missing: bool
 ) -> Homes:
-    """Find the leaves of the rows that trees did not draw, and the features on the way.
-
-    Parameters
-    ----------
-    arguments : tuple
-        Of `PackedTrees`, with `path_words`.
-    X : ndarray of shape (n_rows, n_features), float64, C order
-    counts : ndarray of shape (n_trees, n_rows), uint16
-        How often each tree drew each row.
-    any_missing : bool
-        Whether there may be NaN in X.
-
-    Returns
-    -------
-    Homes
-    """
+    """Find the leaves of the rows that trees did not draw (`counts`, a row a tree), and the features on the way."""
     n_entries, n_blocks = int(np.count_nonzero(counts == 0)), -(-len(X) // BLOCK_ROWS)
     homes = Homes(
         np.empty(n_blocks * len(counts) + 1, dtype=np.int64),
@@ -135,24 +101,8 @@ def add_permuted(
 ):
     """Add the leaf frequencies of the trees that did not draw a row, in order, with other values of one feature.
 
-    Parameters
-    ----------
-    nodes, sets, first, values, first_leaf
-        Of `PackedTrees`.
-    X : ndarray of shape (n_rows, n_features), float64, C order
-        As `find_homes` saw it; changed meanwhile.
-    feature : int
-    bit : uint64
-        The bit of the feature in `path_words`.
-    column : ndarray of shape (n_rows,), float64
-        Its other values; changed meanwhile.
-    any_missing : bool
-        Whether there may be NaN in X or column.
-    homes : Homes
-    total : ndarray of shape (n_rows, n_classes), float64
-        Output, added to.
-    active, leaves, marks : ndarray of shape (BLOCK_ROWS,), uint64, uint32 and uint64
-        Scratch.
+    `column` has these values and `bit` stands for the feature in `path_words`; X and column are changed meanwhile. The
+    last three have BLOCK_ROWS elements of scratch.
     """
     place = 0
     for start in range(0, len(X), BLOCK_ROWS):

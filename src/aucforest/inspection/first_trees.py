@@ -11,18 +11,10 @@ from aucforest.fitting.out_of_bag import TrainingRows
 
 
 class FirstTrees(NamedTuple):
-    """What the first trees say of the training rows that one of them did not draw.
-
-    Attributes
-    ----------
-    n_trees : int
-    seen : ndarray of shape (n_seen,), int64
-        These rows.
-    proba : ndarray of shape (n_seen, n_classes), float64
-        Their class probabilities.
-    """
+    """What the first trees say of the training rows that one of them did not draw."""
 
     n_trees: int
+    # these rows, and their class probabilities
     seen: NDArray[np.int64]
     proba: NDArray[np.float64]
 

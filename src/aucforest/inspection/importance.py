@@ -160,15 +160,7 @@ def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64
 
 
 class _Walks:
-    """Sums of leaf frequencies over the trees that did not draw a row, with features permuted.
-
-    Attributes
-    ----------
-    baseline : ndarray of shape (n_rows, n_classes), float64
-        The sums for the data as they are, of the rows that trees draw from.
-    n_unseen : ndarray of shape (n_rows,), int64
-        Trees that did not draw a row.
-    """
+    """Sums of leaf frequencies over the trees that did not draw a row, as the data are and with features permuted."""
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed = forest, rows, n_repeats, seed

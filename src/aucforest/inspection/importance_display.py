@@ -1,12 +1,13 @@
 """The result of a permutation importance: table and picture."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
+from aucforest.inspection.display import Display
 from aucforest.metrics._intervals import require_level, t_quantile
 
 
@@ -121,7 +122,7 @@ class PermutationImportance:
         return "\n".join(lines)
 
 
-class ImportanceDisplay:
+class ImportanceDisplay(Display):
     """Importances with their 95 % intervals, the most important on top; made by `PermutationImportance.plot`.
 
     Parameters
@@ -156,30 +157,12 @@ class ImportanceDisplay:
         self.importance = importance
         self.max_features = max_features
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the importances.
+    def _size(self) -> tuple[float, float]:
+        return 6.4, 0.9 + 0.3 * min(self.max_features, len(self.importance.feature_names))
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure of a fitting size.
-
-        Returns
-        -------
-        ImportanceDisplay
-            Itself, with ``ax_``, ``figure_`` and ``container_``.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib (extra ``plot``).
-        """
-        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
+    def _draw(self, ax: Any) -> None:
         of = self.importance
         drawn = of._order()[: self.max_features]
-        if ax is None:
-            ax = pyplot.subplots(figsize=(6.4, 0.9 + 0.3 * len(drawn)), layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
         places, errors = np.arange(len(drawn)), np.diff(of.importances_interval()[drawn], axis=1)[:, 0] / 2
         style = {"fmt": "o", "markersize": 5, "capsize": 2}
         self.container_ = ax.errorbar(of.importances_mean[drawn], places, xerr=errors, **style)
@@ -188,4 +171,3 @@ class ImportanceDisplay:
         ax.set_ylim(len(drawn) - 0.5, -0.5)
         ax.set_xlabel(f"fall of the out-of-bag {of.scoring} from {of.baseline_score:.3f}")
         ax.grid(axis="x", alpha=0.3)
-        return self

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
-from aucforest._optional import import_optional
 from aucforest.fitting.target import code_classes
 from aucforest.inspection.compare import criterion_names
 from aucforest.inspection.comparison import chosen
+from aucforest.inspection.display import Display
 from aucforest.tree.binning import midway
 from aucforest.tree.criteria import CRITERIA, split_gain
 
@@ -19,7 +19,7 @@ from aucforest.tree.criteria import CRITERIA, split_gain
 _MOST_CLASSES = 3
 
 
-class CriterionLandscapeDisplay:
+class CriterionLandscapeDisplay(Display):
     """The score of every cut of one feature under some criteria, each in units of its best, which is marked.
 
     Make one with `from_data`, which also draws it.
@@ -121,37 +121,17 @@ class CriterionLandscapeDisplay:
         right = 1.0 - totals[:-1] / totals[-1]
         return cls(thresholds, gains, right, [str(label) for label in classes], feature_name=feature_name).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the scores.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        CriterionLandscapeDisplay
-            Itself, with ``ax_``, ``figure_``, ``lines_`` and ``marks_``.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib (extra ``plot``).
-        """
-        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-        self.figure_, self.lines_, self.marks_ = self.ax_.figure, {}, {}
+    def _draw(self, ax: Any) -> None:
+        self.lines_, self.marks_ = {}, {}
         for name, gain in self.gains.items():
             best = self.best[name]
             top = gain[best] if gain[best] > 0.0 else 1.0
             label = f"{name}: best cut sends {self._shares(best)} right"
-            (line,) = self.ax_.plot(self.thresholds, gain / top, label=label)
+            (line,) = ax.plot(self.thresholds, gain / top, label=label)
             style = {"color": line.get_color(), "linestyle": "--", "linewidth": 1.0}
-            self.lines_[name], self.marks_[name] = line, self.ax_.axvline(self.thresholds[best], **style)
-        self.ax_.set(xlabel=f"cut of {self.feature_name}", ylabel="gain, as a share of the best", ylim=(0.0, None))
-        self.ax_.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
-        return self
+            self.lines_[name], self.marks_[name] = line, ax.axvline(self.thresholds[best], **style)
+        ax.set(xlabel=f"cut of {self.feature_name}", ylabel="gain, as a share of the best", ylim=(0.0, None))
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
 
     def _shares(self, cut: int) -> str:
         """Return how much of the classes is above a cut, in words."""

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from aucforest._optional import import_optional
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators.training_rows import training_rows
+from aucforest.inspection.display import Display
 from aucforest.inspection.first_trees import first_trees
 from aucforest.inspection.models import check_count, check_forest
 
 
-class OOBCurveDisplay:
+class OOBCurveDisplay(Display):
     """The out-of-bag score of the first trees of a forest, which says whether more of them would help.
 
     Make one with `from_estimator`, which also draws it.
@@ -118,28 +118,7 @@ class OOBCurveDisplay:
         name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
         return cls(np.array(n_trees), np.array(scores), scoring=name).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        OOBCurveDisplay
-            Itself, with ``ax_``, ``figure_`` and ``line_``.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib (extra ``plot``).
-        """
-        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
-        (self.line_,) = self.ax_.plot(self.n_trees, self.scores, "o-", markersize=4, linewidth=1.0)
-        self.ax_.set(xlabel="trees", ylabel=f"out-of-bag {self.scoring}")
-        self.ax_.grid(alpha=0.3)
-        return self
+    def _draw(self, ax: Any) -> None:
+        (self.line_,) = ax.plot(self.n_trees, self.scores, "o-", markersize=4, linewidth=1.0)
+        ax.set(xlabel="trees", ylabel=f"out-of-bag {self.scoring}")
+        ax.grid(alpha=0.3)

@@ -27,27 +27,15 @@ class LabelledRows(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows to score.
+    """Some rows to score."""
 
-    Attributes
-    ----------
-    places : ndarray of shape (n_rows,), int64
-        Where they are among all rows that are scored.
-    forest : classifier
-    X : array-like of shape (n_rows, n_features)
-        As it was given.
-    labels : ndarray of shape (n_rows,)
-        The numbers of the classes.
-    sample_weight : ndarray of shape (n_rows,), float64, or None
-    scorer : callable or None
-        As in scikit-learn; None is ROC AUC.
-    """
-
+    # where the rows are among all that are scored
     places: NDArray[np.int64]
     forest: Any
     X: Any
     labels: NDArray[Any]
     sample_weight: NDArray[np.float64] | None
+    # as in scikit-learn; None is ROC AUC
     scorer: Scorer | None
 
     def score(self, proba: NDArray[np.float64]) -> float:

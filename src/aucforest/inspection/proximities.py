@@ -20,14 +20,9 @@ _NOT_COUNTED = -1
 
 
 class _Leaves(NamedTuple):
-    """The rows in every leaf of a forest, with what they weigh there.
+    """The rows in every leaf of a forest, with what they weigh there."""
 
-    first : ndarray of shape (n_all_leaves + 1,), int64
-        Where the rows of each leaf begin.
-    rows : ndarray of shape (n_entries,), int32
-    weights : ndarray of shape (n_entries,), float64
-    """
-
+    # where the rows of each leaf begin, and the end
     first: NDArray[np.int64]
     rows: NDArray[np.int32]
     weights: NDArray[np.float64]
@@ -190,20 +185,14 @@ def proximity_neighbors(
 
 
 class _Prepared(NamedTuple):
-    """What proximities are counted from.
+    """What proximities are counted from."""
 
-    places : ndarray of shape (n_rows, n_trees), int64
-        The leaf of each row in each tree, by its number among all leaves; -1 where the tree does not count.
-    n_counted : ndarray of shape (n_rows,), int64
-        How many trees count.
-    leaves : _Leaves
-    n_others : int
-        Number of rows that leaves may hold.
-    """
-
+    # the leaf of each row (n_rows, n_trees) by its number among all; _NOT_COUNTED where the tree does not count
     places: NDArray[np.int64]
+    # how many trees count for each row
     n_counted: NDArray[np.int64]
     leaves: _Leaves
+    # how many rows leaves may hold
     n_others: int
 
 

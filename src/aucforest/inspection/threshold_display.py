@@ -5,14 +5,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest._optional import import_optional
+from aucforest.inspection.display import Display
 from aucforest.metrics._validation import class_codes, two_classes
 from aucforest.metrics._walks import cumulate
 from aucforest.metrics.display import positive_scores
 from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
 
 
-class ThresholdCurveDisplay:
+class ThresholdCurveDisplay(Display):
     """Metrics of two classes against the threshold of the rule "positive when the score is at least t".
 
     Make one with `from_estimator` or `from_predictions`; both also draw it.
@@ -160,44 +160,24 @@ class ThresholdCurveDisplay:
         options.setdefault("threshold", getattr(estimator, "threshold_", None))
         return cls.from_predictions(codes == 1, scores, **options)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-
-        Returns
-        -------
-        ThresholdCurveDisplay
-            Itself, with ``ax_``, ``cost_ax_``, ``figure_``, ``lines_`` and ``mark_``.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib (extra ``plot``).
-        """
-        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-        self.figure_, self.cost_ax_, self.mark_, self.lines_ = self.ax_.figure, None, None, {}
+    def _draw(self, ax: Any) -> None:
+        self.cost_ax_, self.mark_, self.lines_ = None, None, {}
         # a label changes above a score, not below it
         for name, curve in self.curves.items():
-            (self.lines_[name],) = self.ax_.plot(self.thresholds, curve, drawstyle="steps-pre", label=name)
+            (self.lines_[name],) = ax.plot(self.thresholds, curve, drawstyle="steps-pre", label=name)
         handles = list(self.lines_.values())
         if self.cost is not None:
-            self.cost_ax_ = self.ax_.twinx()
+            self.cost_ax_ = ax.twinx()
             style = {"drawstyle": "steps-pre", "color": "black", "linestyle": ":", "label": "cost"}
             (self.lines_["cost"],) = self.cost_ax_.plot(self.thresholds, self.cost, **style)
             self.cost_ax_.set_ylabel("mean cost of a row")
             handles.append(self.lines_["cost"])
         if self.threshold is not None:
             label = f"threshold {self.threshold:.3g}"
-            self.mark_ = self.ax_.axvline(self.threshold, color="0.4", linestyle="--", linewidth=1.0, label=label)
+            self.mark_ = ax.axvline(self.threshold, color="0.4", linestyle="--", linewidth=1.0, label=label)
             handles.append(self.mark_)
-        self.ax_.set(xlabel="threshold", ylabel="metric", ylim=(0.0, 1.02))
-        self.ax_.legend(handles=handles, fontsize="small")
-        return self
+        ax.set(xlabel="threshold", ylabel="metric", ylim=(0.0, 1.02))
+        ax.legend(handles=handles, fontsize="small")
 
 
 def threshold_curves(tps: NDArray[np.float64], fps: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
+from aucforest.inspection.display import Display
 from aucforest.inspection.models import (
     category_names_of,
     check_count,
@@ -23,7 +24,7 @@ _MOST_CATEGORIES = 4
 _MOST_NODES = 10_000
 
 
-class TreeDisplay:
+class TreeDisplay(Display):
     """A picture of one tree: its cuts, the rows of its nodes, and the class probabilities there.
 
     Make one with `from_estimator`, which also draws it.
@@ -139,33 +140,17 @@ class TreeDisplay:
         options: dict[str, Any] = {"max_depth": max_depth, "decimals": decimals}
         return cls(chosen, features, classes, categories=category_names_of(estimator), **options).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the tree.
+    def _size(self) -> tuple[float, float]:
+        nodes = self._drawn()
+        return max(4.0, 1.6 * (_places(self.tree, nodes)[nodes].max() + 1)), max(
+            2.0, 1.4 * (self.tree.depth[nodes].max() + 1)
+        )
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure of a fitting size.
-
-        Returns
-        -------
-        TreeDisplay
-            Itself, with ``ax_``, ``figure_`` and ``annotations_``.
-
-        Raises
-        ------
-        ValueError
-            For more than 10,000 nodes to draw.
-        ImportError
-            Without matplotlib (extra ``plot``).
-        """
+    def _draw(self, ax: Any) -> None:
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         nodes = self._drawn()
         across, depth, prediction = _places(self.tree, nodes), self.tree.depth, self.tree.prediction
-        if ax is None:
-            size = (max(4.0, 1.6 * (across[nodes].max() + 1)), max(2.0, 1.4 * (depth[nodes].max() + 1)))
-            ax = pyplot.subplots(figsize=size, layout="constrained")[1]
-        self.ax_, self.figure_, self.annotations_ = ax, ax.figure, {}
+        self.annotations_ = {}
         drawn = set(nodes.tolist())
         for node in nodes.tolist():
             child = int(self.tree.left_child[node])
@@ -178,7 +163,6 @@ class TreeDisplay:
         ax.set_xlim(across[nodes].min() - 0.6, across[nodes].max() + 0.6)
         ax.set_ylim(-depth[nodes].max() - 0.5, 0.5)
         ax.set_axis_off()
-        return self
 
     def _drawn(self) -> NDArray[np.int64]:
         """Return the nodes that are drawn."""

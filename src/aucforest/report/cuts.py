@@ -19,27 +19,17 @@ _MOST_CUTS = 500
 
 @dataclass(frozen=True)
 class Cuts:
-    """Rising thresholds; a row is called positive when its score is at least the threshold.
+    """Rising thresholds; a row is called positive when its score is at least the threshold."""
 
-    Attributes
-    ----------
-    thresholds : ndarray of shape (n_cuts,), float64
-        Scores of rows, and infinity last: nothing is called positive.
-    tp, fp : ndarray of shape (n_cuts,), float64
-        Weight of true and of false positives.
-    own : int or None
-        The place of the model's own threshold; None where its labels follow no threshold.
-    own_threshold : float or None
-        What the model calls its threshold.
-    best_g_mean : int
-        The place of the best G-mean.
-    """
-
+    # scores of rows, and infinity last: nothing is called positive
     thresholds: FloatArray
+    # weight of true and of false positives
     tp: FloatArray
     fp: FloatArray
+    # the place of the model's own threshold, None where its labels follow none, and what the model calls it
     own: int | None
     own_threshold: float | None
+    # a place
     best_g_mean: int
 
     def curves(self) -> dict[str, FloatArray]:

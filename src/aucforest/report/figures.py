@@ -32,17 +32,11 @@ class Score(NamedTuple):
 
 
 class Resamples(NamedTuple):
-    """What rows drawn again have.
+    """What rows drawn again have."""
 
-    Attributes
-    ----------
-    scores : dict of str to ndarray of shape (n_bootstrap,)
-        By the name of the score.
-    precision : ndarray of shape (n_bootstrap, len(RECALLS)), or None with more than two classes
-        Precision at `RECALLS`.
-    """
-
+    # by the name of the score
     scores: dict[str, FloatArray]
+    # at `RECALLS`, (n_bootstrap, len(RECALLS)); None with more than two classes
     precision: FloatArray | None
 
     @property

@@ -61,18 +61,7 @@ def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple
 
 
 def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> str:
-    """Return a figure as an SVG element whose ids begin with `name`.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    name : str
-        Not that of another picture of the page.
-    alt : str
-        What the picture shows, for those who do not see it.
-    cursor : str or None
-        What the page's program moves over the first axes: "point" or "line".
-    """
+    """Return a figure as an SVG element whose ids begin with `name`; a cursor moves over its first axes."""
     content = BytesIO()
     figure.savefig(content, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(content.getvalue())

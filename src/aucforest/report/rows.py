@@ -18,28 +18,17 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Rows, their labels, and what a model says of them.
-
-    Attributes
-    ----------
-    model : classifier
-    X : array-like of shape (n_rows, n_features)
-        As it was given, without rows of weight 0.
-    classes : tuple of str
-        The names of the classes in the model's order.
-    labels, predicted : ndarray of shape (n_rows,), int64
-        The numbers of the true and of the predicted classes.
-    scores : ndarray of shape (n_rows, n_classes), float64
-        Probabilities, or decision values of a model that has none.
-    is_probability : bool
-    sample_weight : ndarray of shape (n_rows,), float64, or None
-    """
+    """Rows, their labels, and what a model says of them."""
 
     model: Any
+    # as it was given, without rows of weight 0
     X: Any
+    # names, in the model's order
     classes: tuple[str, ...]
+    # numbers of the true and of the predicted classes
     labels: NDArray[np.int64]
     predicted: NDArray[np.int64]
+    # (n_rows, n_classes): probabilities, or decision values of a model that has none
     scores: FloatArray
     is_probability: bool
     sample_weight: FloatArray | None

@@ -24,13 +24,7 @@ _COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<
 
 
 def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
-    """Return what says which numbers of a column are positive, for text such as ">=18"; None for a label.
-
-    Raises
-    ------
-    ValueError
-        For a comparison with NaN.
-    """
+    """Return what says which numbers of a column are positive, for text such as ">=18"; None for a label."""
     found = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
     if found is None:
         return None
@@ -46,22 +40,12 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
 class LabelReader:
     """Labels in the type that the table shows, as numbers of classes; or which of them are the positive one.
 
-    Those of a CSV have the type that all of them show; they are compared as numbers if none is, as text, what is asked
-    for.
-
-    Parameters
-    ----------
-    table : Columns
-    target : str
-        The column of labels.
-    positive : label or None
-        Of two classes, False and True, the rows of True; labels are compared as text. Of numbers also a comparison,
-        such as ">=18".
-    option : str, default="positive="
-        What a message puts before a value of `positive`: the command line has another way to give it.
+    That is compared as text, or is a comparison of numbers such as ">=18". Labels of a CSV have the type that all of
+    them show; they are compared as numbers if none is, as text, what is asked for.
     """
 
     def __init__(self, table: Columns, target: str, positive: Any = None, option: str = "positive=") -> None:
+        # `option` is what a message puts before a value of `positive`: the command line has another way to give it
         self._table, self.target, self._option = table, target, option
         self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
@@ -203,16 +187,7 @@ def _translate(column: Any, number: Callable[[Any], int]) -> NDArray[np.uint16]:
 
 
 class SteadyRows:
-    """A source whose labels are looked at again in every reading: a query may give its rows in another order.
-
-    Parameters
-    ----------
-    source : Source
-    reader : LabelReader
-        Has read all labels.
-    labels : ndarray of shape (n_rows,), uint16
-        What it found.
-    """
+    """A source whose labels are looked at again in every reading: a query may give its rows in another order."""
 
     def __init__(self, source: Source, reader: LabelReader, labels: NDArray[np.uint16]) -> None:
         self.name, self._source, self._reader, self._labels = source.name, source, reader, labels

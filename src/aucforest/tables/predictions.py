@@ -1,45 +1,21 @@
 """What a model says of the rows of a table, batch by batch."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from aucforest.metrics.thresholds import decide
-from aucforest.tables.kinds import Columns, ModelColumns
+from aucforest.tables.kinds import ModelColumns
 
 _LABEL = "prediction"
 
 
-class Table(Columns, Protocol):
-    """What is read batch by batch."""
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield record batches of some columns."""
-
-    def schema(self, columns: Sequence[str]) -> Any:
-        """Return names and types of columns of batches."""
-
-
 class Predictions:
-    """Record batches of columns that are kept, labels and probabilities.
+    """Record batches of columns that are kept, labels and probabilities (`proba`: these only, or none of them)."""
 
-    Parameters
-    ----------
-    model : classifier
-    table : Table
-        Has the columns of the model by name, in any order.
-    kept : sequence of str
-    proba : bool or None
-        Probabilities only, or labels only, or both.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    """
-
-    def __init__(self, model: Any, table: Table, kept: Sequence[str], proba: bool | None) -> None:
+    def __init__(self, model: Any, table: Any, kept: Sequence[str], proba: bool | None) -> None:
         self._model, self._table, self._kept, self._proba = model, table, kept, proba
         self._columns = ModelColumns(model, table, kept)
         fields = [pa.field(field.name, _plain(field.type)) for field in table.schema(kept)]
