@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from aucforest.cli._tables import open_table
+from aucforest.cli._inputs import open_table
 from aucforest.cli._writing import table_writer
 
 SCHEMA = pa.schema({"name, with a comma": pa.string(), "value": pa.float64()})

@@ -7,7 +7,7 @@ import pytest
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed import predict_out_of_core
-from aucforest.tables import sources
+from aucforest.tables import files
 from tests.fitting.tables import features_and_labels, make_forest, make_rows
 
 TABLE = make_rows(1000)
@@ -21,7 +21,7 @@ def forest():
 
 @pytest.fixture(autouse=True)
 def tiny_batches(monkeypatch):
-    monkeypatch.setattr(sources, "_MOST_ROWS", 77)
+    monkeypatch.setattr(files, "_MOST_ROWS", 77)
 
 
 def test_batches_are_the_whole(forest):

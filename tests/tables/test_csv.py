@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from aucforest.cli._tables import open_table
+from aucforest.cli._inputs import open_table
 from aucforest.tables import csv, files
 from aucforest.tables.csv import MISSING, CsvFiles
 from aucforest.tables.sources import open_source

@@ -4,10 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
-from rich.markup import escape
 from rich.table import Table
 
+from aucforest.cli._outputs import rich_table
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics import auc_confidence_interval
 
@@ -36,12 +35,9 @@ def positive_class(model: Any) -> str:
 
 def as_table(title: str, figures: dict[str, list[Figure]]) -> Table:
     """Return figures as a table; those of a kind, such as "out of bag", stand together."""
-    table = Table(title=escape(title), box=box.SIMPLE_HEAD)
-    for heading in ("", "metric", "value", "95 % interval"):
-        table.add_column(heading, justify="right" if "v" in heading else "left")
+    rows = []
     for kind, measured in figures.items():
         for place, figure in enumerate(measured):
             interval = "" if np.isnan(figure.low) else f"{figure.low:.4f} to {figure.high:.4f}"
-            title = METRICS[figure.metric].title
-            table.add_row(kind if place == 0 else "", title, f"{figure.value:.4f}", interval)
-    return table
+            rows.append([kind if place == 0 else "", METRICS[figure.metric].title, f"{figure.value:.4f}", interval])
+    return rich_table(title, ["", "metric", ">value", ">95 % interval"], rows)

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from aucforest.cli._frames import model_frame, to_frame
+from aucforest.cli._inputs import open_table
 from aucforest.cli._options import LEAST_ROWS, MOST_INTEGERS
-from aucforest.cli._tables import open_table
 from aucforest.tables.features import check_types, feature_names
 from aucforest.tables.kinds import FLAG, TEXT, Columns, ModelColumns, as_kind, find_column, kind_of
 from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights
@@ -27,7 +26,7 @@ class Labelled(NamedTuple):
 
     title: str
     X: Any
-    y: NDArray[Any]
+    y: Any
     weight: NDArray[np.float64] | None = None
 
 
@@ -46,7 +45,7 @@ def read_training(
         weights = _weights(table, content, weight)
         features = content.select(feature_names(table, others))
     check_types(features.schema)
-    return Labelled(_title(table, target, positive), to_frame(features), y, weights)
+    return Labelled(_title(table, target, positive), _to_frame(features), y, weights)
 
 
 def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
@@ -78,7 +77,7 @@ def read_for_model(
         beside = pa.concat_tables(rest)
         y = _labels_of(model, table, beside.column(target), target, positive)
         weights = _weights(table, beside, weight)
-    return Labelled(_title(table, target, positive), model_frame(columns, pa.concat_tables(features)), y, weights)
+    return Labelled(_title(table, target, positive), _model_frame(columns, pa.concat_tables(features)), y, weights)
 
 
 def _weights(table: Columns, content: Any, weight: str | None) -> NDArray[np.float64] | None:
@@ -161,3 +160,20 @@ def _listed(classes: NDArray[Any]) -> str:
     """Return the first classes as text."""
     names = list(map(str, classes.tolist()))
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if names[10:] else "")
+
+
+def _to_frame(table: Any) -> pd.DataFrame:
+    """Return an arrow table as a DataFrame, where text and flags are categories and nothing is a number."""
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns)):
+        if pa.types.is_boolean(column.type):
+            table = table.set_column(place, name, column.dictionary_encode())
+        elif pa.types.is_null(column.type):
+            table = table.set_column(place, name, column.cast(pa.float64()))
+    table = table.replace_schema_metadata(None)  # the types of pandas that wrote a Parquet
+    return table.to_pandas(strings_to_categorical=True, date_as_object=False)
+
+
+def _model_frame(columns: Any, typed: Any) -> pd.DataFrame:
+    """Return what a model takes of its columns, `ModelColumns`, which are typed."""
+    frame = _to_frame(typed)
+    return frame if columns.has_names else frame.set_axis(range(len(columns.names)), axis=1)

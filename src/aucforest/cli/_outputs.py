@@ -1,18 +1,21 @@
 """What commands write, and where."""
 
 import json
-import math
 import os
 import sys
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import typer
+from rich import box
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from aucforest._files import write_whole
-from aucforest.cli._tables import STANDARD
+from aucforest.cli._inputs import STANDARD
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".parquet")
@@ -41,6 +44,16 @@ def check_suffix(option: str, out: Path | None, suffixes: tuple[str, ...]) -> No
         raise typer.BadParameter(f"must end in {', '.join(suffixes)}, got {out.name}", param_hint=option)
 
 
+def rich_table(title: str | None, headings: list[str], rows: Iterable[list[str]], **options: Any) -> Table:
+    """Return a table; a heading that begins with ">" is that of a column of numbers."""
+    table = Table(title=title and escape(title), box=box.SIMPLE_HEAD, **options)
+    for heading in headings:
+        table.add_column(heading.removeprefix(">"), justify="right" if heading[:1] == ">" else "left")
+    for cells in rows:
+        table.add_row(*cells)
+    return table
+
+
 def console(json_out: Path | None) -> Console:
     """Return where tables are printed: on standard error where standard output takes the figures."""
     return Console(stderr=json_out == STANDARD)
@@ -48,21 +61,12 @@ def console(json_out: Path | None) -> Console:
 
 def write_json(out: Path, content: Any) -> None:
     """Write figures; what is not a number is null."""
-    text = json.dumps(_with_null(content), indent=1, allow_nan=False)
+    text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
     if out == STANDARD:
         sys.stdout.write(f"{text}\n")
     else:
         write_whole(out, text.encode())
         typer.echo(f"figures: {out}", err=True)
-
-
-def _with_null(content: Any) -> Any:
-    """Return what JSON can hold."""
-    if isinstance(content, dict):
-        return {key: _with_null(value) for key, value in content.items()}
-    if isinstance(content, list):
-        return list(map(_with_null, content))
-    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def write_picture(out: Path, figure: Any) -> None:

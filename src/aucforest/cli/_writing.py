@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from aucforest._files import file_beside
-from aucforest.cli._tables import STANDARD
+from aucforest.cli._inputs import STANDARD
 from aucforest.tables.kinds import holds_text
 
 Write = Callable[[Any], None]

@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
 from rich.table import Table
 
 from aucforest.cli._labelled import Labelled, read_training
 from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, Positive, Seed, names_in
-from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, write_json, write_picture
+from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.cli._progress import is_watched
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
@@ -85,14 +84,12 @@ def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
         f"Means of {len(comparison.folds)} folds with 95 % intervals; p: corrected resampled t-test against "
         f"gini, green where better and red where worse at {SIGNIFICANT}."
     )
-    table = Table(title=data.title, caption=caption, box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for criterion in comparison.criteria:
-        table.add_column(criterion, justify="right")
-    rows = comparison.summary()
-    for metric in comparison.metrics:
-        table.add_row(METRICS[metric].title, *(_cell(row) for row in rows if row.metric == metric))
-    return table
+    summary = comparison.summary()
+    rows = [
+        [METRICS[metric].title, *(_cell(row) for row in summary if row.metric == metric)]
+        for metric in comparison.metrics
+    ]
+    return rich_table(data.title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
 
 
 def _cell(row: ComparisonRow) -> str:

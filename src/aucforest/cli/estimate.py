@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from aucforest._files import write_whole
+from aucforest.cli._inputs import open_table
 from aucforest.cli._options import JsonOut, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, write_json, write_picture
-from aucforest.cli._tables import open_table
 from aucforest.monitoring import CBPE, CBPEResult, ChunkEstimate, Chunks
 from aucforest.tables.kinds import find_column
 

@@ -2,15 +2,14 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
 from rich.table import Table
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli._figures import QUALITY, Figure, as_table, auc_with_interval, positive_class
+from aucforest.cli._inputs import read_model
 from aucforest.cli._labelled import read_for_model
-from aucforest.cli._models import read_model
 from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Target, Weight
-from aucforest.cli._outputs import check_outputs, console, write_json
+from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.tables.predictions import labels_of
 
@@ -59,10 +58,6 @@ def evaluate(
 
 def _confusion(classes: list[str], matrix: NDArray[np.float64]) -> Table:
     """Return the confusion matrix as a table, a row a true class."""
-    table = Table(title="confusion matrix, a row a true class", min_width=40, box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for name in classes:
-        table.add_column(name, justify="right")
-    for name, counts in zip(classes, matrix.tolist()):
-        table.add_row(name, *(f"{count:,}" for count in counts))
-    return table
+    rows = [[name, *(f"{count:,}" for count in counts)] for name, counts in zip(classes, matrix.tolist())]
+    headings = ["", *(f">{name}" for name in classes)]
+    return rich_table("confusion matrix, a row a true class", headings, rows, min_width=40)

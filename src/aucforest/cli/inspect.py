@@ -6,13 +6,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from aucforest.cli._models import read_model
+from aucforest.cli._inputs import read_model
 from aucforest.cli._options import JsonOut, Model
-from aucforest.cli._outputs import check_outputs, console, write_json
+from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of
 from aucforest.persistence.model_file import read_version
@@ -36,7 +35,8 @@ def inspect(
     if text is not None:
         typer.echo(_rules(forest, text))
         return
-    facts, importances = _facts(forest, model), _importances(forest)
+    facts = _facts(forest, model)
+    importances = getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan))
     to = console(json_out)
     to.print(_facts_table(facts))
     most_important = np.argsort(-importances, kind="stable")[:MOST_FEATURES]
@@ -78,11 +78,6 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
     return facts
 
 
-def _importances(forest: Any) -> NDArray[np.float64]:
-    """Return the importance of every feature, NaN for a model that has none."""
-    return getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan))
-
-
 def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Return name, kind, categories and importance of some features."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
@@ -96,7 +91,7 @@ def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.i
 
 def _facts_table(facts: dict[str, Any]) -> Table:
     """Return a row for each fact."""
-    table = Table(box=box.SIMPLE_HEAD, show_header=False)
+    rows = []
     for name, value in facts.items():
         if name == "file_bytes":
             name, value = "file", f"{value / 2**20:,.2f} MiB"
@@ -106,21 +101,19 @@ def _facts_table(facts: dict[str, Any]) -> Table:
             )
         elif isinstance(value, float):
             value = f"{value:.4g}"
-        table.add_row(name.replace("_", " "), escape(str(value)))
-    return table
+        rows.append([name.replace("_", " "), escape(str(value))])
+    return rich_table(None, ["", ""], rows, show_header=False)
 
 
 def _features_table(features: list[dict[str, Any]], n_features: int) -> Table:
     """Return a row for each of the most important features."""
     left_out = n_features - len(features)
     caption = f"and {left_out} less important ones, which --json tells" if left_out > 0 else None
-    table = Table(title=f"{n_features} features", caption=caption, box=box.SIMPLE_HEAD)
-    for heading in ("feature", "kind", "importance"):
-        table.add_column(heading, justify="right" if heading == "importance" else "left")
+    rows = []
     for feature in features:
         kind, known = feature["kind"], feature["categories"]
         if known is not None:
             more = f", ... {len(known)} in all" if len(known) > MOST_CATEGORIES else ""
             kind = f"categories {', '.join(map(str, known[:MOST_CATEGORIES]))}{more}"
-        table.add_row(escape(feature["name"]), escape(kind), f"{feature['importance']:.3f}")
-    return table
+        rows.append([escape(feature["name"]), escape(kind), f"{feature['importance']:.3f}"])
+    return rich_table(f"{n_features} features", ["feature", "kind", ">importance"], rows, caption=caption)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from aucforest.cli._labelled import read_for_model
-from aucforest.cli._models import read_model
+from aucforest.cli._inputs import read_model
+from aucforest.cli._labelled import Labelled, read_for_model
 from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Target, Weight
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
@@ -34,15 +34,17 @@ def report(
     check_outputs(out, inputs=[model, data, train])
     forest = read_model(model, jobs)
     test = read_for_model(forest, data, target, positive, weight)
-    training = None if train is None else read_for_model(forest, train, target, positive, weight)
+    training = Labelled("", None, None)
+    if train is not None:
+        training = read_for_model(forest, train, target, positive, weight)
     page = report_on(
         forest,
         test.X,
         test.y,
         sample_weight=test.weight,
-        X_train=None if training is None else training.X,
-        y_train=None if training is None else training.y,
-        sample_weight_train=None if training is None else training.weight,
+        X_train=training.X,
+        y_train=training.y,
+        sample_weight_train=training.weight,
         title=title or f"{model.name}, judged by {test.title}",
         n_jobs=jobs,
         random_state=seed,

@@ -1,7 +1,7 @@
 """Scoring probabilities that are known already: of all rows, and of random parts of them."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +11,6 @@ from aucforest.estimators._oob_score import Scorer, score_probabilities
 
 # How many random parts there are; fewer only when a class has fewer rows.
 _MOST_PARTS = 10
-
-
-class LabelledRows(Protocol):
-    """Numbers of classes, and weights of the same rows."""
-
-    @property
-    def labels(self) -> NDArray[Any]:
-        """The numbers of the classes."""
-
-    @property
-    def sample_weight(self) -> NDArray[np.float64] | None:
-        """The weights; None where all rows count alike."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +32,12 @@ class Part:
 
 
 def split_into_parts(
-    forest: Any, X: Any, rows: LabelledRows, scored: NDArray[np.int64], scorer: Scorer | None, seed: int
+    forest: Any, X: Any, rows: Any, scored: NDArray[np.int64], scorer: Scorer | None, seed: int
 ) -> list[Part]:
-    """Return all rows that are scored, then random parts of equal class shares, as far as two hold every class."""
+    """Return all rows that are scored, then random parts of equal class shares, as far as two hold every class.
+
+    `rows` has labels and sample_weight of X.
+    """
     labels = rows.labels[scored]
     counts = np.bincount(labels)
     n_parts = min(_MOST_PARTS, int(counts[counts > 0].min())) if len(labels) else 0

@@ -110,8 +110,7 @@ def proximity(
         block = slice(start, start + _TASK_ROWS)
         _add_proximities(prepared.places[block], *prepared.leaves, matrix[block])
 
-    for _ in run_in_threads(n_jobs)(add, range(0, n_rows, _TASK_ROWS)):
-        pass
+    list(run_in_threads(n_jobs)(add, range(0, n_rows, _TASK_ROWS)))
     with np.errstate(invalid="ignore"):
         matrix /= prepared.n_counted[:, None]
     return matrix
@@ -176,8 +175,7 @@ def proximity_neighbors(
         scratch = (sums, touched, near[block], found[block], n_found[block])
         _find_neighbors(prepared.places[block], *prepared.leaves, first_own, *scratch)
 
-    for _ in run_in_threads(n_jobs)(find, range(0, n_rows, _TASK_ROWS)):
-        pass
+    list(run_in_threads(n_jobs)(find, range(0, n_rows, _TASK_ROWS)))
     is_found = np.arange(n_most) < n_found[:, None]
     near /= np.maximum(prepared.n_counted, 1)[:, None]
     starts = np.concatenate(([0], np.cumsum(n_found)))

@@ -74,21 +74,6 @@ def _log_loss(fold: FittedFold) -> float:
     return float(log_loss(fold.y, fold.proba, labels=fold.forest.classes_, sample_weight=fold.sample_weight))
 
 
-def _fit_seconds(fold: FittedFold) -> float:
-    """Return the wall time of the fit."""
-    return fold.seconds
-
-
-def _n_nodes(fold: FittedFold) -> float:
-    """Return the mean number of nodes of a tree."""
-    return float(np.mean([tree.n_nodes for tree in fold.forest.trees_]))
-
-
-def _depth(fold: FittedFold) -> float:
-    """Return the mean depth of a tree."""
-    return float(np.mean([tree.max_depth for tree in fold.forest.trees_]))
-
-
 class Metric(NamedTuple):
     """How a metric is called on paper, which end is the good one, its value on a fold, and its range.
 
@@ -112,7 +97,7 @@ METRICS = {
     "g_mean": Metric("G-mean", True, _g_mean, 1.0),
     "brier": Metric("Brier score", False, _brier, 1.0, 2.0),  # of two classes it is halved
     "log_loss": Metric("log loss", False, _log_loss),
-    "fit_seconds": Metric("fit, seconds", False, _fit_seconds),
-    "n_nodes": Metric("nodes per tree", False, _n_nodes),
-    "depth": Metric("depth per tree", False, _depth),
+    "fit_seconds": Metric("fit, seconds", False, lambda fold: fold.seconds),
+    "n_nodes": Metric("nodes per tree", False, lambda fold: np.mean([tree.n_nodes for tree in fold.forest.trees_])),
+    "depth": Metric("depth per tree", False, lambda fold: np.mean([tree.max_depth for tree in fold.forest.trees_])),
 }

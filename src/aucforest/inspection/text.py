@@ -1,7 +1,7 @@
 """Trees as text."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -81,39 +81,16 @@ def export_text(
     trees = trees_of(model)
     features = feature_names_of(model, trees[0].n_features, feature_names)
     classes = class_names_of(model, trees[0].n_classes, class_names)
-    writer = _Writer(features, classes, category_names_of(model), max_depth, decimals, show_weights)
-    lines, n_characters = [], 0
-    for line in _lines_of_trees(writer, trees):
-        lines.append(line)
-        n_characters += len(line) + 1
-        if n_characters > _MOST_CHARACTERS:
-            raise ValueError(
-                f"the text has more than {_MOST_CHARACTERS} characters: lower max_depth, or write fewer trees"
-            )
-    return "\n".join(lines)
+    categories, lines, n_characters = category_names_of(model), list[str](), 0
 
+    def leaf(tree: Tree, node: int, label: str) -> str:
+        if not show_weights:
+            return f"class: {label}"
+        weights = ", ".join(f"{weight:.{decimals}f}" for weight in tree.value_of(node) * tree.weight[node])
+        return f"weights: [{weights}] class: {label}"
 
-def _lines_of_trees(writer: "_Writer", trees: Sequence[Tree]) -> Iterator[str]:
-    """Yield the lines of a tree, or of several under their numbers."""
-    for i, tree in enumerate(trees):
-        if len(trees) > 1:
-            yield f"\ntree {i}" if i > 0 else "tree 0"
-        yield from writer.lines(tree)
-
-
-@dataclass(frozen=True)
-class _Writer:
-    """How trees are written."""
-
-    features: Sequence[str]
-    classes: list[str]
-    categories: dict[int, list[str]]
-    max_depth: int
-    decimals: int
-    show_weights: bool
-
-    def lines(self, tree: Tree) -> Iterator[str]:
-        """Yield the lines of one tree, depth first and left before right."""
+    def lines_of(tree: Tree) -> Iterator[str]:
+        """Yield lines depth first and left before right."""
         depths, height, prediction = tree.depth.tolist(), _heights(tree), tree.prediction
         # What is still to be written: the condition that leads to a node, and the node.
         waiting: list[tuple[str | None, int]] = [(None, 0)]
@@ -123,21 +100,23 @@ class _Writer:
             if condition is not None:
                 yield _STEP * (depth - 1) + _TURN + condition
             if tree.feature[node] == LEAF:
-                yield _STEP * depth + _TURN + self._leaf(tree, node, self.classes[prediction[node].argmax()])
-            elif depth >= self.max_depth:
+                yield _STEP * depth + _TURN + leaf(tree, node, classes[prediction[node].argmax()])
+            elif depth >= max_depth:
                 yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
             else:
-                left, right = conditions(tree, node, self.features, self.categories, self.decimals)
+                left, right = conditions(tree, node, features, categories, decimals)
                 child = int(tree.left_child[node])
                 waiting += [(right, child + 1), (left, child)]
 
-    def _leaf(self, tree: Tree, node: int, label: str) -> str:
-        """Return what a leaf says."""
-        text = f"class: {label}"
-        if not self.show_weights:
-            return text
-        weights = ", ".join(f"{weight:.{self.decimals}f}" for weight in tree.value_of(node) * tree.weight[node])
-        return f"weights: [{weights}] {text}"
+    titles = [[f"\ntree {i}" if i > 0 else "tree 0"] if len(trees) > 1 else [] for i in range(len(trees))]
+    for line in chain.from_iterable(chain(title, lines_of(tree)) for title, tree in zip(titles, trees)):
+        lines.append(line)
+        n_characters += len(line) + 1
+        if n_characters > _MOST_CHARACTERS:
+            raise ValueError(
+                f"the text has more than {_MOST_CHARACTERS} characters: lower max_depth, or write fewer trees"
+            )
+    return "\n".join(lines)
 
 
 def _heights(tree: Tree) -> NDArray[np.int64]:

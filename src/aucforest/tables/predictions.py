@@ -18,7 +18,10 @@ class Predictions:
     def __init__(self, model: Any, table: Any, kept: Sequence[str], proba: bool | None) -> None:
         self._model, self._table, self._kept, self._proba = model, table, kept, proba
         self._columns = ModelColumns(model, table, kept)
-        fields = [pa.field(field.name, _plain(field.type)) for field in table.schema(kept)]
+        fields = [
+            pa.field(name, type_.value_type if pa.types.is_dictionary(type_) else type_)
+            for name, type_ in zip(kept, table.schema(kept).types)
+        ]
         if proba is not True:
             fields.append(pa.field(_LABEL, pa.array(model.classes_.tolist()).type))
         if proba is not False:
@@ -57,8 +60,3 @@ def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
         labels: NDArray[Any] = model.classes_[decide(proba, model.threshold_)]
         return labels
     return model.predict(X)
-
-
-def _plain(type_: Any) -> Any:
-    """Return the type of the values behind codes."""
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
