@@ -42,7 +42,7 @@ def read_training(
         if content.num_rows == 0:
             raise ValueError(f"{table.name} has a header, but no rows")
         y = _labels(table, content.column(target), target, positive)
-        weights = _weights(table, content, weight)
+        weights = None if weight is None else read_weights(table, content.column(weight), weight)
         features = content.select(feature_names(table, others))
     check_types(features.schema)
     return Labelled(_title(table, target, positive), _to_frame(features), y, weights)
@@ -76,13 +76,8 @@ def read_for_model(
             raise ValueError(f"{table.name} has a header, but no rows")
         beside = pa.concat_tables(rest)
         y = _labels_of(model, table, beside.column(target), target, positive)
-        weights = _weights(table, beside, weight)
+        weights = None if weight is None else read_weights(table, beside.column(weight), weight)
     return Labelled(_title(table, target, positive), _model_frame(columns, pa.concat_tables(features)), y, weights)
-
-
-def _weights(table: Columns, content: Any, weight: str | None) -> NDArray[np.float64] | None:
-    """Return the column of weights as numbers."""
-    return None if weight is None else read_weights(table, content.column(weight), weight)
 
 
 def _title(table: Columns, target: str, positive: str | None) -> str:
@@ -129,7 +124,11 @@ def _labels_of(model: Any, table: Columns, column: Any, target: str, positive: s
     except ValueError as error:
         advice = "; if the model was fitted with --positive, give it here, too" if kind == FLAG else ""
         raise ValueError(f"{error}{advice}") from error
-    _check_present(table, labels, target)
+    missing = pc.is_null(labels, nan_is_null=True)
+    n_missing = pc.sum(missing).as_py()
+    if n_missing:
+        first = table.place(pc.index(missing, True).as_py())
+        raise ValueError(f"column {target!r} has {n_missing} missing labels, the first: {first}")
     places = pd.Index(classes).get_indexer(labels.to_pandas())
     if np.any(places < 0):
         row = int(np.argmax(places < 0))
@@ -137,23 +136,9 @@ def _labels_of(model: Any, table: Columns, column: Any, target: str, positive: s
             f"{table.place(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the model"
             f" are {_listed(classes)}"
         )
-    return _several(classes[places], target)
-
-
-def _check_present(table: Columns, labels: Any, target: str) -> None:
-    """Refuse missing labels."""
-    missing = pc.is_null(labels, nan_is_null=True)
-    n_missing = pc.sum(missing).as_py()
-    if n_missing:
-        first = table.place(pc.index(missing, True).as_py())
-        raise ValueError(f"column {target!r} has {n_missing} missing labels, the first: {first}")
-
-
-def _several(y: NDArray[Any], target: str) -> NDArray[Any]:
-    """Return labels after a check that they are of two classes or more."""
-    if np.all(y == y[0]):
-        raise ValueError(f"column {target!r} has one class only: {y[0]}")
-    return y
+    if np.all(places == places[0]):
+        raise ValueError(f"column {target!r} has one class only: {classes[places[0]]}")
+    return classes[places]
 
 
 def _listed(classes: NDArray[Any]) -> str:

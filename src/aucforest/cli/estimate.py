@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from rich import box
@@ -60,7 +60,10 @@ def estimate(
     classes = None if labels is None else names_in(labels)
     known = _scored(reference, columns, classes)
     asked = _scored(new, columns, classes, target)
-    cuts = [_chunks(rows["time"], size, number, period) for rows in (known, asked)]
+    if period is not None:
+        cuts = [Chunks.by_period(rows["time"], cast(Any, period)) for rows in (known, asked)]
+    else:
+        cuts = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
     cbpe.fit(known["score"], known["target"], known["prediction"], X=known["features"], chunks=cuts[0])
@@ -101,13 +104,6 @@ def _scored(file: Path, columns: dict[str, list[str]], classes: list[str] | None
             values = values.dt.tz_localize(None)  # the calendar of the column's own zone
         rows[option] = values.to_numpy()
     return rows
-
-
-def _chunks(times: Any, size: int | None, number: int | None, period: Any) -> Chunks:
-    """Return how the rows of a file are cut."""
-    if period is not None:
-        return Chunks.by_period(times, period)
-    return Chunks.by_size(size) if size is not None else Chunks.by_number(10 if number is None else number)
 
 
 def _as_table(title: str, result: CBPEResult) -> Table:

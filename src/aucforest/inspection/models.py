@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -39,11 +39,7 @@ class _NumberedNames(Sequence[str]):
     def __len__(self) -> int:
         return len(self._places)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
+    def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return [f"feature_{i}" for i in self._places[place]]
         return f"feature_{self._places[place]}"

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
 from aucforest.inspection.models import feature_names_of, trees_of
-from aucforest.tree.tree import Tree
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -121,13 +120,10 @@ def forest_summary(model: Any) -> ForestSummary:
         mean_leaf_depth=np.array([depth.mean() for depth in depths]),
         mean_leaf_samples=np.array([tree.n_samples[tree.is_leaf].mean() for tree in trees]),
         n_features_used=np.array([len(np.unique(features)) for features in cuts]),
-        n_bytes=np.array([_n_bytes(tree) for tree in trees]),
+        n_bytes=np.array(
+            [sum(getattr(getattr(tree, field.name), "nbytes", 0) for field in fields(tree)) for tree in trees]
+        ),
         leaves_by_depth=np.bincount(np.concatenate(depths)),
         cuts_by_feature=np.bincount(np.concatenate(cuts), minlength=n_features),
         feature_names=feature_names_of(model, n_features),
     )
-
-
-def _n_bytes(tree: Tree) -> int:
-    """Return the size of the arrays of a tree."""
-    return sum(getattr(getattr(tree, field.name), "nbytes", 0) for field in fields(tree))

@@ -1,5 +1,6 @@
 """Columns as what a model reads: numbers, text or flags, whatever the values of a batch look like."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, Protocol
@@ -121,15 +122,16 @@ def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
     try:
         return _cast(column, kind)
     except pa.ArrowInvalid as error:
-        low, high = 0, len(column)
-        while high - low > 1:  # the first value that is none is in column[low:high]
-            middle = (low + high) // 2
-            try:
-                _cast(column[low:middle], kind)
-                low = middle
-            except pa.ArrowInvalid:
-                high = middle
-        raise ValueError(f"{place(low)}: column {name!r} holds {column[low].as_py()!r}, not {kind}") from error
+        row = bisect_left(range(len(column)), True, key=lambda row: not _can_cast(column[: row + 1], kind))
+        raise ValueError(f"{place(row)}: column {name!r} holds {column[row].as_py()!r}, not {kind}") from error
+
+
+def _can_cast(column: Any, kind: str) -> bool:
+    """Say whether text is all numbers or flags."""
+    try:
+        return _cast(column, kind) is not None
+    except pa.ArrowInvalid:
+        return False
 
 
 def _cast(column: Any, kind: str) -> Any:
