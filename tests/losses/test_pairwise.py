@@ -199,8 +199,10 @@ def test_bad_input_is_refused(arguments, message):
         pairwise_loss(**{"y": [0, 1, 0], "scores": [0.1, 0.2, 0.3], **arguments})
 
 
-def test_groups_have_an_order():
+def test_groups_have_an_order_and_none_is_missing():
     with pytest.raises(TypeError, match="group mixes labels without an order"):
+        pairwise_loss([0, 1], [0.0, 1.0], group=np.array(["a", 1], object))
+    with pytest.raises(ValueError, match="group has a missing value"):
         pairwise_loss([0, 1], [0.0, 1.0], group=["a", None])
 
 

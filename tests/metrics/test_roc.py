@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics import average_precision_score, roc_auc_score, roc_curve
+from aucforest.metrics import average_precision_score, hand_till_score, roc_auc_score, roc_curve
+from aucforest.metrics.roc import class_average_precision, class_roc_auc, precision_area
 from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
@@ -317,3 +318,28 @@ def test_no_weight_in_any_column_is_undefined(average):
     with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
         assert np.isnan(roc_auc_score([0, 0], np.eye(2), labels=[0, 1]))
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_of_class_probabilities(n_classes, weighted):
+    rng = np.random.default_rng(0)
+    codes, proba = rng.integers(0, n_classes, 200), rng.dirichlet(np.ones(n_classes), 200).round(2)
+    weights = rng.exponential(size=200) if weighted else None
+    truth = codes[:, None] == np.arange(n_classes)
+    if n_classes == 2:
+        auc = sklearn_metrics.roc_auc_score(codes, proba[:, 1], sample_weight=weights)
+        precision = sklearn_metrics.average_precision_score(codes, proba[:, 1], sample_weight=weights)
+        assert class_roc_auc(codes, proba[:, 1], weights) == pytest.approx(auc, rel=1e-12)
+    else:
+        auc = hand_till_score(codes, proba, sample_weight=weights)
+        precision = sklearn_metrics.average_precision_score(truth, proba, sample_weight=weights)
+    assert class_roc_auc(codes, proba, weights) == pytest.approx(auc, rel=1e-12)
+    assert class_average_precision(codes, proba, weights) == pytest.approx(precision, rel=1e-12)
+
+
+def test_areas_of_many_precision_recall_curves_at_once():
+    """Precision where nothing is found counts nothing; a curve without a positive has no area."""
+    tps = np.array([[0, 1, 1, 2], [0, 0, 0, 0]])
+    precision = np.array([[1.0, 1.0, 0.5, 0.5], np.zeros(4)])
+    np.testing.assert_allclose(precision_area(tps, precision), [0.75, np.nan])

@@ -27,7 +27,7 @@ FITTED = small_forest().fit(X[TRAIN], Y[TRAIN])
         ((FITTED, X[:, :3], Y), {}, ValueError, "^the model cannot read X_test: X has 3 features.*expecting 5"),
         ((FITTED, X[:5], np.zeros(5)), {}, ValueError, "^y_test must have rows of at least two classes.*class 0$"),
         ((FITTED, X, Y + 1), {}, ValueError, "^y_test has the label 2, which is none of the 2 classes of the model$"),
-        ((FITTED, X, np.where(Y, np.nan, 0.0)), {}, ValueError, "^y_test has the label nan"),
+        ((FITTED, X, np.where(Y, np.nan, 0.0)), {}, ValueError, "^y_test has a missing value"),
         ((FITTED, X, Y), {"sample_weight": [1.0]}, ValueError, "^sample_weight has 1 rows, but y_test has 500$"),
         ((FITTED, X, Y), {"sample_weight": np.zeros(500)}, ValueError, "none with weight$"),
         ((FITTED, X, Y), {"X_train": X}, ValueError, "^the training data are X_train and y_train: give both or none$"),

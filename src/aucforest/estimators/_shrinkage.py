@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aucforest.estimators._paths import add_shrunk
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.metrics import hand_till_score, roc_auc_score
+from aucforest.metrics.roc import class_roc_auc
 from aucforest.tree.prediction import PackedTrees, find_leaves
 from aucforest.tree.tree import Tree
 
@@ -100,22 +100,21 @@ def choose_amount(
     sums, n_trees = sums[seen], n_trees[seen, None]
     if n_classes == 2:
         scores = list(np.ascontiguousarray((sums[:, 0] / n_trees).T))
-        return _best_amount(truth, scores, weights, roc_auc_score)
+        return _best_amount(truth, scores, weights)
     scores = [finish(np.ascontiguousarray(sums[:, :, i]), n_trees) for i in range(len(AMOUNTS))]
-    return _best_amount(truth, scores, weights, partial(hand_till_score, labels=np.arange(n_classes)))
+    return _best_amount(truth, scores, weights)
 
 
 def _best_amount(
     truth: NDArray[np.uint16],
     scores: list[NDArray[np.float64]],
     weights: NDArray[np.float64] | None,
-    measure: Callable[..., Any],
 ) -> float:
     """Return the best amount if it is clearly better than `PRIOR`, given the scores of rows for every amount."""
 
     def measure_rows(rows: Any, amount: int) -> float:
         weight = None if weights is None else weights[rows]
-        return float(measure(truth[rows], scores[amount][rows], sample_weight=weight))
+        return class_roc_auc(truth[rows], scores[amount][rows], weight)
 
     means = [measure_rows(slice(None), amount) for amount in range(len(AMOUNTS))]
     best, prior = int(np.argmax(means)), int(np.searchsorted(AMOUNTS, PRIOR))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from aucforest.estimators._model_files import SavedModel
 from aucforest.estimators._model_parts import LINEAR
 from aucforest.estimators._ranking_direction import Direction, Vector, ascend, calibrate, follow_path
-from aucforest.fitting.target import code_classes
+from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses._pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 from aucforest.tables.columns import decode_labels
@@ -173,7 +173,7 @@ class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             kept = sample_weight > 0.0
             X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = number_classes(y)
         n_classes = len(classes)
         if n_classes < 2:
             raise ValueError(f"y has {n_classes} class with weight; a classifier needs at least 2 classes")

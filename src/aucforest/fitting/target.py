@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from aucforest.metrics._validation import class_codes
 from aucforest.tree.samples import MAX_CLASSES
 
 _NO_ORDER = "y has labels without an order, such as numbers beside strings, or a missing one"
@@ -20,23 +21,23 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         check_classification_targets(y)
     except TypeError as error:
         raise TypeError(_NO_ORDER) from error
-    return _number_classes(y)
+    return number_classes(y)
 
 
 def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Return the same for some of the rows, of which few may have many classes."""
-    classes, codes = _number_classes(y)
+    classes, codes = number_classes(y)
     suspects = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
     with np.errstate(invalid="ignore"):
         check_classification_targets(suspects[:1])
     return classes, codes
 
 
-def _number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+def number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Return the sorted classes and the number of each row's class, for labels of classes."""
     _refuse_bytes(y)
     try:
-        classes, codes = np.unique(y, return_inverse=True)
+        codes, classes = class_codes(y, len(y), name="y")
     except TypeError as error:
         raise TypeError(_NO_ORDER) from error
     if len(classes) > MAX_CLASSES:
@@ -92,7 +93,7 @@ class Target:
             raise ValueError("X has no rows")
         if len({classes.dtype.kind in "biuf" for classes in known}) > 1:
             raise TypeError("y has labels without an order: numbers beside text")
-        classes = _number_classes(np.concatenate(known))[0]
+        classes = number_classes(np.concatenate(known))[0]
         places = [np.searchsorted(classes, some).astype(np.uint16) for some, _ in parts]
         labels = np.concatenate([place[codes] for place, (_, codes) in zip(places, parts)])
         return cls(classes, labels, sample_weight)

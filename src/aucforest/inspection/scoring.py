@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, recall_score
 
-from aucforest.metrics import average_precision_score, hand_till_score, roc_auc_score
+from aucforest.metrics.roc import class_average_precision, class_roc_auc
 
 
 @dataclass
@@ -36,19 +36,12 @@ class FittedFold:
 
 def _roc_auc(fold: FittedFold) -> float:
     """Return ROC AUC; with more than two classes Hand and Till's mean over pairs."""
-    if fold.proba.shape[1] == 2:
-        return float(roc_auc_score(fold.is_class[:, 1], fold.proba[:, 1], sample_weight=fold.sample_weight))
-    labels = fold.forest.classes_
-    return float(hand_till_score(fold.y, fold.proba, labels=labels, sample_weight=fold.sample_weight))
+    return class_roc_auc(fold.is_class.argmax(axis=1), fold.proba, fold.sample_weight)
 
 
 def _average_precision(fold: FittedFold) -> float:
     """Return the area under the precision-recall curve of class 1; of more than two classes the mean."""
-    classes = [1] if fold.proba.shape[1] == 2 else range(fold.proba.shape[1])
-    return float(np.mean([
-        average_precision_score(fold.is_class[:, k], fold.proba[:, k], sample_weight=fold.sample_weight)
-        for k in classes
-    ]))  # fmt: skip
+    return class_average_precision(fold.is_class.argmax(axis=1), fold.proba, fold.sample_weight)
 
 
 def _g_mean(fold: FittedFold) -> float:

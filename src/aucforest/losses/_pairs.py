@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics._ranking import WORD, rank_rows
-from aucforest.metrics._validation import check_length, check_scores, is_positive, relative_weights, require_finite
+from aucforest.metrics._validation import check_scores, class_codes, is_positive, relative_weights, require_finite
 
 Vector = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def check_pairs(
     """Return the pairs of checked rows; ValueError when there is none of positive weight."""
     positive = is_positive(y, n_rows, name="y", of="scores")
     weights = relative_weights(sample_weight, n_rows, of="scores")
-    groups = None if group is None else _group_codes(group, n_rows)
+    groups = None if group is None else class_codes(group, n_rows, name="group", of="scores")[0].astype(np.intp)
     n_positive = np.count_nonzero(positive)
     if n_positive in (0, n_rows):
         raise ValueError(f"y has one class in its {n_rows} rows, but a pair takes two")
@@ -69,19 +69,6 @@ def check_pairs(
         cause = "sample_weight leaves" if groups is None else "group and sample_weight leave"
         raise ValueError(f"{cause} no pair of a positive and a negative row with weight")
     return Pairs(positive, weights, groups, total)
-
-
-def _group_codes(group: ArrayLike, n_rows: int) -> NDArray[np.intp]:
-    """Return the code of each row's group, counted from 0."""
-    values = np.asarray(group)
-    check_length(values, "group", n_rows, of="scores")
-    try:
-        found, codes = np.unique(values, return_inverse=True)
-    except TypeError:
-        raise TypeError("group mixes labels without an order, such as numbers and strings, or has None") from None
-    if found[-1] != found[-1]:
-        raise ValueError("group has a missing value (NaN)")
-    return np.asarray(codes, dtype=np.intp)
 
 
 def check_loss_scores(scores: ArrayLike, eps: float) -> Vector:

@@ -1,7 +1,7 @@
 """What intervals share: their level, quantiles of Student's t, and ends that stay in the range of a metric."""
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 
 def require_level(level: float) -> None:
@@ -10,9 +10,20 @@ def require_level(level: float) -> None:
         raise ValueError(f"level must be in (0, 1), but is {level}")
 
 
+def tails(level: float) -> list[float]:
+    """Return the chances below the ends of an interval that holds with chance `level`."""
+    return [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+
+
+def normal_quantile(level: float) -> float:
+    """Return z such that a normal variable is within -z and z with chance `level`."""
+    require_level(level)
+    return -float(ndtri(0.5 - 0.5 * level))  # of the lower tail: 0.5 + 0.5 * level may round to 1
+
+
 def t_quantile(freedom: float, level: float) -> float:
     """Return t such that a variable of Student's t distribution is within -t and t with chance `level`."""
-    return -float(stdtrit(freedom, 0.5 - 0.5 * level))  # of the lower tail: 0.5 + 0.5 * level may round to 1
+    return -float(stdtrit(freedom, 0.5 - 0.5 * level))
 
 
 def score_interval(value: float, dispersion: float, quantile: float, upper: float = 1.0) -> tuple[float, float]:

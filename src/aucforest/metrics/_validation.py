@@ -150,12 +150,18 @@ def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_
 
 
 def class_codes(
-    y_true: ArrayLike, n_rows: int, *, labels: ArrayLike | None = None
+    y_true: ArrayLike,
+    n_rows: int,
+    *,
+    labels: ArrayLike | None = None,
+    name: str = "y_true",
+    of: str = "y_score",
+    strangers_are: str = "not in labels",
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Return the code of each row, 0 to K - 1, and the K classes: `labels` in its order, or else sorted."""
     values = as_column(y_true)
-    check_length(values, "y_true", n_rows)
-    found, codes = _code_integers(values) or _code_any(values)
+    check_length(values, name, n_rows, of=of)
+    found, codes = _code_integers(values) or _code_any(values, name)
     if labels is None:
         return codes, found
     classes = np.asarray(labels)
@@ -164,13 +170,13 @@ def class_codes(
         raise ValueError(f"labels must be distinct and of one dimension, but is {labels!r}")
     strangers = [label for label in found.tolist() if label not in position]
     if strangers:
-        raise ValueError(f"y_true has the label {strangers[0]!r}, which is not in labels")
+        raise ValueError(f"{name} has the label {strangers[0]!r}, which is {strangers_are}")
     return np.array([position[label] for label in found.tolist()], dtype=np.uint32)[codes], classes
 
 
 def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]] | None:
     """Return classes and codes through a table; None unless the values are whole numbers in a small range."""
-    if values.dtype.kind not in "biuf":
+    if values.dtype.kind not in "biuf" or values.size == 0:
         return None
     low, high = values.min(), values.max()
     # also refuses NaN, and whatever an int64 cannot hold
@@ -186,16 +192,20 @@ def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint3
     return (np.flatnonzero(present) + int(low)).astype(values.dtype), code[offsets]
 
 
-def _code_any(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """Return sorted classes and codes of labels that hash and have an order."""
+def _code_any(values: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """Return sorted classes and codes of labels that have an order; of objects without sorting the rows."""
+    if values.dtype.kind != "O":
+        found, codes = np.unique(values, return_inverse=True)
+        if not any(is_missing(label) for label in found[-1:]):
+            return found, codes.astype(np.uint32)
     listed = values.tolist()
     distinct = dict.fromkeys(listed)
     if any(is_missing(label) for label in distinct):
-        raise ValueError("y_true has a missing value (NaN, None)")
+        raise ValueError(f"{name} has a missing value (NaN, None)")
     try:
         classes = sorted(distinct)
     except TypeError:
-        raise TypeError("y_true mixes labels without an order, such as numbers and strings") from None
+        raise TypeError(f"{name} mixes labels without an order, such as numbers and strings") from None
     code = {label: k for k, label in enumerate(classes)}
     return np.array(classes, dtype=values.dtype), np.fromiter(map(code.__getitem__, listed), np.uint32, len(listed))
 

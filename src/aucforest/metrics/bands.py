@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi
 
-from aucforest.metrics._intervals import require_level
+from aucforest.metrics._intervals import require_level, tails
 from aucforest.metrics._validation import two_classes
 from aucforest.metrics._walks import cumulate
 
@@ -132,5 +132,5 @@ def _bootstrap(
         tpr = np.cumsum(generator.multinomial(n_positive, positives)) / n_positive
         fpr = np.cumsum(generator.multinomial(n_negative, negatives)) / n_negative
         curve[:] = np.interp(grid, np.append(0.0, fpr), np.append(0.0, tpr))
-    low, high = np.quantile(curves, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
+    low, high = np.quantile(curves, tails(level), axis=0)
     return RocBand(grid, low, high)

@@ -4,9 +4,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, ndtri, stdtr
+from scipy.special import expit, logit, stdtr
 
-from aucforest.metrics._intervals import require_level, score_interval, t_quantile
+from aucforest.metrics._intervals import normal_quantile, require_level, score_interval, t_quantile
 from aucforest.metrics._validation import (
     Scores,
     Weights,
@@ -214,7 +214,7 @@ def auc_confidence_interval(
     """
     if method not in ("score", "logit", "wald"):
         raise ValueError(f"method must be 'score', 'logit' or 'wald', but is {method!r}")
-    z = _normal_quantile(level)
+    z = normal_quantile(level)
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     found = _delong(positive, scores[:, None], weights)
     auc, variances = float(found.auc[0]), found.covariances[:, 0, 0]
@@ -241,12 +241,6 @@ def _dispersion(auc: float, variances: FloatArray, n_rows: FloatArray) -> float:
     of_two = inner * (1.0 - inner)
     ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
     return float(np.sum(np.minimum(ratios, 1.0) / n_rows))
-
-
-def _normal_quantile(level: float) -> float:
-    """Return z such that a normal variable is within -z and z with chance `level`."""
-    require_level(level)
-    return -float(ndtri(0.5 - 0.5 * level))  # of the lower tail: 0.5 + 0.5 * level may round to 1
 
 
 class AUCComparison(NamedTuple):

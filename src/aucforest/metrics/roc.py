@@ -291,5 +291,32 @@ def average_precision_score(
     if tps[-1] <= 0.0:
         warn_undefined("average precision is not defined: no positive row has weight")
         return float("nan")
-    precision = tps[1:] / (tps[1:] + fps[1:])
-    return min(float(np.diff(tps) @ precision / tps[-1]), 1.0)  # sums of weights are rounded
+    return float(precision_area(tps[1:], tps[1:] / (tps[1:] + fps[1:])))
+
+
+def precision_area(tps: NDArray[Any], precision: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return average precisions from positives and precision at falling thresholds, (..., n); NaN without positives."""
+    won = np.einsum("...g,...g->...", np.diff(tps, axis=-1, prepend=0.0), precision)
+    positives = tps[..., -1]
+    area = np.divide(won, positives, out=np.full(positives.shape, np.nan), where=positives > 0.0)
+    return np.minimum(area, 1.0)  # sums of weights are rounded
+
+
+def class_roc_auc(codes: NDArray[Any], proba: NDArray[np.float64], sample_weight: ArrayLike | None = None) -> float:
+    """Return the ROC AUC of class probabilities: of the second of two classes, of more Hand and Till's mean.
+
+    `codes` are the numbers of the classes; `proba` has a column a class, or one dimension: that of the second class.
+    """
+    scores = proba[:, 1] if proba.shape[1:] == (2,) else proba
+    labels = np.arange(2 if scores.ndim == 1 else proba.shape[1])
+    return float(roc_auc_score(codes, scores, labels=labels, sample_weight=sample_weight))
+
+
+def class_average_precision(
+    codes: NDArray[Any], proba: NDArray[np.float64], sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the average precision of the second of two classes, or of more the mean over classes."""
+    classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
+    return float(
+        np.mean([average_precision_score(codes == k, proba[:, k], sample_weight=sample_weight) for k in classes])
+    )

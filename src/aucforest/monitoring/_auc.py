@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from aucforest.metrics.roc import precision_area
 from aucforest.monitoring._influence import Estimate, Rows, undefined
 from aucforest.monitoring._ranked import FloatArray, RankedColumn, dot
 
@@ -56,7 +57,7 @@ def _column_precision(rows: Rows) -> Estimate:
     if positive <= 0.0:
         return undefined(rows.p)
     precision, steps, called = _precision_steps(column, p)
-    value = dot(precision, steps) / positive
+    value = float(precision_area(np.cumsum(steps[::-1]), precision[::-1]))
     # a positive raises its own step by 1, and the precision at its own and all lower scores by 1 / rows called
     lower = np.cumsum(steps / called)
     influence = (precision + lower - value) / positive

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from aucforest.metrics.roc import precision_area
 from aucforest.monitoring._influence import Rows
 from aucforest.monitoring._ranked import FloatArray
 
@@ -45,10 +46,7 @@ def _average_precisions(rows: Rows, n_draws: int, random: np.random.Generator) -
     for k, column in enumerate(rows.columns):
         lower, bound = bound, bound + rows.p[:, k]
         labels = ((uniform >= lower) & (uniform < bound))[:, column.order[::-1]]
-        above = np.cumsum(labels, axis=1)[:, column.order.size - column.edges[:-1][::-1] - 1]
-        called = column.order.size - column.edges[:-1][::-1]
-        steps = np.diff(above, axis=1, prepend=0)
-        positives = above[:, -1]
-        won = np.einsum("bg,bg->b", steps, above / called)
-        total += np.divide(won, positives, out=np.full(n_draws, np.nan), where=positives > 0)
+        called = column.order.size - column.edges[-2::-1]
+        above = np.cumsum(labels, axis=1)[:, called - 1]
+        total += precision_area(above, above / called)
     return total / len(rows.columns)

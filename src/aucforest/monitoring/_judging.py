@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from aucforest.metrics._intervals import t_quantile, tails
 from aucforest.monitoring._influence import Estimate, Rows, label_variance
 from aucforest.monitoring._metrics import Metric
 from aucforest.monitoring._noise import CurveNoise, Curves, Offset
@@ -57,7 +57,6 @@ class Judge(NamedTuple):
             return Judged()
         centre = estimate.expected if self.bias_correction else estimate.value
         shift, noise = _curve_noise(scored, estimate, offset)
-        tails = np.array([0.5 - 0.5 * self.level, 0.5 + 0.5 * self.level])
         if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
             drawn = metric.draw(scored.rows, self.n_draws, self.random)
             drawn = drawn[~np.isnan(drawn)]
@@ -65,12 +64,13 @@ class Judge(NamedTuple):
                 return Judged(float(np.clip(centre - shift, metric.low, metric.high)))
             variance = float(drawn.var())
             moved = np.sqrt(noise.variance) * self.random.standard_t(min(noise.freedom, MANY), drawn.size)
-            bounds = np.quantile(drawn + moved, tails)
+            bounds = np.quantile(drawn + moved, tails(self.level))
             error = np.sqrt(variance + noise.variance)
         else:
             variance, freedom = noise.with_labels(label_variance(scored.rows.p, estimate.influence))
             error = np.sqrt(variance)
-            bounds = centre + error * stdtrit(freedom, tails)
+            half = error * t_quantile(freedom, self.level)
+            bounds = np.array([centre - half, centre + half])
         value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
         return Judged(value, float(error), low, high)
 

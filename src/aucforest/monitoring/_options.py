@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from aucforest.metrics.confidence import _normal_quantile
+from aucforest.metrics._intervals import require_level
 from aucforest.monitoring._metrics import Metric
 from aucforest.monitoring._tables import Table
 from aucforest.monitoring.chunks import Chunks
@@ -35,7 +35,7 @@ def check_options(cbpe: Any) -> None:
         raise ValueError(f"n_draws must be an integer of at least 2, but is {cbpe.n_draws}")
     if not (cbpe.random_state is None or (isinstance(cbpe.random_state, int | np.integer) and cbpe.random_state >= 0)):
         raise ValueError(f"random_state must be None or an integer of at least 0, but is {cbpe.random_state!r}")
-    _normal_quantile(cbpe.level)
+    require_level(cbpe.level)
 
 
 def check_columns(cbpe: Any, metrics: list[Metric], table: Table, *, n_features: int | None) -> None:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest.metrics._validation import as_column, check_length, check_scores, class_codes
 from aucforest.monitoring._ranked import FloatArray, IntArray
 from aucforest.monitoring._validation import is_probability, missing
-from aucforest.monitoring.counts import label_codes
 
 UNKNOWN = np.iinfo(np.uint32).max  # the class number of a label that is missing
 
@@ -84,7 +83,7 @@ def read_table(
     classes = np.asarray(classes)
     if is_reference and codes is not None:
         _check_classes(codes[kept], classes)
-    predicted = None if y_pred is None else label_codes(y_pred, n_rows, classes, "y_pred")
+    predicted = None if y_pred is None else class_codes(y_pred, n_rows, labels=classes, name="y_pred")[0]
     n_columns = classes.size
     if n_columns == 2:
         scores, n_columns = _positive_column(scores), 1

@@ -1,12 +1,12 @@
 """Metrics of predicted classes: functions of the expected confusion matrix, with their gradients."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from aucforest.metrics._validation import check_length, class_codes
+from aucforest.metrics._validation import class_codes
 from aucforest.monitoring._influence import Estimate, Rows
 from aucforest.monitoring._ranked import FloatArray
 from aucforest.monitoring._validation import check_probabilities
@@ -60,20 +60,10 @@ def expected_confusion_matrix(
     classes = np.arange(n_classes) if labels is None else np.asarray(labels)
     if classes.shape != (n_classes,):
         raise ValueError(f"p is of {n_classes} classes, but labels has the shape {classes.shape}")
-    rows = Rows([], chances, label_codes(y_pred, len(chances), classes, "y_pred"))
+    rows = Rows([], chances, class_codes(y_pred, len(chances), labels=classes, name="y_pred")[0])
     matrix = confusion(rows)
     with np.errstate(invalid="ignore"):
         return matrix / _denominators(matrix, normalize)
-
-
-def label_codes(values: ArrayLike, n_rows: int, classes: NDArray[Any], name: str) -> NDArray[np.uint32]:
-    """Return the number of each label in `classes`; ValueError for one that is not there."""
-    labels = np.asarray(values)
-    try:
-        check_length(labels, name, n_rows)
-        return class_codes(labels, n_rows, labels=classes)[0]
-    except (ValueError, TypeError) as error:
-        raise type(error)(str(error).replace("y_true", name)) from None
 
 
 def confusion(rows: Rows) -> FloatArray:

@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from aucforest.metrics._intervals import normal_quantile, tails
 from aucforest.metrics._validation import warn_undefined
-from aucforest.metrics.confidence import _normal_quantile
 from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, ordered_pairs, soft_roc_auc
 from aucforest.monitoring._draws import draw_aucs
 from aucforest.monitoring._influence import Estimate, Rows, label_variance
@@ -145,14 +145,14 @@ def soft_auc_interval(
     """
     if method not in ("auto", "wald", "bootstrap"):
         raise ValueError(f"method must be 'auto', 'wald' or 'bootstrap', but is {method!r}")
-    z = _normal_quantile(level)
+    z = normal_quantile(level)
     rows, estimate = _two_classes(y_score, p)
     error = float(np.sqrt(label_variance(rows.p, estimate.influence)))
     if np.isnan(estimate.value):
         return SoftAUCInterval(np.nan, np.nan, np.nan, np.nan)
     if method == "bootstrap" or (method == "auto" and is_small(rows.p)):
         drawn = draw_aucs(rows, n_draws, np.random.default_rng(random_state))
-        low, high = np.nanquantile(drawn, [0.5 - 0.5 * level, 0.5 + 0.5 * level])
+        low, high = np.nanquantile(drawn, tails(level))
     else:
         low, high = estimate.expected - z * error, estimate.expected + z * error
     auc, low, high = np.clip([estimate.expected, low, high], 0.0, 1.0).tolist()

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics import auc_confidence_interval, average_precision_score, hand_till_score
-from aucforest.metrics._intervals import score_interval
+from aucforest.metrics import auc_confidence_interval, average_precision_score
+from aucforest.metrics._intervals import normal_quantile, score_interval, tails
 from aucforest.metrics._walks import Cumulated, cumulate
+from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report.rows import FloatArray, ScoredRows
 
 # Distinct scores beyond so many are merged before curves are drawn again.
@@ -46,18 +46,13 @@ class Resamples(NamedTuple):
 
     def interval(self, name: str, level: float) -> tuple[float, float]:
         """Return percentiles of a score."""
-        low, high = np.quantile(self.scores[name], _tails(level))
+        low, high = np.quantile(self.scores[name], tails(level))
         return float(low), float(high)
 
     def precision_band(self, level: float) -> FloatArray:
         """Return bounds of the precision at `RECALLS`, shape (2, len(RECALLS))."""
         assert self.precision is not None
-        return np.asarray(np.quantile(self.precision, _tails(level), axis=0))
-
-
-def _tails(level: float) -> list[float]:
-    """Return the quantiles that bound an interval."""
-    return [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+        return np.asarray(np.quantile(self.precision, tails(level), axis=0))
 
 
 def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
@@ -111,15 +106,10 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
             scores[name][i] = values @ weights / weights.sum()
         scores["G-mean"][i] = g_mean(rows.confusion(weights))
         if curves is None or precision is None:
-            scores["ROC AUC"][i] = _hand_till(rows.labels, rows.scores, weights)
+            scores["ROC AUC"][i] = class_roc_auc(rows.labels, rows.scores, weights)
         else:
             scores["average precision"][i], precision[i] = curves.draw(weights)
     return Resamples(scores, precision)
-
-
-def _hand_till(labels: NDArray[np.int64], scores: FloatArray, weights: FloatArray | None) -> float:
-    """Return Hand and Till's AUC of numbered classes."""
-    return float(hand_till_score(labels, scores, labels=np.arange(scores.shape[1]), sample_weight=weights))
 
 
 class _Curves:
@@ -138,9 +128,8 @@ class _Curves:
         tps = np.cumsum(np.bincount(self._group, self._positive * weights, minlength=self._n_groups))
         called = np.cumsum(np.bincount(self._group, weights, minlength=self._n_groups))
         precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
-        steps = np.diff(tps, prepend=0.0)
         recall = tps / tps[-1]
-        return float(steps @ precision / tps[-1]), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
+        return float(precision_area(tps, precision)), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
 
 
 def auc_interval(
@@ -166,7 +155,7 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
                        f"Mean share of {positive} among the rows called so, over all recalls."),
         ]  # fmt: skip
     else:
-        auc_value = _hand_till(rows.labels, rows.scores, rows.sample_weight)
+        auc_value = class_roc_auc(rows.labels, rows.scores, rows.sample_weight)
         meaning = (
             "Chance that two rows of different classes are told apart, mean over pairs of classes (Hand and Till)."
         )
@@ -219,7 +208,7 @@ def reliability(rows: ScoredRows, k: int, level: float, n_bins: int = 10) -> lis
     proba, positive, weights = rows.scores[:, k], rows.labels == k, rows.weights
     ends = cumulated.thresholds[thin(cumulated, n_bins + 1)[1:]]
     group = np.searchsorted(-ends, -proba)
-    bins, quantile = [], float(ndtri(0.5 + 0.5 * level))
+    bins, quantile = [], normal_quantile(level)
     for number in range(ends.size - 1, -1, -1):
         members = group == number
         inside, weight = proba[members], weights[members]

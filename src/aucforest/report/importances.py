@@ -13,7 +13,7 @@ from aucforest.inspection.first_trees import first_trees
 from aucforest.inspection.importance import standard_error
 from aucforest.inspection.importance_display import PermutationImportance
 from aucforest.inspection.parts import split_into_parts
-from aucforest.metrics import hand_till_score
+from aucforest.metrics.roc import class_roc_auc
 from aucforest.report.figures import auc_interval
 from aucforest.report.rows import ScoredRows, scores_of
 
@@ -92,5 +92,4 @@ def _auc(labels: Any, proba: NDArray[np.float64], weights: Any, level: float) ->
     """Return ROC AUC and its interval, which is NaN with more than two classes."""
     if proba.shape[1] == 2:
         return auc_interval(labels == 1, proba[:, 1], weights, level)
-    auc = hand_till_score(labels, proba, labels=np.arange(proba.shape[1]), sample_weight=weights)
-    return float(auc), np.nan, np.nan
+    return class_roc_auc(labels, proba, weights), np.nan, np.nan

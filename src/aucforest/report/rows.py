@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from aucforest.metrics._validation import check_weights, require_finite
+from aucforest.metrics._validation import check_weights, class_codes, require_finite
 
 FloatArray = NDArray[np.float64]
 
@@ -120,9 +120,6 @@ def _ask(method: Callable[[Any], Any], X: Any) -> Any:
 
 def number_labels(given: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return the number of every label's class; refuse labels that the model does not know."""
-    number = {label: k for k, label in enumerate(classes.tolist())}
-    listed = np.asarray(given).tolist()
-    for label in dict.fromkeys(listed):
-        if label not in number:
-            raise ValueError(f"{name} has the label {label!r}, which is none of the {len(number)} classes of the model")
-    return np.fromiter(map(number.__getitem__, listed), np.int64, len(listed))
+    strangers_are = f"none of the {len(classes)} classes of the model"
+    codes, _ = class_codes(given, len(given), labels=classes, name=name, strangers_are=strangers_are)
+    return codes.astype(np.int64)
