@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from aucforest.losses import auc_lightgbm, auc_xgboost, boosting_objective, pairwise_loss
+from aucforest.losses import boosting_objective, pairwise_loss
 from aucforest.metrics import roc_auc_score
 
 LOSSES = ["exp", "logistic", "sigmoid", "squared_hinge"]
@@ -184,71 +184,51 @@ def test_groups_are_ranked_by_themselves():
         assert gains[0] > 0.0
 
 
-def noisy_rows():
+def noisy_rows(ties=False):
     """Return rows on which boosting overfits soon, and weights of those held out."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5))
+    X = X.round() if ties else X
     y = (X[:, 0] + rng.normal(scale=2.0, size=600) > 0).astype(int)
     return *train_test_split(X, y, test_size=0.5, random_state=0), rng.exponential(size=300)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_lightgbm_stops_early_on_the_exact_auc(weighted):
-    X_train, X_test, y_train, y_test, weights = noisy_rows()
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_libraries_own_auc_is_the_exact_one_in_every_round(loss, weighted, ties):
+    X_train, X_test, y_train, y_test, weights = noisy_rows(ties)
     weights = weights if weighted else None
-    stop = lightgbm.early_stopping(10, verbose=False)
-    objective = boosting_objective()
-    model = lightgbm_classifier(objective, n_estimators=300, metric="None")
-    model.fit(
-        X_train, y_train, eval_X=X_test, eval_y=y_test, eval_sample_weight=[weights] if weighted else None,
-        eval_metric=auc_lightgbm, callbacks=[stop],
-    )  # fmt: skip
-    curve = next(iter(model.evals_result_.values()))["auc_lightgbm"]
-    assert 10 < len(curve) < 300
-    assert model.best_iteration_ == int(np.argmax(curve)) + 1
-    assert curve[model.best_iteration_ - 1] == pytest.approx(
-        roc_auc_score(y_test, model.predict(X_test, raw_score=True), sample_weight=weights), abs=1e-6
-    )
+    objective, rounds = boosting_objective(loss), range(1, 16)
+    records = {}
     data = lightgbm.Dataset(X_train, y_train)
-    native = lightgbm.train(
-        {"objective": objective, **QUIET}, data, 300, [data.create_valid(X_test, y_test, weight=weights)],
-        feval=auc_lightgbm, callbacks=[stop],
+    model = lightgbm.train(
+        {"objective": objective, "metric": "auc", **QUIET}, data, 15, [data.create_valid(X_test, y_test, weights)],
+        callbacks=[lightgbm.record_evaluation(records)],
     )  # fmt: skip
-    assert native.best_iteration == model.best_iteration_
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_xgboost_stops_early_on_the_exact_auc(weighted):
-    X_train, X_test, y_train, y_test, weights = noisy_rows()
-    weights = weights if weighted else None
-    objective = boosting_objective()
-    options = {"early_stopping_rounds": 10, "eval_metric": auc_xgboost}
-    model = xgboost_classifier(objective, n_estimators=300, **options)
-    eval_weights = [weights] if weighted else None
-    model.fit(X_train, y_train, eval_set=[(X_test, y_test)], sample_weight_eval_set=eval_weights, verbose=False)
-    curve = model.evals_result()["validation_0"]["auc_xgboost"]
-    assert 10 < len(curve) < 300
-    assert model.best_iteration == int(np.argmax(curve))
-    assert curve[model.best_iteration] == pytest.approx(
-        roc_auc_score(y_test, model.predict(X_test, output_margin=True), sample_weight=weights), abs=1e-6
-    )
+    of_lightgbm = [model.predict(X_test, num_iteration=n) for n in rounds]
     test = xgboost.DMatrix(X_test, y_test, weight=weights)
-    native = xgboost.train(
-        {"nthread": 1, "seed": 0, "disable_default_eval_metric": True}, xgboost.DMatrix(X_train, y_train), 300,
-        evals=[(test, "test")], obj=objective, custom_metric=auc_xgboost, early_stopping_rounds=10, verbose_eval=False,
+    model = xgboost.train(
+        {"nthread": 1, "eval_metric": "auc"}, xgboost.DMatrix(X_train, y_train), 15, obj=objective,
+        evals=[(test, "test")], evals_result=records, verbose_eval=False,
     )  # fmt: skip
-    assert native.best_iteration == model.best_iteration
+    of_xgboost = [model.predict(test, output_margin=True, iteration_range=(0, n)) for n in rounds]
+    for name, scores in (("valid_0", of_lightgbm), ("test", of_xgboost)):
+        expected = [roc_auc_score(y_test, one, sample_weight=weights) for one in scores]
+        np.testing.assert_allclose(records[name]["auc"], expected, atol=1e-6)
 
 
-def test_metrics_are_exact_and_weighted():
-    y, scores, weights = [0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], [1.0, 2.0, 0.5, 1.0]
-    expected = roc_auc_score(y, scores, sample_weight=weights)
-    X = np.zeros((4, 1))
-    lightgbm_data = lightgbm.Dataset(X, y, weight=weights).construct()
-    assert auc_lightgbm(y, scores, weights) == ("auc_lightgbm", expected, True)
-    assert auc_lightgbm(np.array(scores), lightgbm_data) == ("auc_lightgbm", expected, True)
-    assert auc_xgboost(y, scores, sample_weight=weights) == expected
-    assert auc_xgboost(np.array(scores), xgboost.DMatrix(X, y, weight=weights)) == ("auc_xgboost", expected)
+def test_they_stop_early_on_it():
+    X_train, X_test, y_train, y_test, _ = noisy_rows()
+    model = lightgbm_classifier(boosting_objective(), n_estimators=300, metric="auc")
+    model.fit(X_train, y_train, eval_X=X_test, eval_y=y_test, callbacks=[lightgbm.early_stopping(10, verbose=False)])
+    curves = [(next(iter(model.evals_result_.values()))["auc"], model.best_iteration_ - 1)]
+    model = xgboost_classifier(boosting_objective(), n_estimators=300, early_stopping_rounds=10, eval_metric="auc")
+    model.fit(X_train, y_train, eval_set=[(X_test, y_test)], verbose=False)
+    curves.append((model.evals_result()["validation_0"]["auc"], model.best_iteration))
+    for curve, best in curves:
+        assert 10 < len(curve) < 300
+        assert best == int(np.argmax(curve))
 
 
 def test_an_objective_is_a_parameter_like_others(cancer):

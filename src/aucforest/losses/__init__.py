@@ -1,7 +1,7 @@
 """AUC losses: values and gradients in the space of scores, and objectives for boosting libraries."""
 
-from aucforest.losses.boosting import auc_lightgbm, auc_xgboost, boosting_objective
+from aucforest.losses.boosting import boosting_objective
 from aucforest.losses.pairwise import pairwise_loss
 from aucforest.losses.smooth import smooth_auc
 
-__all__ = ["auc_lightgbm", "auc_xgboost", "boosting_objective", "pairwise_loss", "smooth_auc"]
+__all__ = ["boosting_objective", "pairwise_loss", "smooth_auc"]

@@ -1,4 +1,4 @@
-"""Losses of pairs as objectives of LightGBM and XGBoost, and the exact AUC as their metric.
+"""Losses of pairs as objectives of LightGBM and XGBoost.
 
 Neither library is imported: a data set is known by its `get_label`, arrays by not having one.
 """
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.losses._pairs import check_eps, check_loss_scores, check_pairs
 from aucforest.losses.pairwise import Loss, check_loss, evaluate
-from aucforest.metrics import roc_auc_score
 
 
 class _Rows(NamedTuple):
@@ -77,6 +76,10 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     the margin teach it nothing. What the models predict is a score, not a probability: pass ``raw_score=True``
     (LightGBM) or ``output_margin=True`` (XGBoost) to their ``predict``, and calibrate where probabilities are needed.
 
+    The libraries' own metric "auc" is the exact AUC of these scores, with weights and ties: ``metric="auc"`` (LightGBM)
+    or ``eval_metric="auc"`` (XGBoost) shows it in every round and stops early on it. XGBoost's wants
+    labels of 0 and 1 and counts otherwise where data have groups. Without both classes LightGBM's is 1, XGBoost's NaN.
+
     Parameters
     ----------
     loss : {"exp", "logistic", "sigmoid", "squared_hinge"}, default="exp"
@@ -111,76 +114,3 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     ``lightgbm.LGBMClassifier(objective=boosting_objective("exp"))`` trains with it.
     """
     return BoostingObjective(loss, eps)
-
-
-def auc_lightgbm(
-    y_true: Any, y_pred: Any, weight: ArrayLike | None = None, group: Any = None
-) -> tuple[str, float, bool]:
-    """Report the exact AUC as a metric of LightGBM: ``eval_metric=`` of its classifiers' ``fit``, or ``feval=``.
-
-    Classifiers also report log loss unless they are made with ``metric="None"``, and early stopping heeds all metrics.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n_samples,)
-        Labels of two classes and scores; or scores and a data set, as ``feval`` is called.
-    weight : array-like of shape (n_samples,), optional
-        Weights, not negative.
-    group : optional
-        Not used: the AUC is that of all rows.
-
-    Returns
-    -------
-    (name, value, is_higher_better) : tuple
-        ("auc_lightgbm", AUC, True); the AUC is NaN, with UndefinedMetricWarning, when there is one class.
-
-    Raises
-    ------
-    ValueError
-        For more than two classes, scores that are not finite, negative weights, or lengths that differ.
-
-    Examples
-    --------
-    >>> from aucforest.losses import auc_lightgbm
-    >>> auc_lightgbm([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
-    ('auc_lightgbm', 0.75, True)
-    """
-    rows = _rows(y_true, y_pred, weight, group)
-    return "auc_lightgbm", _auc(rows), True
-
-
-def auc_xgboost(y_true: Any, y_pred: Any, sample_weight: ArrayLike | None = None) -> Any:
-    """Report the exact AUC as a metric of XGBoost: ``eval_metric=`` of its classifiers, or ``custom_metric=``.
-
-    XGBoost takes metrics whose name starts with "auc" for better when higher, so it stops early at the right time.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n_samples,)
-        Labels of two classes and scores; or scores and a data set, as ``custom_metric`` is called.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative.
-
-    Returns
-    -------
-    float, or (name, value)
-        The AUC; ("auc_xgboost", AUC) when called with a data set. NaN, with UndefinedMetricWarning, for one class.
-
-    Raises
-    ------
-    ValueError
-        For more than two classes, scores that are not finite, negative weights, or lengths that differ.
-
-    Examples
-    --------
-    >>> from aucforest.losses import auc_xgboost
-    >>> auc_xgboost([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
-    0.75
-    """
-    rows = _rows(y_true, y_pred, sample_weight, None)
-    return ("auc_xgboost", _auc(rows)) if rows.y_true is not y_true else _auc(rows)
-
-
-def _auc(rows: _Rows) -> float:
-    """Return the exact AUC of two classes."""
-    return float(roc_auc_score(rows.y_true, rows.scores, sample_weight=rows.weight))
