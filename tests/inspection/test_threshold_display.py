@@ -27,7 +27,7 @@ def _close_figures():
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_the_curves_are_scikit_learns_metrics_at_every_threshold(weight):
-    display = ThresholdCurveDisplay.from_predictions(Y, SCORE, cost=(1.0, 5.0), sample_weight=weight)
+    display = ThresholdCurveDisplay.from_predictions(Y, SCORE, cost=[[-2, 1], [5, 0.5]], sample_weight=weight)
     np.testing.assert_array_equal(display.thresholds, np.unique(SCORE))
     rows = []
     for threshold in display.thresholds:
@@ -35,8 +35,10 @@ def test_the_curves_are_scikit_learns_metrics_at_every_threshold(weight):
         recall = recall_score(*arguments, sample_weight=weight)
         specificity = recall_score(*arguments, pos_label=False, sample_weight=weight)
         rest = [metric(*arguments, sample_weight=weight) for metric in (precision_score, f1_score)]
-        _, fp, fn, _ = confusion_matrix(*arguments, sample_weight=weight, normalize="all").ravel()
-        rows.append([rest[0], recall, specificity, np.sqrt(recall * specificity), rest[1], fp + 5.0 * fn])
+        tn, fp, fn, tp = confusion_matrix(*arguments, sample_weight=weight, normalize="all").ravel()
+        rows.append(
+            [rest[0], recall, specificity, np.sqrt(recall * specificity), rest[1], fp + 5.0 * fn - 2.0 * tn + 0.5 * tp]
+        )
     np.testing.assert_allclose([*display.curves.values(), display.cost], np.transpose(rows), rtol=1e-12, atol=1e-15)
     assert list(display.curves) == ["precision", "recall", "specificity", "G-mean", "F1"]
 
@@ -51,7 +53,7 @@ def test_the_best_threshold_is_the_optimal_one(name, criterion):
 
 def test_what_is_drawn():
     ax = pyplot.subplots()[1]
-    display = ThresholdCurveDisplay.from_predictions(Y, SCORE, threshold=0.5, cost=(1.0, 2.0), ax=ax)
+    display = ThresholdCurveDisplay.from_predictions(Y, SCORE, threshold=0.5, cost=[[0, 1], [2, 0]], ax=ax)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     assert [*display.curves, "cost"] == list(display.lines_)
@@ -92,7 +94,7 @@ def test_from_any_classifier_of_two_classes():
     [
         ([1, 1], {}, "thresholds need rows of two classes, but a class has no weight in y_true"),
         ([0, 1], {"sample_weight": [0, 1]}, "thresholds need rows of two classes, but a class has no weight in y_true"),
-        ([0, 1], {"cost": (-1, 1)}, "cost must be two finite costs"),
+        ([0, 1], {"cost": (1, 2)}, "cost must be 2 x 2 finite numbers.*write"),
         ([0, 1, 1], {}, "y_true has 3 rows, but y_score has 2"),
     ],
 )

@@ -7,12 +7,12 @@ from aucforest.metrics import optimal_threshold
 from tests.metrics.strategies import two_classes
 from tests.reference import metrics as reference
 
-COST = (2.0, 3.0)
+COST = [[-1.0, 2.0], [3.5, 0.5]]
 VALUES = {
     "youden": lambda tp, fp, fn, tn: tp / (tp + fn) - fp / (fp + tn),
     "gmean": lambda tp, fp, fn, tn: tp / (tp + fn) * tn / (fp + tn),
     "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
-    "cost": lambda tp, fp, fn, tn: -(COST[0] * fp + COST[1] * fn),
+    "cost": lambda tp, fp, fn, tn: -(-1 * tn + 2 * fp + 3.5 * fn + 0.5 * tp),
 }
 
 
@@ -45,13 +45,13 @@ def test_the_greatest_of_equally_good_thresholds():
 
 def test_nothing_is_worth_calling_positive():
     assert optimal_threshold([1, 0], [1, 2]) == np.inf
-    assert optimal_threshold([0, 1], [1, 2], criterion="cost", cost=(1, 0)) == np.inf
+    assert optimal_threshold([0, 1], [1, 2], criterion="cost", cost=[[0, 1], [0, 0]]) == np.inf
 
 
 def test_cost_moves_the_threshold():
     y_true, y_score = [0, 0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-    assert optimal_threshold(y_true, y_score, criterion="cost", cost=(1, 3)) == 0.4
-    assert optimal_threshold(y_true, y_score, criterion="cost", cost=(3, 1)) == 0.6
+    assert optimal_threshold(y_true, y_score, criterion="cost", cost=[[0, 1], [3, 0]]) == 0.4
+    assert optimal_threshold(y_true, y_score, criterion="cost", cost=[[0, 3], [1, 0]]) == 0.6
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,16 @@ def test_cost_moves_the_threshold():
     [
         ({"criterion": "best"}, "criterion must be one of"),
         ({"criterion": "cost"}, "cost goes with"),
-        ({"criterion": "f1", "cost": (1, 1)}, "cost goes with"),
-        ({"criterion": "cost", "cost": (1, 1, 1)}, "two finite costs"),
-        ({"criterion": "cost", "cost": (-1, 1)}, "two finite costs"),
-        ({"criterion": "cost", "cost": (0, 0)}, "two finite costs"),
-        ({"criterion": "cost", "cost": (1, np.nan)}, "two finite costs"),
-        ({"criterion": "cost", "cost": (np.inf, 1)}, "two finite costs"),
+        ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "cost goes with"),
+        ({"criterion": "cost", "cost": (1, 1, 1)}, "^cost must be 2 x 2 finite numbers, a row for each true class$"),
+        ({"criterion": "cost", "cost": "dear"}, "2 x 2 finite numbers"),
+        ({"criterion": "cost", "cost": [[0, 1], [np.nan, 0]]}, "2 x 2 finite numbers"),
+        ({"criterion": "cost", "cost": [[0, -1], [1, 0]]}, r"^cost\[i\]\[j\], of predicting j where i is true"),
+        ({"criterion": "cost", "cost": np.zeros((2, 2))}, "must tell a wrong prediction from a right one"),
+        (
+            {"criterion": "cost", "cost": (3, 0.5)},
+            r"row for each true class: write \[\[0, 3\], \[0.5, 0\]\] instead of",
+        ),
     ],
 )
 def test_bad_options(options, message):

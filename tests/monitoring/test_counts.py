@@ -13,7 +13,7 @@ from tests.monitoring.golden import binary_cases
 
 NAMES = sorted(THRESHOLD_METRICS)
 CASES = [case for case in binary_cases() if 0 < sum(case["p"]) < len(case["p"])]
-WORTH = [[1.0, -5.0], [-2.0, 3.0]]
+COST = [[-1.0, 5.0], [2.0, -3.0]]
 
 
 def rows_of(case):
@@ -21,9 +21,9 @@ def rows_of(case):
     return Rows([], np.array(case["p"])[:, None], np.array(case["yhat"], dtype=np.uint32))
 
 
-def metric(name, n_classes=2, normalize=None, worth=None):
+def metric(name, n_classes=2, normalize=None, cost=None):
     """Return a metric by name; of a confusion matrix all cells."""
-    return find_metrics([name], np.arange(n_classes), "ovo", normalize, worth)
+    return find_metrics([name], np.arange(n_classes), "ovo", normalize, cost)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -83,10 +83,11 @@ def specificity(y_true, y_pred, n_classes):
 def test_influence_is_the_derivative(n_classes, normalize):
     p, _, y_pred = random_rows(n_classes)
     rows = Rows([], p[:, 1:] if n_classes == 2 else p, y_pred)
-    worth = np.arange(n_classes**2, dtype=float).reshape(n_classes, n_classes)
-    names = [*NAMES, "confusion_matrix", "business_value", "business_value_per_row"]
+    cost = np.arange(n_classes**2, dtype=float).reshape(n_classes, n_classes)
+    np.fill_diagonal(cost, -1.0)
+    names = [*NAMES, "confusion_matrix", "cost", "cost_per_row"]
     step = 1e-6
-    for one in [found for name in names for found in metric(name, n_classes, normalize, worth)]:
+    for one in [found for name in names for found in metric(name, n_classes, normalize, cost)]:
         influence = one.estimate(rows).influence
         for i in (0, 7):
             for c in range(rows.p.shape[1]):
@@ -105,15 +106,20 @@ def test_influence_is_the_derivative(n_classes, normalize):
                 assert (values[0] - values[1]) / (2 * step) == pytest.approx(expected, abs=1e-6), one.name
 
 
-def test_business_value():
+def test_cost():
     p, y_pred = [0.9, 0.6, 0.3, 0.1], [1, 1, 0, 0]
     rows = Rows([], np.array(p)[:, None], np.array(y_pred, dtype=np.uint32))
-    total = 3 * 1.5 - 5 * 0.5 - 2 * 0.4 + 1 * 1.6
-    assert metric("business_value", worth=WORTH)[0].estimate(rows).value == pytest.approx(total)
-    assert metric("business_value_per_row", worth=WORTH)[0].estimate(rows).value == pytest.approx(total / 4)
-    for worth, sentence in ((None, "needs business_value"), ([[1, 2]], "2 x 2"), ([[1, 2], [3, np.nan]], "finite")):
+    total = -3 * 1.5 + 5 * 0.5 + 2 * 0.4 - 1 * 1.6
+    assert metric("cost", cost=COST)[0].estimate(rows).value == pytest.approx(total)
+    assert metric("cost_per_row", cost=COST)[0].estimate(rows).value == pytest.approx(total / 4)
+    for cost, sentence in (
+        (None, "needs cost"),
+        ([[1, 2]], "2 x 2"),
+        ([[1, 2], [3, np.nan]], "finite"),
+        ((1, 2), "write"),
+    ):
         with pytest.raises(ValueError, match=sentence):
-            metric("business_value", worth=worth)
+            metric("cost", cost=cost)
 
 
 def test_labels_of_any_kind():

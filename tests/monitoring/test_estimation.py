@@ -14,7 +14,7 @@ from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
 from aucforest.monitoring._metrics import NAMES
 
 ONE = Chunks.by_number(1)
-ALL = [name for name in NAMES if not name.startswith("business")]
+ALL = [name for name in NAMES if not name.startswith("cost")]
 
 
 def drawn(n=2000, seed=0, power=2.0, prevalence=1.6):

@@ -49,7 +49,8 @@ def replay(name):
     y_score, y_true, y_pred, months = columns(name)
     options = {"calibration": "isotonic", "bias_correction": False, "metrics": wanted(recorded["metrics"])}
     options["normalize"] = recorded["options"].get("normalize_confusion_matrix")
-    options["business_value"] = recorded["options"].get("business_value_matrix")
+    if "business_value_matrix" in recorded["options"]:
+        options["cost"] = -np.array(recorded["options"]["business_value_matrix"])
     if "labels" in recorded:
         labels = np.array(recorded["labels"])
         y_true, y_pred = labels[y_true], labels[y_pred]
@@ -68,7 +69,8 @@ def replay(name):
 def wanted(metrics):
     """Return our names of the recorded metrics."""
     cells = [name for name in metrics if name.startswith(("true_", "false_"))]
-    return [name for name in metrics if name not in cells] + ["confusion_matrix"] * bool(cells)
+    others = ["cost" if name == "business_value" else name for name in metrics if name not in cells]
+    return others + ["confusion_matrix"] * bool(cells)
 
 
 def numbers(values):
@@ -86,6 +88,9 @@ def test_replay(name):
     for metric, peer in recorded["metrics"].items():
         if metric == "business_value" and recorded["options"].get("normalize_business_value"):
             continue  # the peer's mean over predicted classes, not over rows
+        if metric == "business_value":  # what is earned, ours is what it costs
+            metric, peer = "cost", peer | {key: (-numbers(peer[key])).tolist() for key in ("estimated", "realized")}
+            peer["limits"] = [None if limit is None else -limit for limit in peer["limits"][::-1]]
         compare(name, metric, cbpe, [row for part in parts for row in part.of(metric)], peer)
 
 

@@ -87,7 +87,7 @@ def model():
 
 
 def report_on(model):
-    return report(model, X[TEST], Y[TEST], cost=(1, 7), title='a "b"', **QUICK)
+    return report(model, X[TEST], Y[TEST], cost=[[0, 1], [7, 0]], title='a "b"', **QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +245,7 @@ def test_many_scores_keep_the_model_s_own_cut():
     x, y = rng.normal(size=(6000, 1)), rng.random(6000) < 0.3
     x[y] += 1.0
     model = LogisticRegression().fit(x, y)
-    explorer = Page(report(model, x, y, n_bootstrap=2, n_repeats=0, cost=(1, 1)).html).explorer
+    explorer = Page(report(model, x, y, n_bootstrap=2, n_repeats=0, cost=[[0, 1], [1, 0]]).html).explorer
     assert len(explorer["tp"]) <= 600
     scores = model.predict_proba(x)[:, 1]
     for threshold, tp, fp in zip(explorer["thresholds"][:-1], explorer["tp"], explorer["fp"]):

@@ -33,7 +33,7 @@ FITTED = small_forest().fit(X[TRAIN], Y[TRAIN])
         ((FITTED, X, Y), {"X_train": X}, ValueError, "^the training data are X_train and y_train: give both or none$"),
         ((FITTED, X, Y), {"X_train": X, "y_train": Y[:9]}, ValueError, "^X_train has 500 rows, but y_train has 9$"),
         ((FITTED, X, Y), {"X_train": X[TEST], "y_train": Y[TEST]}, ValueError, "must be the training"),
-        ((FITTED, X, Y), {"cost": (1, -1)}, ValueError, "^cost must be two finite costs, not negative"),
+        ((FITTED, X, Y), {"cost": (1, 3)}, ValueError, "^cost must be 2 x 2.*write .* instead of"),
         ((FITTED, X, Y), {"n_bootstrap": 1}, ValueError, "^n_bootstrap must be an integer of at least 2, got 1$"),
         ((FITTED, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer of at least 0, got -1$"),
     ],

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics import optimal_threshold
+from aucforest.metrics.thresholds import check_cost
 
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
@@ -37,19 +38,7 @@ def _cost_matrix(threshold: dict[str, Any], n_classes: int) -> NDArray[np.float6
     """Return the costs by true and predicted class."""
     if set(threshold) != {"cost"}:
         raise ValueError(f"threshold must be a dict of the one key 'cost', but has {list(threshold)}")
-    sentence = f"threshold: cost must be {n_classes} x {n_classes} finite numbers, a row for each true class"
-    try:
-        cost = np.asarray(threshold["cost"], dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(sentence) from None
-    if cost.shape != (n_classes, n_classes) or not np.all(np.isfinite(cost)):
-        raise ValueError(sentence)
-    right = np.diag(cost)[:, None]
-    if np.any(cost < right):
-        raise ValueError("threshold: cost[i][j], of predicting j where i is true, must be at least cost[i][i]")
-    if np.all(cost == right):
-        raise ValueError("threshold: cost must tell a wrong prediction from a right one, but all cost the same")
-    return cost
+    return check_cost(threshold["cost"], n_classes, where="threshold: ")
 
 
 def is_tuned(threshold: Any, n_classes: int) -> bool:
@@ -90,8 +79,7 @@ def tune_threshold(
     """
     criterion, cost = threshold, None
     if isinstance(threshold, dict):
-        matrix = _cost_matrix(threshold, 2)
-        criterion, cost = "cost", (matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1])
+        criterion, cost = "cost", threshold["cost"]
 
     def tune(total: NDArray[np.float64], n_trees: NDArray[np.int64]) -> float:
         seen = n_trees > 0

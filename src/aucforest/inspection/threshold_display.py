@@ -76,7 +76,7 @@ class ThresholdCurveDisplay(Display):
         y_score: ArrayLike,
         *,
         threshold: float | None = None,
-        cost: tuple[float, float] | None = None,
+        cost: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
@@ -90,8 +90,9 @@ class ThresholdCurveDisplay(Display):
             Scores, finite.
         threshold : float, optional
             A threshold to mark.
-        cost : (float, float), optional
-            Costs (c_FP, c_FN) of a false positive and of a false negative; their mean over rows is drawn, too.
+        cost : array-like of shape (2, 2), optional
+            ``cost[i][j]`` is what it costs to predict class j where i is true, the positive class last; the mean over
+            rows is drawn, too.
         sample_weight : array-like of shape (n_samples,), optional
             Weights, not negative.
         ax : matplotlib Axes, optional
@@ -105,15 +106,14 @@ class ThresholdCurveDisplay(Display):
         Raises
         ------
         ValueError
-            For a class without weight, scores that are not finite, costs that are none, empty input, lengths that
+            For a class without weight, scores that are not finite, costs that are no matrix, empty input, lengths that
             differ, negative weights or more than two labels.
         TypeError
             For scores that are not real numbers, or labels without an order.
         ImportError
             Without matplotlib (extra ``plot``).
         """
-        if cost is not None:
-            check_cost(cost)
+        matrix = None if cost is None else check_cost(cost, 2)
         tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
         positives, negatives = tps[-1], fps[-1]
         if min(positives, negatives) <= 0.0:
@@ -122,8 +122,10 @@ class ThresholdCurveDisplay(Display):
         tps_seen, fps_seen = tps[1:], fps[1:]
         rising = {name: curve[::-1] for name, curve in threshold_curves(tps_seen, fps_seen).items()}
         of_rows = None
-        if cost is not None:
-            of_rows = -gain_at_thresholds(tps_seen, fps_seen, "cost", cost)[::-1] / (positives + negatives)
+        if matrix is not None:
+            of_right = np.diag(matrix) @ [negatives, positives]
+            of_errors = -gain_at_thresholds(tps_seen, fps_seen, "cost", matrix)[::-1]
+            of_rows = (of_right + of_errors) / (positives + negatives)
         return cls(thresholds[:0:-1].astype(np.float64), rising, cost=of_rows, threshold=threshold).plot(ax)
 
     @classmethod

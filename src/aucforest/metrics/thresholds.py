@@ -16,7 +16,7 @@ def optimal_threshold(
     y_score: ArrayLike,
     *,
     criterion: Literal["youden", "gmean", "f1", "cost"] = "youden",
-    cost: tuple[float, float] | None = None,
+    cost: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the best threshold t of the rule "positive when the score is at least t".
@@ -32,9 +32,11 @@ def optimal_threshold(
         Scores, finite.
     criterion : {"youden", "gmean", "f1", "cost"}, default="youden"
         What is best: the greatest TPR - FPR [1]_, the greatest sqrt(TPR (1 - FPR)), the greatest F1 score
-        2 TP / (2 TP + FP + FN), or the least c_FP FP + c_FN FN.
-    cost : (float, float), required by criterion "cost" alone
-        Costs (c_FP, c_FN) of a false positive and of a false negative, not negative, not both zero.
+        2 TP / (2 TP + FP + FN), or the least cost.
+    cost : array-like of shape (2, 2), required by criterion "cost" alone
+        ``cost[i][j]`` is what it costs to predict class j where i is true, the positive class last, so that
+        ``[[0, 1], [10, 0]]`` makes a miss as bad as ten false alarms. A wrong prediction costs at least what the
+        right one does.
     sample_weight : array-like of shape (n_samples,), optional
         Weights, not negative.
 
@@ -61,30 +63,48 @@ def optimal_threshold(
     >>> y_true, y_score = [0, 0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
     >>> optimal_threshold(y_true, y_score)
     0.4
-    >>> optimal_threshold(y_true, y_score, criterion="cost", cost=(3.0, 1.0))
+    >>> optimal_threshold(y_true, y_score, criterion="cost", cost=[[0, 3], [1, 0]])
     0.6
     """
     if criterion not in CRITERIA:
         raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, but is {criterion!r}")
     if (criterion == "cost") != (cost is not None):
-        raise ValueError(f"cost goes with criterion='cost' and no other, but is {cost} for {criterion!r}")
-    if cost is not None:
-        check_cost(cost)
+        raise ValueError(f"cost goes with criterion='cost' and no other, but is {cost!r} for {criterion!r}")
+    matrix = None if cost is None else check_cost(cost, 2)
     tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
     if tps[-1] <= 0.0 or fps[-1] <= 0.0:
         warn_undefined("the threshold is not defined: a class has no weight in y_true")
         return float("nan")
-    return float(thresholds[np.argmax(gain_at_thresholds(tps, fps, criterion, cost or (0.0, 0.0)))])
+    return float(thresholds[np.argmax(gain_at_thresholds(tps, fps, criterion, matrix))])
 
 
-def check_cost(cost: tuple[float, float]) -> None:
-    """Refuse what is not a pair of costs."""
-    if not (np.shape(cost) == (2,) and np.isfinite(cost).all() and min(cost) >= 0.0 < max(cost)):
-        raise ValueError(f"cost must be two finite costs, not negative and not both zero, but is {cost}")
+def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "") -> NDArray[np.float64]:
+    """Return a checked cost matrix: a row for each true class, a column for each predicted one."""
+    sentence = f"{where}cost must be {n_classes} x {n_classes} finite numbers, a row for each true class"
+    try:
+        matrix = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(sentence) from None
+    if matrix.shape == (n_classes,) == (2,):
+        of_fp, of_fn = map(float, matrix)
+        raise ValueError(f"{sentence}: write [[0, {of_fp:g}], [{of_fn:g}, 0]] instead of ({of_fp:g}, {of_fn:g})")
+    if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
+        raise ValueError(sentence)
+    right = np.diag(matrix)[:, None]
+    if np.any(matrix < right):
+        raise ValueError(f"{where}cost[i][j], of predicting j where i is true, must be at least cost[i][i]")
+    if np.all(matrix == right):
+        raise ValueError(f"{where}cost must tell a wrong prediction from a right one, but all cost the same")
+    return matrix
+
+
+def error_costs(cost: NDArray[np.float64]) -> tuple[float, float]:
+    """Return what a false positive and a false negative cost more than a right prediction."""
+    return float(cost[0, 1] - cost[0, 0]), float(cost[1, 0] - cost[1, 1])
 
 
 def gain_at_thresholds(
-    tps: NDArray[np.float64], fps: NDArray[np.float64], criterion: str, cost: tuple[float, float] = (0.0, 0.0)
+    tps: NDArray[np.float64], fps: NDArray[np.float64], criterion: str, cost: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Return what the criterion maximises, at each of the falling thresholds of `cumulate`."""
     positives, negatives = tps[-1], fps[-1]
@@ -94,7 +114,8 @@ def gain_at_thresholds(
         return np.sqrt(tps / positives * (1.0 - fps / negatives))
     if criterion == "f1":
         return 2.0 * tps / (tps + fps + positives)
-    return -(cost[0] * fps + cost[1] * (positives - tps))
+    of_fp, of_fn = (0.0, 0.0) if cost is None else error_costs(cost)
+    return -(of_fp * fps + of_fn * (positives - tps))
 
 
 def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aucforest.metrics.thresholds import check_cost
 from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc
 from aucforest.monitoring._draws import draw_aucs, draw_average_precisions
 from aucforest.monitoring._influence import Estimate, Rows
@@ -15,13 +16,13 @@ from aucforest.monitoring.counts import (
     Function,
     Normalize,
     accuracy,
-    business_value,
     cell,
     estimate_by,
     f1,
     precision,
     recall,
     specificity,
+    total_cost,
 )
 
 THRESHOLD_METRICS: dict[str, Function] = {
@@ -31,9 +32,9 @@ THRESHOLD_METRICS: dict[str, Function] = {
     "specificity": specificity,
     "f1": f1,
 }
-BUSINESS = ("business_value", "business_value_per_row")
+COSTS = ("cost", "cost_per_row")
 ROUNDING = 1e-9  # far more than the rounding of sums over a chunk, far less than any difference that matters
-NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *BUSINESS)
+NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
 
 
 class Metric(NamedTuple):
@@ -72,7 +73,7 @@ class Metric(NamedTuple):
 
 
 def find_metrics(
-    names: Sequence[str], classes: NDArray[Any], multi_class: str, normalize: Normalize, worth: ArrayLike | None
+    names: Sequence[str], classes: NDArray[Any], multi_class: str, normalize: Normalize, cost: ArrayLike | None
 ) -> list[Metric]:
     """Return the metrics of these names for these classes; ValueError for one that does not exist."""
     metrics: list[Metric] = []
@@ -86,8 +87,8 @@ def find_metrics(
             metrics.append(Metric(name, soft_average_precision, needs_predictions=False, draw=draw, always_drawn=True))
         elif name == "confusion_matrix":
             metrics += _cells(classes, normalize)
-        elif name in BUSINESS:
-            metrics.append(_business_metric(name, len(classes), worth))
+        elif name in COSTS:
+            metrics.append(_cost_metric(name, len(classes), cost))
         else:
             metrics.append(Metric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
     return metrics
@@ -117,15 +118,12 @@ def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
     ]
 
 
-def _business_metric(name: str, n_classes: int, worth: ArrayLike | None) -> Metric:
+def _cost_metric(name: str, n_classes: int, cost: ArrayLike | None) -> Metric:
     """Return the metric that weighs the cells of the confusion matrix."""
-    if worth is None:
-        raise ValueError(f"metric {name!r} needs business_value, the worth of each cell (true class, predicted class)")
-    values = np.asarray(worth, dtype=np.float64)
-    if values.shape != (n_classes, n_classes) or not np.isfinite(values).all():
-        raise ValueError(f"business_value must be {n_classes} x {n_classes} finite numbers, but is {worth!r}")
-    per_row = name == "business_value_per_row"
-    function = partial(business_value, values, per_row=per_row)
+    if cost is None:
+        raise ValueError(f"metric {name!r} needs cost, a matrix with a row for each true class")
+    per_row = name == "cost_per_row"
+    function = partial(total_cost, check_cost(cost, n_classes), per_row=per_row)
     return Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row)
 
 

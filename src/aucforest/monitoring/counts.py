@@ -145,9 +145,9 @@ def _of_classes(
     return float(values[weighed] @ share[weighed]), gradient
 
 
-def business_value(worth: FloatArray, counts: FloatArray, *, per_row: bool) -> tuple[float, FloatArray]:
-    """Return the sum of counts times worth, or its mean over rows."""
-    gradient = worth / counts.sum() if per_row else worth
+def total_cost(cost: FloatArray, counts: FloatArray, *, per_row: bool) -> tuple[float, FloatArray]:
+    """Return the sum of counts times costs, or its mean over rows."""
+    gradient = cost / counts.sum() if per_row else cost
     return float((counts * gradient).sum()), gradient
 
 

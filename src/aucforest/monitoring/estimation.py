@@ -51,7 +51,7 @@ class CBPE(BaseEstimator):
     ----------
     metrics : sequence of str, default=("roc_auc",)
         "roc_auc", "average_precision", "accuracy", "precision", "recall", "specificity", "f1", "confusion_matrix" (all
-        cells), "business_value", "business_value_per_row". All but the first two need `y_pred`. Of more than two
+        cells), "cost", "cost_per_row". All but the first two need `y_pred`. Of more than two
         classes precision, recall, specificity, F1 and average precision are means over classes.
     calibration : {"auto", "isotonic", "none"} or sequence of bool, default="auto"
         Whether scores become probabilities by isotonic curves: where that helps, always, or never; or one bool a column
@@ -74,8 +74,9 @@ class CBPE(BaseEstimator):
         is not corrected.
     normalize : {"all", "true", "pred"} or None, default=None
         Normalisation of "confusion_matrix".
-    business_value : array-like of shape (n_classes, n_classes), optional
-        Worth of a row by true (first axis) and predicted class.
+    cost : array-like of shape (n_classes, n_classes), optional
+        ``cost[i][j]`` is what it costs to predict class j where i is true, for "cost" and "cost_per_row". What a right
+        prediction earns is a cost below 0.
     labels : array-like of shape (n_classes,), optional
         Classes in the order of the columns of scores; by default sorted. Of two, the second is positive.
     on_nan : {"raise", "drop"}, default="raise"
@@ -93,7 +94,7 @@ class CBPE(BaseEstimator):
     calibrated_ : ndarray of shape (n_columns,)
         Whether a curve is used; one column for two classes.
     limits_ : dict of str to (float, float)
-        Alert limits of each metric, NaN where there are none. Counts and business value grow with the rows: theirs are
+        Alert limits of each metric, NaN where there are none. Counts and costs grow with the rows: theirs are
         for the mean size of full reference chunks, and in proportion for others.
 
     Notes
@@ -140,7 +141,7 @@ class CBPE(BaseEstimator):
         bias_correction: bool = True,
         importance_weighted: bool = False,
         normalize: Normalize = None,
-        business_value: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         on_nan: Literal["raise", "drop"] = "raise",
         n_draws: int = 500,
@@ -155,7 +156,7 @@ class CBPE(BaseEstimator):
         self.bias_correction = bias_correction
         self.importance_weighted = importance_weighted
         self.normalize = normalize
-        self.business_value = business_value
+        self.cost = cost
         self.labels = labels
         self.on_nan = on_nan
         self.n_draws = n_draws
@@ -208,7 +209,7 @@ class CBPE(BaseEstimator):
         table, classes = read_table(
             y_score, y_true, y_pred, X, classes=self.labels, on_nan=self.on_nan, is_reference=True
         )
-        metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.business_value)
+        metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.cost)
         chunks = choose_chunks(chunks, Chunks.by_number(10))
         pieces = [(chunk, table.take(chunk.rows)) for chunk in chunks.split(len(table.scores))]
         whole = table.take(slice(None))

@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from aucforest.inspection.threshold_display import threshold_curves
 from aucforest.metrics._walks import Cumulated
-from aucforest.metrics.thresholds import gain_at_thresholds
+from aucforest.metrics.thresholds import error_costs, gain_at_thresholds
 from aucforest.report.figures import cumulate_class, thin
 from aucforest.report.rows import FloatArray, ScoredRows
 
@@ -36,14 +36,14 @@ class Cuts:
         """Return what the thresholds are worth; precision is NaN where nothing is called positive."""
         return {name: curve[::-1] for name, curve in threshold_curves(self.tp[::-1], self.fp[::-1]).items()}
 
-    def as_json(self, cost: tuple[float, float]) -> dict[str, Any]:
+    def as_json(self, cost: FloatArray) -> dict[str, Any]:
         """Return what the page's program needs; the threshold of infinity is None."""
         return {
             "thresholds": [*self.thresholds[:-1].tolist(), None],
             "tp": self.tp.tolist(),
             "fp": self.fp.tolist(),
             "own": self.own,
-            "cost": list(cost),
+            "cost": list(error_costs(cost)),
         }
 
 
@@ -94,10 +94,7 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     return lowest_positive, nominal if agrees else lowest_positive
 
 
-def costs_of(model: Any) -> tuple[float, float]:
-    """Return the costs of a false positive and of a false negative that a forest of two classes was given, else 1."""
+def costs_of(model: Any) -> FloatArray:
+    """Return the cost matrix that a forest was given as its threshold, else that of two classes and errors of 1."""
     rule = getattr(model, "threshold", None)
-    if not isinstance(rule, dict):
-        return 1.0, 1.0
-    matrix = np.asarray(rule["cost"], dtype=np.float64)
-    return float(matrix[0, 1] - matrix[0, 0]), float(matrix[1, 0] - matrix[1, 1])
+    return np.asarray(rule["cost"] if isinstance(rule, dict) else [[0, 1], [1, 0]], dtype=np.float64)

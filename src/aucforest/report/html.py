@@ -75,7 +75,7 @@ def report(
     y_train: ArrayLike | None = None,
     sample_weight_train: ArrayLike | None = None,
     title: str | None = None,
-    cost: tuple[float, float] | None = None,
+    cost: ArrayLike | None = None,
     n_bootstrap: int = 500,
     n_repeats: int = 5,
     n_jobs: int | None = None,
@@ -105,9 +105,9 @@ def report(
         The weights of the training.
     title : str, default=None
         Headline; None names the model.
-    cost : (float, float), default=None
-        Costs of a false positive and of a false negative that the explorer starts with; None takes those of the
-        forest's `threshold`, or else 1 and 1.
+    cost : array-like of shape (n_classes, n_classes), default=None
+        ``cost[i][j]`` is what it costs to predict class j where i is true. Of two classes the explorer starts with what
+        errors cost more than right predictions; None takes the forest's `threshold`, or else 1 for each error.
     n_bootstrap : int, default=500
         How often rows are drawn again, from each class as many as it has, for percentile intervals; that of the ROC
         AUC of two classes is a score interval with DeLong's variance.
@@ -158,8 +158,7 @@ def report(
     check_count("n_bootstrap", n_bootstrap, 2)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
-    cost = costs_of(rows.model) if cost is None else cost
-    check_cost(cost)
+    matrix = costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes))
     training = _read_training(rows.model, X_train, y_train, sample_weight_train)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     resamples = resample(rows, n_bootstrap, seed)
@@ -168,7 +167,7 @@ def report(
         if rows.is_probability:
             parts.append(sections.calibration_section(rows))
         if len(rows.classes) == 2:
-            parts.append(sections.threshold_section(rows, cost))
+            parts.append(sections.threshold_section(rows, matrix))
         if n_repeats > 0:
             parts += _importances(rows, training, n_repeats, n_jobs, seed)
         parts.append(sections.model_section(rows.model, training and training.rows))

@@ -153,7 +153,7 @@ def calibration_section(rows: ScoredRows) -> Section:
     return Section("calibration", "Calibration", lead, drawn, tables)
 
 
-def threshold_section(rows: ScoredRows, cost: tuple[float, float]) -> Section:
+def threshold_section(rows: ScoredRows, cost: NDArray[np.float64]) -> Section:
     """Return the explorer of thresholds."""
     cuts = find_cuts(rows)
     negative, positive = rows.classes
