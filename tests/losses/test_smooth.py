@@ -83,7 +83,7 @@ def test_samples_follow_their_seed():
         ({"scores": [0.0, np.nan]}, "scores must be finite"),
         ({"eps": 0}, "eps must be positive"),
         ({"scores": [-1e308, 1e308], "method": "sampled"}, "are too far apart"),
-        ({"method": "quick"}, "method must be 'fast', 'exact' or 'sampled', but is 'quick'"),
+        ({"method": "quick"}, "method must be one of 'fast', 'exact', 'sampled', but is 'quick'"),
         ({"method": "sampled", "n_pairs": 0}, "n_pairs must be a positive integer, but is 0"),
         ({"sample_weight": [1, -1]}, "sample_weight must not be negative"),
         ({"sample_weight": [0, 1]}, "sample_weight leaves no pair"),

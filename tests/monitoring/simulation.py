@@ -6,7 +6,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from aucforest.monitoring import CBPE, Chunks
-from aucforest.monitoring._ranked import RankedColumn
+from aucforest.monitoring._rows import RankedColumn
 from aucforest.monitoring.needs import needs_calibration
 
 METRICS = ("roc_auc", "accuracy", "f1", "precision", "recall")

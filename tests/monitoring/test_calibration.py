@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from aucforest.monitoring._ranked import RankedColumn
-from aucforest.monitoring._validation import rank_columns
-from aucforest.monitoring.calibration import Calibration, IsotonicCurve, is_rising
+from aucforest.monitoring._rows import RankedColumn, rank_columns
+from aucforest.monitoring.calibration import Calibration, IsotonicCurve
 from tests.monitoring.golden import load
 from tests.reference.isotonic import curve_at, pooled_blocks
 
@@ -26,7 +25,7 @@ def labelled(draw, min_size=2, max_size=25):
 
 def fit_curve(column, positive):
     """Return the curve in the direction that the labels show."""
-    return IsotonicCurve(column, positive, increasing=is_rising(column, positive))
+    return IsotonicCurve(column, positive)
 
 
 def values(curve, scores):

@@ -7,8 +7,9 @@ import pytest
 from sklearn import metrics as sk
 
 from aucforest.monitoring import expected_confusion_matrix
-from aucforest.monitoring._influence import Rows, label_variance
-from aucforest.monitoring._metrics import THRESHOLD_METRICS, find_metrics
+from aucforest.monitoring._metrics import find_metrics
+from aucforest.monitoring._rows import Rows, label_variance
+from aucforest.monitoring.counts import THRESHOLD_METRICS
 from tests.monitoring.golden import binary_cases
 
 NAMES = sorted(THRESHOLD_METRICS)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from aucforest.monitoring._ranked import RankedColumn
-from aucforest.monitoring._validation import rank_columns
+from aucforest.monitoring._rows import RankedColumn, rank_columns
 from aucforest.monitoring.needs import RULES, calibration_error, columns_to_fit, needs_calibration
 from tests.monitoring.golden import load
 from tests.monitoring.simulation import share_that_fires

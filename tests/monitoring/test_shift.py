@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from aucforest.monitoring._validation import rank_columns
+from aucforest.monitoring._rows import rank_columns
 from aucforest.monitoring.shift import MOST_ROWS, ScoreRange, tell_apart
 
 

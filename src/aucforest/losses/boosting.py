@@ -4,42 +4,32 @@ Neither library is imported: a data set is known by its `get_label`, arrays by n
 """
 
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.losses._pairs import check_eps, check_loss_scores, check_pairs
-from aucforest.losses.pairwise import Loss, check_loss, evaluate
+from aucforest.losses.pairwise import Loss, evaluate
+from aucforest.metrics._validation import check_option
 
 
-class _Rows(NamedTuple):
-    """What either interface hands over."""
-
-    y_true: Any
-    scores: Any
-    weight: Any
-    group_sizes: Any
-
-
-def _rows(first: Any, second: Any, weight: Any, group_sizes: Any) -> _Rows:
+def _rows(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any, Any, Any, Any]:
     """Return the rows of (y_true, scores, ...), as scikit-learn has it, or of a native (scores, data set)."""
     if not hasattr(second, "get_label"):
-        return _Rows(first, second, weight, group_sizes)
+        return first, second, weight, group_sizes
     weight = second.get_weight()
-    if hasattr(second, "get_uint_info"):  # XGBoost gives empty arrays for what is not set
-        bounds = second.get_uint_info("group_ptr")
-        return _Rows(
-            second.get_label(), first, weight if weight.size else None, np.diff(bounds) if bounds.size else None
-        )
-    return _Rows(second.get_label(), first, weight, second.get_group())
+    if not hasattr(second, "get_uint_info"):
+        return second.get_label(), first, weight, second.get_group()
+    bounds = second.get_uint_info("group_ptr")  # XGBoost gives empty arrays for what is not set
+    return second.get_label(), first, weight if weight.size else None, np.diff(bounds) if bounds.size else None
 
 
 class BoostingObjective:
     """A loss of pairs that LightGBM and XGBoost call for gradient and hessian; see `boosting_objective`."""
 
     def __init__(self, loss: Loss, eps: float) -> None:
-        check_loss(loss)
+        check_option("loss", loss, get_args(Loss))
         self.loss = loss
         self.eps = check_eps(eps)
         self.__signature__ = signature(self.__call__)  # LightGBM asks for it in every iteration
@@ -51,10 +41,10 @@ class BoostingObjective:
         self, y_true: Any, y_pred: Any, sample_weight: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return gradient and hessian from (y_true, y_pred, sample_weight, group sizes) or (y_pred, data set)."""
-        rows = _rows(y_true, y_pred, sample_weight, group)
-        scores = check_loss_scores(rows.scores, self.eps)
-        groups = None if rows.group_sizes is None else np.repeat(np.arange(len(rows.group_sizes)), rows.group_sizes)
-        pairs = check_pairs(rows.y_true, scores.size, rows.weight, groups)
+        y_true, y_pred, sample_weight, sizes = _rows(y_true, y_pred, sample_weight, group)
+        scores = check_loss_scores(y_pred, self.eps)
+        groups = None if sizes is None else np.repeat(np.arange(len(sizes)), sizes)
+        pairs = check_pairs(y_true, scores.size, sample_weight, groups)
         _, gradient, hessian = evaluate(pairs, scores, self.loss, self.eps)
         if self.loss == "sigmoid":
             hessian = np.abs(gradient) / self.eps  # |phi''| <= |phi'|: an upper bound that is not negative

@@ -7,16 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.losses._exponential import log_mean_exp
 from aucforest.losses._pairs import Pairs, Vector, check_eps, check_loss_scores, check_pairs, in_row_order
-from aucforest.losses._series import TABLES, add_series_sums
-from aucforest.losses._walks import add_hinge_sums
+from aucforest.losses._series import TABLES, add_hinge_sums, add_series_sums
+from aucforest.metrics._validation import check_option
 
 Loss = Literal["exp", "logistic", "sigmoid", "squared_hinge"]
-
-
-def check_loss(loss: str) -> None:
-    """Raise ValueError unless the loss is known."""
-    if loss not in get_args(Loss):
-        raise ValueError(f"loss must be one of {', '.join(map(repr, get_args(Loss)))}, but is {loss!r}")
 
 
 def pairwise_loss(
@@ -91,7 +85,7 @@ def pairwise_loss(
     >>> gradient.round(4)
     array([ 0.1893, -0.2283,  0.2192, -0.1803])
     """
-    check_loss(loss)
+    check_option("loss", loss, get_args(Loss))
     width = check_eps(eps)
     checked = check_loss_scores(scores, width)
     return evaluate(check_pairs(y, checked.size, sample_weight, group), checked, loss, width)

@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from aucforest.losses._pairs import Pairs, Vector, check_eps, check_loss_scores, check_pairs
-from aucforest.losses._walks import double_loop
+from aucforest.losses._pairs import Pairs, check_eps, check_loss_scores, check_pairs
+from aucforest.losses._series import double_loop
 from aucforest.losses.pairwise import value_and_gradient
+from aucforest.metrics._validation import check_option
 
 
 def smooth_auc(
@@ -77,6 +78,7 @@ def smooth_auc(
     >>> [round(smooth_auc(y, scores, eps)[0], 4) for eps in (1.0, 0.1, 0.01)]
     [0.5914, 0.8908, 0.9983]
     """
+    check_option("method", method, ("fast", "exact", "sampled"))
     width = check_eps(eps)
     checked = check_loss_scores(scores, width)
     pairs = check_pairs(y, checked.size, sample_weight)
@@ -88,11 +90,13 @@ def smooth_auc(
         weights = np.ones(checked.size) if pairs.weights is None else pairs.weights
         value = double_loop(checked, pairs.positive, weights, 1.0 / width, slopes)
         return float(value) / pairs.total, slopes / (pairs.total * width)
-    if method == "sampled":
-        if not isinstance(n_pairs, Integral) or n_pairs < 1:
-            raise ValueError(f"n_pairs must be a positive integer, but is {n_pairs!r}")
-        return _sampled(pairs, checked, width, *draw_pairs(pairs, int(n_pairs), check_random_state(random_state)))
-    raise ValueError(f"method must be 'fast', 'exact' or 'sampled', but is {method!r}")
+    if not isinstance(n_pairs, Integral) or n_pairs < 1:
+        raise ValueError(f"n_pairs must be a positive integer, but is {n_pairs!r}")
+    upper, lower = draw_pairs(pairs, int(n_pairs), check_random_state(random_state))
+    sigmoid = expit((checked[upper] - checked[lower]) / width)
+    slope = sigmoid * (1.0 - sigmoid) / (width * upper.size)
+    gradient = np.bincount(upper, slope, checked.size) - np.bincount(lower, slope, checked.size)
+    return float(sigmoid.mean()), gradient
 
 
 def draw_pairs(pairs: Pairs, n_pairs: int, random: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -107,14 +111,3 @@ def draw_pairs(pairs: Pairs, n_pairs: int, random: np.random.RandomState) -> tup
             # below the last sum, so that a row without weight at the end is never drawn
             drawn.append(rows[np.searchsorted(upto, random.random_sample(n_pairs) * upto[-1], side="right")])
     return drawn[0], drawn[1]
-
-
-def _sampled(
-    pairs: Pairs, scores: Vector, eps: float, upper: NDArray[np.intp], lower: NDArray[np.intp]
-) -> tuple[float, Vector]:
-    """Return the mean of the sigmoid over the pairs (upper, lower) and its gradient."""
-    sigmoid = expit((scores[upper] - scores[lower]) / eps)
-    slope = sigmoid * (1.0 - sigmoid) / (eps * upper.size)
-    n_rows = scores.size
-    gradient: Vector = np.subtract(np.bincount(upper, slope, n_rows), np.bincount(lower, slope, n_rows))
-    return float(sigmoid.mean()), gradient

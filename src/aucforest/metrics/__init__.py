@@ -1,12 +1,7 @@
 """AUC metrics: exact, fast, weighted, multiclass, streaming, with confidence."""
 
 from aucforest.metrics.bands import RocBand, roc_confidence_band
-from aucforest.metrics.confidence import (
-    AUCComparison,
-    auc_confidence_interval,
-    compare_auc,
-    delong_covariance,
-)
+from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc, delong_covariance
 from aucforest.metrics.display import RocCurveDisplay, RocEntry
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.reservoir import AUCReservoir

@@ -1,6 +1,7 @@
 """Checks of labels, scores and weights: a few cheap passes, one sentence when something is wrong."""
 
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -22,6 +23,12 @@ def require_finite(values: NDArray[Any], name: str) -> None:
     """Raise ValueError unless all values are finite."""
     if not np.isfinite(values).all():
         raise_not_finite(values, name)
+
+
+def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
+    """Raise ValueError unless the value is one of the options."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, but is {value!r}")
 
 
 def as_column(values: ArrayLike) -> NDArray[Any]:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi
 
 from aucforest.metrics._intervals import require_level, tails
-from aucforest.metrics._validation import two_classes
+from aucforest.metrics._validation import check_option, two_classes
 from aucforest.metrics._walks import cumulate
 
 FloatArray = NDArray[np.float64]
@@ -92,8 +92,7 @@ def roc_confidence_band(
     >>> bool(np.all(band.low <= band.high)), band.fpr.tolist()
     (True, [0.0, 0.25, 0.5, 0.75, 1.0])
     """
-    if method not in ("simultaneous", "bootstrap"):
-        raise ValueError(f"method must be 'simultaneous' or 'bootstrap', but is {method!r}")
+    check_option("method", method, ("simultaneous", "bootstrap"))
     require_level(level)
     if min(n_points, n_bootstrap) < 2:
         raise ValueError(f"n_points and n_bootstrap must be at least 2, but are {n_points} and {n_bootstrap}")
@@ -117,12 +116,7 @@ def _simultaneous(tps: FloatArray, fps: FloatArray, grid: FloatArray, level: flo
 
 
 def _bootstrap(
-    tps: FloatArray,
-    fps: FloatArray,
-    grid: FloatArray,
-    level: float,
-    n_bootstrap: int,
-    generator: np.random.Generator,
+    tps: FloatArray, fps: FloatArray, grid: FloatArray, level: float, n_bootstrap: int, generator: np.random.Generator
 ) -> RocBand:
     """Return pointwise percentiles: drawing rows again means multinomial counts at each distinct score."""
     n_positive, n_negative = int(tps[-1]), int(fps[-1])

@@ -10,6 +10,7 @@ from aucforest.metrics._intervals import normal_quantile, require_level, score_i
 from aucforest.metrics._validation import (
     Scores,
     Weights,
+    check_option,
     check_scores,
     is_positive,
     relative_weights,
@@ -103,11 +104,7 @@ class _DeLong(NamedTuple):
 
 
 def _delong(
-    positive: NDArray[np.bool_],
-    scores: NDArray[np.floating],
-    weights: Weights | None,
-    *,
-    contrast: bool = False,
+    positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: Weights | None, *, contrast: bool = False
 ) -> _DeLong:
     """Return AUCs and covariances of checked columns of scores; NaN where they are not defined.
 
@@ -212,8 +209,7 @@ def auc_confidence_interval(
     >>> f"{auc:.3f} [{low:.3f}, {high:.3f}]"
     '0.938 [0.506, 0.995]'
     """
-    if method not in ("score", "logit", "wald"):
-        raise ValueError(f"method must be 'score', 'logit' or 'wald', but is {method!r}")
+    check_option("method", method, ("score", "logit", "wald"))
     z = normal_quantile(level)
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     found = _delong(positive, scores[:, None], weights)

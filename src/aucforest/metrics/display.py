@@ -140,12 +140,7 @@ class RocCurveDisplay:
                 None
                 if band is None
                 else roc_confidence_band(
-                    y_true,
-                    values,
-                    method=band,
-                    level=level,
-                    n_bootstrap=n_bootstrap,
-                    random_state=random_state,
+                    y_true, values, method=band, level=level, n_bootstrap=n_bootstrap, random_state=random_state
                 ),
                 compare_auc(y_true, values, first, level=level) if entries else None,
             )
@@ -221,11 +216,7 @@ class RocCurveDisplay:
                 self.ax_.fill_between(*entry.band, color=line.get_color(), alpha=0.15, linewidth=0.0)
         self.ax_.plot([0.0, 1.0], [0.0, 1.0], color="grey", linestyle=":", linewidth=1.0)
         self.ax_.set(
-            xlabel="False positive rate",
-            ylabel="True positive rate",
-            aspect="equal",
-            xlim=(0, 1),
-            ylim=(0, 1.01),
+            xlabel="False positive rate", ylabel="True positive rate", aspect="equal", xlim=(0, 1), ylim=(0, 1.01)
         )
         self.ax_.legend(loc="lower right", fontsize="small")
         return self

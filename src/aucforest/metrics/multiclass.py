@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest.metrics._validation import (
     Scores,
     Weights,
+    check_option,
     check_scores,
     class_codes,
     relative_weights,
@@ -77,8 +78,7 @@ def hand_till_score(
            [1.  ,  nan, 1.  ],
            [1.  , 1.  ,  nan]])
     """
-    if average not in ("macro", "weighted", None):
-        raise ValueError(f"average must be 'macro', 'weighted' or None, but is {average!r}")
+    check_option("average", average, ("macro", "weighted", None))
     scores = check_scores(y_score, n_dims=2)
     weights = relative_weights(sample_weight, len(scores))
     mean = average_pairs(*column_codes(y_true, scores, labels), scores, weights, average)
@@ -88,11 +88,7 @@ def hand_till_score(
 
 
 def average_pairs(
-    codes: NDArray[np.uint32],
-    classes: NDArray[Any],
-    scores: Scores,
-    weights: Weights | None,
-    average: str | None,
+    codes: NDArray[np.uint32], classes: NDArray[Any], scores: Scores, weights: Weights | None, average: str | None
 ) -> float | NDArray[np.float64]:
     """Return Hand and Till's mean of checked rows, NaN without any pair, or for None the matrix of pairs."""
     totals = np.bincount(codes, weights, minlength=len(classes))

@@ -10,6 +10,7 @@ from aucforest.metrics._validation import (
     Scores,
     Weights,
     as_column,
+    check_option,
     check_scores,
     class_codes,
     is_positive,
@@ -158,12 +159,9 @@ def roc_auc_score(
     >>> roc_auc_score(["no", "no", "yes", "yes"], [1, 3, 3, 5], method="trapezoid")
     0.875
     """
-    if multi_class not in ("ovo", "ovr"):
-        raise ValueError(f"multi_class must be 'ovo' or 'ovr', but is {multi_class!r}")
-    if method not in ("rank", "trapezoid"):
-        raise ValueError(f"method must be 'rank' or 'trapezoid', but is {method!r}")
-    if average not in ("macro", "weighted", "micro", "samples", None):
-        raise ValueError(f"average must be macro, weighted, micro, samples or None, but is {average!r}")
+    check_option("multi_class", multi_class, ("ovo", "ovr"))
+    check_option("method", method, ("rank", "trapezoid"))
+    check_option("average", average, ("macro", "weighted", "micro", "samples", None))
     if max_fpr is not None and not 0.0 < max_fpr <= 1.0:
         raise ValueError(f"max_fpr must be in (0, 1], but is {max_fpr}")
     truth, scores = as_column(y_true), as_column(y_score)
@@ -217,12 +215,7 @@ def _indicators(truth: NDArray[Any], scores: Scores) -> NDArray[np.bool_]:
 
 
 def _area(
-    positive: NDArray[np.bool_],
-    scores: Scores,
-    weights: Weights | None,
-    *,
-    max_fpr: float | None,
-    method: str,
+    positive: NDArray[np.bool_], scores: Scores, weights: Weights | None, *, max_fpr: float | None, method: str
 ) -> float:
     """Return the whole or partial area of checked rows; NaN when a class has no weight."""
     if method == "rank" and max_fpr in (None, 1.0):

@@ -5,10 +5,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._validation import two_classes, warn_undefined
+from aucforest.metrics._validation import check_option, two_classes, warn_undefined
 from aucforest.metrics._walks import cumulate
-
-CRITERIA = ("youden", "gmean", "f1", "cost")
 
 
 def optimal_threshold(
@@ -66,8 +64,7 @@ def optimal_threshold(
     >>> optimal_threshold(y_true, y_score, criterion="cost", cost=[[0, 3], [1, 0]])
     0.6
     """
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, but is {criterion!r}")
+    check_option("criterion", criterion, ("youden", "gmean", "f1", "cost"))
     if (criterion == "cost") != (cost is not None):
         raise ValueError(f"cost goes with criterion='cost' and no other, but is {cost!r} for {criterion!r}")
     matrix = None if cost is None else check_cost(cost, 2)

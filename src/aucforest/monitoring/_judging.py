@@ -1,19 +1,142 @@
-"""From a metric of a chunk to its corrected estimate, standard error and interval."""
+"""From a metric of a chunk to its corrected estimate, standard error and interval.
 
+A curve that is fitted to the reference rows flatters them: in sample the estimate is the area under the convex hull of
+the ROC curve. So the reference's own (estimated - realised) is taken off every estimate. The influence of the label of
+reference row r, in block b, on the corrected estimate is then (S_b - Sref_b) / m_b + psi_ref_r, and as the covariance
+of the blocks' label sums is known, the variance of a metric through the curves is a quadratic form.
+
+That variance is itself estimated, block by block from m_b rows, which matters where few blocks decide: with a small
+reference, and new scores at its edge. So intervals take quantiles of Student's t with the degrees of freedom of
+Satterthwaite (Biometrics Bulletin 2, 1946), variance^2 / sum_b (variance of block b)^2 / (m_b - 1).
+"""
+
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics._intervals import t_quantile, tails
-from aucforest.monitoring._influence import Estimate, Rows, label_variance
 from aucforest.monitoring._metrics import Metric
-from aucforest.monitoring._noise import CurveNoise, Curves, Offset
-from aucforest.monitoring._ranked import RankedColumn, side_by_side
-from aucforest.monitoring.calibration import Calibrated
+from aucforest.monitoring._rows import Estimate, FloatArray, RankedColumn, Rows, label_variance, side_by_side
+from aucforest.monitoring.calibration import Calibrated, Calibration, RawCurve
 from aucforest.monitoring.soft import is_small
 
 MANY = 1e9  # degrees of freedom of a normal variable, for a generator that cannot take infinity
+
+
+class Offset(NamedTuple):
+    """Estimated minus realised on the reference.
+
+    `spread` is the influence of the reference on the level of each block, Sref_b, `cross` the covariance of the
+    realised metric and the label sum of each block, `variance` that of the realised metric.
+    """
+
+    value: float
+    spread: FloatArray
+    cross: FloatArray
+    variance: float
+
+    def scaled(self, ratio: float) -> "Offset":
+        """Return the offset of a metric that is larger by this ratio."""
+        return Offset(ratio * self.value, ratio * self.spread, ratio * self.cross, ratio**2 * self.variance)
+
+
+class CurveNoise(NamedTuple):
+    """The variance that the labels of the reference add, and the degrees of freedom from which it is known."""
+
+    variance: float
+    freedom: float
+
+    def with_labels(self, variance: float) -> "CurveNoise":
+        """Return the noise together with a variance that is known."""
+        total = variance + self.variance
+        freedom = self.freedom * (total / self.variance) ** 2 if self.variance > 0.0 else np.inf
+        return CurveNoise(total, freedom)
+
+
+class Curves:
+    """Curves fitted to a reference, its labels 0 and 1 and its rows weighted or not, and what their noise does.
+
+    The label sums of the curves' blocks are random variables: `p` are the chances of the reference rows, smoothed to
+    (k + 1/2) / (m + 1), so that a block of one class is not certain.
+    """
+
+    def __init__(self, calibration: Calibration, reference: Rows, weights: FloatArray | None = None) -> None:
+        self.calibration = calibration
+        self._truth = reference
+        self._rows = calibration.apply(reference.columns)
+        self._mass = calibration.mass
+        levels, self._blocks, self._fitted, starts = [], [], [], [0]
+        for k, (curve, column, position) in enumerate(zip(calibration.curves, reference.columns, self._rows.positions)):
+            if isinstance(curve, RawCurve):
+                levels.append(column.scores)
+                continue
+            block = column.to_rows(position.left)
+            levels.append(((curve.hits + 0.5) / (curve.mass + 1.0))[block])
+            self._blocks.append(block)
+            self._fitted.append(k)
+            starts.append(starts[-1] + curve.levels.size)
+        self.p = side_by_side(levels)
+        if len(levels) > 1:
+            self.p /= self.p.sum(axis=1, keepdims=True)
+        self._weights = np.ones((len(self.p), 1)) if weights is None else weights[:, None]
+        self._slices = [slice(*ends) for ends in pairwise(starts)]
+        self._covariance = self._block_covariance()
+        squares = np.repeat(self._weights**2, self.p.shape[1], axis=1)
+        n_rows = self._mass if weights is None else self._mass**2 / self._by_block(squares)
+        self._freedom = np.maximum(n_rows - 1.0, 0.5)
+
+    def _by_block(self, of_cells: FloatArray) -> FloatArray:
+        """Return for every block the sum over its cells, (n, n_columns)."""
+        return np.concatenate([
+            np.bincount(block, weights=of_cells[:, k], minlength=part.stop - part.start)
+            for block, k, part in zip(self._blocks, self._fitted, self._slices)
+        ])  # fmt: skip
+
+    def _block_covariance(self) -> FloatArray:
+        """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks).
+
+        Of one column every row is in one block only; of two, a row that is of one class is not of the other.
+        """
+        weighted = self._weights * self.p
+        result = np.diag(self._by_block(weighted * (self._weights - weighted)))
+        for (one, k, rows), (other, j, columns) in combinations(zip(self._blocks, self._fitted, self._slices), 2):
+            shape = rows.stop - rows.start, columns.stop - columns.start
+            joint = np.bincount(one * shape[1] + other, weighted[:, k] * weighted[:, j], minlength=shape[0] * shape[1])
+            result[rows, columns] = -joint.reshape(shape)
+            result[columns, rows] = result[rows, columns].T
+        return result
+
+    def cross(self, influence: FloatArray) -> FloatArray:
+        """Return the covariance of the blocks' sums and a metric with this influence of the labels."""
+        product = self.p * influence
+        return self._by_block(self._weights * (product - self.p * product.sum(axis=1, keepdims=True)))
+
+    def no_offset(self) -> Offset:
+        """Return the offset of a metric that needs none."""
+        nothing = np.zeros_like(self._mass)
+        return Offset(0.0, nothing, nothing, 0.0)
+
+    def offset(self, metric: Metric) -> Offset:
+        """Return estimated minus realised on the reference; nothing where either is undefined."""
+        estimate = metric.estimate(self._truth._replace(p=self._rows.p))
+        realised = metric.estimate(self._truth)
+        value = estimate.expected - realised.value
+        if np.isnan(value):
+            return self.no_offset()
+        spread = self.calibration.spread(self._rows, estimate.influence)
+        return Offset(value, spread, self.cross(realised.influence), label_variance(self.p, realised.influence))
+
+    def noise(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> CurveNoise:
+        """Return what the labels of the reference add to the variance of a corrected estimate."""
+        pull = (self.calibration.spread(rows, influence) - offset.spread) / self._mass
+        variance = float(pull @ self._covariance @ pull + 2.0 * pull @ offset.cross + offset.variance)
+        of_blocks = pull**2 * np.diag(self._covariance)
+        spread = float((of_blocks**2 / self._freedom).sum())
+        if variance <= 0.0 or spread == 0.0:
+            return CurveNoise(max(0.0, variance), np.inf)
+        return CurveNoise(variance, max(1.0, variance**2 / spread))
 
 
 class Judged(NamedTuple):
@@ -25,21 +148,22 @@ class Judged(NamedTuple):
     high: float = float("nan")
 
 
-class Scored(NamedTuple):
+class Scored:
     """The rows of a chunk and, unless their scores are taken as they are, the curves their chances come from."""
 
-    rows: Rows
-    curves: Curves | None
-    calibrated: Calibrated | None
+    def __init__(
+        self, columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None
+    ) -> None:
+        self.curves, self.calibrated = curves, None if curves is None else curves.calibration.apply(columns)
+        p = side_by_side([column.scores for column in columns]) if self.calibrated is None else self.calibrated.p
+        self.rows = Rows(columns, p, predicted)
 
-
-def score_rows(columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None) -> Scored:
-    """Return the rows of a chunk with their chances."""
-    if curves is None:
-        p = side_by_side([column.scores for column in columns])
-        return Scored(Rows(columns, p, predicted), None, None)
-    calibrated = curves.calibration.apply(columns)
-    return Scored(Rows(columns, calibrated.p, predicted), curves, calibrated)
+    def curve_noise(self, estimate: Estimate, offset: Offset | None) -> tuple[float, CurveNoise]:
+        """Return what is taken off the estimate, and the noise from the labels of the reference."""
+        if self.curves is None or self.calibrated is None or not estimate.influence.any():
+            return 0.0, CurveNoise(0.0, np.inf)
+        offset = self.curves.no_offset() if offset is None else offset
+        return offset.value, self.curves.noise(self.calibrated, estimate.influence, offset)
 
 
 class Judge(NamedTuple):
@@ -56,16 +180,15 @@ class Judge(NamedTuple):
         if np.isnan(estimate.value):
             return Judged()
         centre = estimate.expected if self.bias_correction else estimate.value
-        shift, noise = _curve_noise(scored, estimate, offset)
+        shift, noise = scored.curve_noise(estimate, offset)
         if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
             drawn = metric.draw(scored.rows, self.n_draws, self.random)
             drawn = drawn[~np.isnan(drawn)]
             if drawn.size < 2:
                 return Judged(float(np.clip(centre - shift, metric.low, metric.high)))
-            variance = float(drawn.var())
             moved = np.sqrt(noise.variance) * self.random.standard_t(min(noise.freedom, MANY), drawn.size)
             bounds = np.quantile(drawn + moved, tails(self.level))
-            error = np.sqrt(variance + noise.variance)
+            error = np.sqrt(float(drawn.var()) + noise.variance)
         else:
             variance, freedom = noise.with_labels(label_variance(scored.rows.p, estimate.influence))
             error = np.sqrt(variance)
@@ -73,11 +196,3 @@ class Judge(NamedTuple):
             bounds = np.array([centre - half, centre + half])
         value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
         return Judged(value, float(error), low, high)
-
-
-def _curve_noise(scored: Scored, estimate: Estimate, offset: Offset | None) -> tuple[float, CurveNoise]:
-    """Return what is taken off the estimate, and the noise from the labels of the reference."""
-    if scored.curves is None or scored.calibrated is None or not estimate.influence.any():
-        return 0.0, CurveNoise(0.0, np.inf)
-    offset = scored.curves.no_offset() if offset is None else offset
-    return offset.value, scored.curves.noise(scored.calibrated, estimate.influence, offset)

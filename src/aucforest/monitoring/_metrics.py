@@ -8,64 +8,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.thresholds import check_cost
-from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc
-from aucforest.monitoring._draws import draw_aucs, draw_average_precisions
-from aucforest.monitoring._influence import Estimate, Rows
-from aucforest.monitoring._ranked import FloatArray
-from aucforest.monitoring.counts import (
-    Function,
-    Normalize,
-    accuracy,
-    cell,
-    estimate_by,
-    f1,
-    precision,
-    recall,
-    specificity,
-    total_cost,
+from aucforest.monitoring._auc import (
+    draw_aucs,
+    draw_average_precisions,
+    one_vs_one_auc,
+    one_vs_rest_auc,
+    soft_average_precision,
+    soft_roc_auc,
 )
+from aucforest.monitoring._rows import Estimate, FloatArray, Rows
+from aucforest.monitoring.counts import THRESHOLD_METRICS, Normalize, cell, estimate_by, total_cost
 
-THRESHOLD_METRICS: dict[str, Function] = {
-    "accuracy": accuracy,
-    "precision": precision,
-    "recall": recall,
-    "specificity": specificity,
-    "f1": f1,
-}
 COSTS = ("cost", "cost_per_row")
 ROUNDING = 1e-9  # far more than the rounding of sums over a chunk, far less than any difference that matters
 NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
 
 
 class Metric(NamedTuple):
-    """One metric.
-
-    Attributes
-    ----------
-    name : str
-        Its name in results.
-    estimate : callable
-        Rows to Estimate.
-    low, high : float
-        Its bounds.
-    needs_predictions : bool
-        Whether it looks at predicted classes.
-    grows : bool
-        Whether it is a sum over rows.
-    draw : callable or None
-        (Rows, number, generator) to values for drawn labels.
-    always_drawn : bool
-        Whether intervals always come from drawn labels, and not only where a class is rare.
-    """
+    """One metric: how it is estimated, and its bounds."""
 
     name: str
     estimate: Callable[[Rows], Estimate]
     low: float = 0.0
     high: float = 1.0
     needs_predictions: bool = True
-    grows: bool = False
-    draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None
-    always_drawn: bool = False
+    grows: bool = False  # a sum over rows
+    draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # values for so many drawn labels
+    always_drawn: bool = False  # intervals always come from drawn labels, and not only where a class is rare
 
     def ratio(self, n_rows: float, of_rows: float) -> float:
         """Return how much larger the metric is of `n_rows` than of `of_rows`, other things equal."""

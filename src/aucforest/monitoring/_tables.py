@@ -1,4 +1,4 @@
-"""What the user hands over, checked: scores as columns, labels as class numbers, the rows that are kept."""
+"""What the user hands over, checked: options, scores as columns, labels as class numbers, the rows that are kept."""
 
 import warnings
 from collections.abc import Callable
@@ -7,28 +7,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aucforest.metrics._intervals import require_level
 from aucforest.metrics._validation import as_column, check_length, check_scores, class_codes
-from aucforest.monitoring._ranked import FloatArray, IntArray
-from aucforest.monitoring._validation import is_probability, missing
+from aucforest.monitoring._metrics import Metric
+from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
+from aucforest.monitoring.chunks import Chunks
+from aucforest.monitoring.counts import NORMALIZATIONS
+from aucforest.monitoring.needs import CALIBRATIONS, RULES
 
 UNKNOWN = np.iinfo(np.uint32).max  # the class number of a label that is missing
 
 
 class Table(NamedTuple):
-    """Checked rows.
+    """Checked rows: scores (n, n_columns), one column for two classes; class numbers of labels and of predictions.
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n, n_columns)
-        One column for two classes.
-    codes : ndarray of shape (n,) or None
-        Class numbers; UNKNOWN where a label is missing.
-    predicted : ndarray of shape (n,) or None
-        Class numbers of predictions.
-    X : ndarray of shape (n, n_features) or None
-        Features.
-    kept : ndarray of shape (n,)
-        False where a score is missing, or a reference label.
+    A label that is missing is UNKNOWN. `kept` is False where a score is missing, or a reference label.
     """
 
     scores: FloatArray
@@ -82,7 +75,10 @@ def read_table(
         raise ValueError("no row is left: every score or label is missing")
     classes = np.asarray(classes)
     if is_reference and codes is not None:
-        _check_classes(codes[kept], classes)
+        present = np.bincount(codes[kept], minlength=classes.size) > 0
+        if classes.size < 2 or not present.all():
+            found = classes[present]
+            raise ValueError(f"the reference must hold rows of all of two or more classes, but has {found} only")
     predicted = None if y_pred is None else class_codes(y_pred, n_rows, labels=classes, name="y_pred")[0]
     n_columns = classes.size
     if n_columns == 2:
@@ -90,13 +86,6 @@ def read_table(
     if scores.shape[1] != n_columns:
         raise ValueError(f"y_score has {scores.shape[1]} columns, but there are {classes.size} classes")
     return Table(scores, codes, predicted, _features(X, n_rows), kept), classes
-
-
-def _check_classes(codes: NDArray[np.uint32], classes: NDArray[Any]) -> None:
-    """Raise unless the reference holds two or more classes, and every one that there is."""
-    present = np.bincount(codes, minlength=classes.size) > 0
-    if classes.size < 2 or not present.all():
-        raise ValueError(f"the reference must hold rows of all of two or more classes, but has {classes[present]} only")
 
 
 def _columns(y_score: ArrayLike) -> FloatArray:
@@ -148,3 +137,51 @@ def _features(X: Any, n_rows: int) -> FloatArray | None:
     if features.ndim != 2 or len(features) != n_rows:
         raise ValueError(f"X must have {n_rows} rows and two dimensions, but its shape is {features.shape}")
     return features
+
+
+def check_options(cbpe: Any) -> None:
+    """Raise for options that do not exist."""
+    choices = {
+        "needs_calibration": RULES,
+        "multi_class": ("ovo", "ovr"),
+        "normalize": NORMALIZATIONS,
+        "on_nan": ("raise", "drop"),
+    }
+    for name, allowed in choices.items():
+        if getattr(cbpe, name) not in allowed:
+            raise ValueError(f"{name} must be among {allowed}, but is {getattr(cbpe, name)!r}")
+    if isinstance(cbpe.calibration, str) and cbpe.calibration not in CALIBRATIONS:
+        raise ValueError(f"calibration must be among {CALIBRATIONS}, but is {cbpe.calibration!r}")
+    if not cbpe.metrics or isinstance(cbpe.metrics, str):
+        raise ValueError(f"metrics must be a sequence of names, but is {cbpe.metrics!r}")
+    if len(set(cbpe.metrics)) < len(cbpe.metrics):
+        raise ValueError(f"metrics must be distinct, but is {cbpe.metrics!r}")
+    if not cbpe.threshold >= 0:
+        raise ValueError(f"threshold must not be negative, but is {cbpe.threshold}")
+    if not isinstance(cbpe.n_draws, int | np.integer) or cbpe.n_draws < 2:
+        raise ValueError(f"n_draws must be an integer of at least 2, but is {cbpe.n_draws}")
+    if not (cbpe.random_state is None or (isinstance(cbpe.random_state, int | np.integer) and cbpe.random_state >= 0)):
+        raise ValueError(f"random_state must be None or an integer of at least 0, but is {cbpe.random_state!r}")
+    require_level(cbpe.level)
+
+
+def check_columns(cbpe: Any, metrics: list[Metric], table: Table, *, n_features: int | None) -> None:
+    """Raise when predictions or features are missing, or features are not as many as in the reference."""
+    for metric in metrics:
+        if metric.needs_predictions and table.predicted is None:
+            raise ValueError(f"metric {metric.name!r} needs y_pred")
+    if cbpe.importance_weighted and table.X is None:
+        raise ValueError("importance_weighted=True needs X, in fit and in estimate")
+    if table.X is not None and table.X.shape[1] != n_features:
+        raise ValueError(f"X has {table.X.shape[1]} columns, but the reference has {n_features or 'no X'}")
+
+
+def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:
+    """Return the chunks that are asked for, or else the default, unless that belongs to other rows."""
+    if chunks is None:
+        if default.has_timestamps:
+            raise ValueError("pass chunks: the timestamps given to fit are those of the reference rows")
+        return default
+    if not isinstance(chunks, Chunks):
+        raise TypeError(f"chunks must be made by Chunks.by_size, by_number or by_period, but is {chunks!r}")
+    return chunks

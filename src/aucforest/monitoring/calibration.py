@@ -1,18 +1,16 @@
 """Probabilities from scores: isotonic curves and the noise that they carry.
 
 A curve is fitted to reference labels, so it is noisy too. Block b of a curve holds m_b reference rows; a metric whose
-influence on the rows of block b sums to S_b moves by S_b / m_b when one of these labels flips. `Design` knows the
-covariance of the blocks' label sums, so that the variance of a metric through the curves is a quadratic form.
+influence on the rows of block b sums to S_b moves by S_b / m_b when one of these labels flips.
 """
 
-from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn, dot, side_by_side
+from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn, dot, side_by_side
 
 
 class _Position(NamedTuple):
@@ -45,28 +43,19 @@ class RawCurve:
 class IsotonicCurve:
     """Isotonic regression of labels on scores, linear between blocks and flat beyond the outermost.
 
-    Parameters
-    ----------
-    column : RankedColumn
-        The scores.
-    positive : ndarray of shape (n,)
-        1.0 for rows of the class, else 0.0.
-    increasing : bool
-        Direction; a model that ranks the wrong way round needs a falling curve.
-    weights : ndarray of shape (n,), optional
-        Importance of the rows, positive.
-
-    Attributes
-    ----------
-    levels : ndarray of shape (n_blocks,)
-        Value of each block.
-    mass, hits : ndarray of shape (n_blocks,)
-        Weight of the rows of each block, and of its positives.
+    A model that ranks the wrong way round has a falling curve. Of each block: its level, and the weight (`mass`) of its
+    rows and (`hits`) of its positives, which are 1.0 in `positive`.
     """
 
     def __init__(
-        self, column: RankedColumn, positive: FloatArray, *, increasing: bool, weights: FloatArray | None = None
+        self,
+        column: RankedColumn,
+        positive: FloatArray,
+        weights: FloatArray | None = None,
+        *,
+        increasing: bool | None = None,
     ) -> None:
+        increasing = is_rising(column, positive) if increasing is None else increasing
         mass = np.diff(column.edges).astype(np.float64) if weights is None else column.sums(weights)
         hits = column.sums(positive if weights is None else weights * positive)
         values = column.values
@@ -107,14 +96,7 @@ class IsotonicCurve:
 class Calibrated(NamedTuple):
     """Chances of some rows, and the way back from their influences to the blocks of the curves.
 
-    Attributes
-    ----------
-    p : ndarray of shape (n, n_columns)
-        Chances; with several columns the curves' values divided by their sum over a row.
-    totals : ndarray of shape (n, 1) or None
-        That sum.
-    columns, positions
-        The rows' scores and where they lie on the curves.
+    With several columns chances are the curves' values divided by `totals`, (n, 1), their sum over a row.
     """
 
     p: FloatArray
@@ -124,19 +106,7 @@ class Calibrated(NamedTuple):
 
 
 class Calibration:
-    """A curve a column, fitted to reference labels.
-
-    Parameters
-    ----------
-    columns : list of RankedColumn
-        Reference scores.
-    truth : ndarray of shape (n, n_columns)
-        1.0 where a row is of the class of the column.
-    fitted : ndarray of shape (n_columns,)
-        Which columns need a curve; the others are chances as they are.
-    weights : ndarray of shape (n,), optional
-        Importance of the rows, positive.
-    """
+    """A curve a column, fitted to reference labels (1.0 in `truth`); columns not to be fitted are chances already."""
 
     def __init__(
         self,
@@ -146,12 +116,9 @@ class Calibration:
         weights: FloatArray | None = None,
     ) -> None:
         self.curves = [
-            IsotonicCurve(column, positive, increasing=is_rising(column, positive), weights=weights)
-            if fit
-            else RawCurve()
+            IsotonicCurve(column, positive, weights) if fit else RawCurve()
             for column, positive, fit in zip(columns, np.ascontiguousarray(truth.T), fitted)
         ]
-        self._weights = weights
 
     def apply(self, columns: list[RankedColumn]) -> Calibrated:
         """Return the chances of new rows."""
@@ -180,73 +147,6 @@ class Calibration:
     def mass(self) -> FloatArray:
         """Weight of the reference rows of every block, curve after curve."""
         return np.concatenate([curve.mass for curve in self.curves])
-
-
-class Design:
-    """The label sums of the curves' blocks as random variables.
-
-    Parameters
-    ----------
-    calibration : Calibration
-        The curves.
-    reference : Calibrated
-        The reference rows.
-    weights : ndarray of shape (n,), optional
-        Their importance.
-
-    Attributes
-    ----------
-    p : ndarray of shape (n, n_columns)
-        Chances of the reference rows, smoothed to (k + 1/2) / (m + 1), so that a block of one class is not certain.
-    """
-
-    def __init__(self, calibration: Calibration, reference: Calibrated, weights: FloatArray | None = None) -> None:
-        levels, self._blocks, self._fitted, starts = [], [], [], [0]
-        for k, (curve, column, position) in enumerate(zip(calibration.curves, reference.columns, reference.positions)):
-            if isinstance(curve, RawCurve):
-                levels.append(column.scores)
-                continue
-            block = column.to_rows(position.left)
-            levels.append(((curve.hits + 0.5) / (curve.mass + 1.0))[block])
-            self._blocks.append(block)
-            self._fitted.append(k)
-            starts.append(starts[-1] + curve.levels.size)
-        self.p = side_by_side(levels)
-        if len(levels) > 1:
-            self.p /= self.p.sum(axis=1, keepdims=True)
-        self._weights = np.ones(len(self.p)) if weights is None else weights
-        self._slices = [slice(*ends) for ends in pairwise(starts)]
-
-    def _by_block(self, of_cells: FloatArray) -> FloatArray:
-        """Return for every block the sum over its cells, (n, n_columns)."""
-        sums = [
-            np.bincount(block, weights=of_cells[:, k], minlength=part.stop - part.start)
-            for block, k, part in zip(self._blocks, self._fitted, self._slices)
-        ]
-        return np.concatenate(sums)
-
-    def squared_weights(self) -> FloatArray:
-        """Return for every block the sum of the squared weights of its rows."""
-        return self._by_block(np.repeat(self._weights[:, None] ** 2, self.p.shape[1], axis=1))
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks).
-
-        Of one column every row is in one block only; of two, a row that is of one class is not of the other.
-        """
-        weighted = self._weights[:, None] * self.p
-        result = np.diag(self._by_block(weighted * (self._weights[:, None] - weighted)))
-        for (one, k, rows), (other, j, columns) in combinations(zip(self._blocks, self._fitted, self._slices), 2):
-            shape = rows.stop - rows.start, columns.stop - columns.start
-            joint = np.bincount(one * shape[1] + other, weighted[:, k] * weighted[:, j], minlength=shape[0] * shape[1])
-            result[rows, columns] = -joint.reshape(shape)
-            result[columns, rows] = result[rows, columns].T
-        return result
-
-    def cross(self, influence: FloatArray) -> FloatArray:
-        """Return the covariance of the blocks' sums and a metric with this influence of the labels."""
-        product = self.p * influence
-        return self._by_block(self._weights[:, None] * (product - self.p * product.sum(axis=1, keepdims=True)))
 
 
 def is_rising(column: RankedColumn, positive: FloatArray) -> bool:

@@ -1,6 +1,8 @@
 """Rows cut into chunks: by size, by number or by calendar period."""
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from numbers import Real
 from operator import index
@@ -9,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.monitoring._ranked import IntArray
-from aucforest.monitoring._validation import missing
+from aucforest.metrics._validation import check_option
+from aucforest.monitoring._rows import IntArray, missing
 
 Incomplete = Literal["keep", "append", "drop"]
 
@@ -54,17 +56,8 @@ class Chunks:
     ['2023-01-30/2023-02-05', '2023-02-06/2023-02-12']
     """
 
-    def __init__(
-        self,
-        *,
-        size: int | None = None,
-        incomplete: Incomplete = "keep",
-        number: int | None = None,
-        timestamps: NDArray[np.datetime64] | None = None,
-        period: str = "",
-    ) -> None:
-        self._size, self._incomplete, self._number = size, incomplete, number
-        self._timestamps, self._period = timestamps, period
+    def __init__(self, split: Callable[[int], list[Chunk]], *, has_timestamps: bool = False) -> None:
+        self._split, self.has_timestamps = split, has_timestamps
 
     @classmethod
     def by_size(cls, size: int, *, incomplete: Incomplete = "keep") -> "Chunks":
@@ -89,9 +82,8 @@ class Chunks:
             For a size that is not an integer.
         """
         size = _count("size", size)
-        if incomplete not in ("keep", "append", "drop"):
-            raise ValueError(f"incomplete must be 'keep', 'append' or 'drop', but is {incomplete!r}")
-        return cls(size=size, incomplete=incomplete)
+        check_option("incomplete", incomplete, ("keep", "append", "drop"))
+        return cls(partial(_split_sizes, size, incomplete))
 
     @classmethod
     def by_number(cls, number: int) -> "Chunks":
@@ -113,7 +105,7 @@ class Chunks:
         TypeError
             For a number that is not an integer.
         """
-        return cls(number=_count("number", number))
+        return cls(partial(_split_evenly, _count("number", number)))
 
     @classmethod
     def by_period(cls, timestamps: ArrayLike, period: Literal["h", "D", "W", "M", "Q", "Y"]) -> "Chunks":
@@ -138,12 +130,7 @@ class Chunks:
         """
         if period not in _PERIODS:
             raise ValueError(f"period must be one of {', '.join(_PERIODS)}, but is {period!r}")
-        return cls(timestamps=_read_times(timestamps), period=period)
-
-    @property
-    def has_timestamps(self) -> bool:
-        """Whether these are chunks of certain rows, whose times are known."""
-        return self._timestamps is not None
+        return cls(partial(_split_periods, _read_times(timestamps), period), has_timestamps=True)
 
     def split(self, n_rows: int) -> list[Chunk]:
         """Return the chunks of `n_rows` rows.
@@ -164,55 +151,51 @@ class Chunks:
         """
         if n_rows < 1:
             raise ValueError("there are no rows to cut into chunks")
-        if self._timestamps is not None:
-            return self._split_periods(self._timestamps, n_rows)
-        if self._number is not None:
-            if self._number > n_rows:
-                raise ValueError(f"{n_rows} rows cannot be cut into {self._number} chunks: ask for fewer")
-            edges = [k * n_rows // self._number for k in range(self._number + 1)]
-            return [_of_rows(start, end, True) for start, end in pairwise(edges)]
-        return self._split_sizes(n_rows)
+        return self._split(n_rows)
 
-    def _split_sizes(self, n_rows: int) -> list[Chunk]:
-        """Return chunks of one size, and what is left over."""
-        size = self._size or n_rows
-        edges = [*range(0, n_rows, size), n_rows]
-        left_over = n_rows % size
-        if left_over and self._incomplete == "drop":
-            edges.pop()
-            if len(edges) < 2:
-                raise ValueError(f"{n_rows} rows are fewer than one chunk of {size}, and incomplete chunks are dropped")
-        if left_over and self._incomplete == "append" and len(edges) > 2:
-            del edges[-2]
-        return [_of_rows(start, end, end - start >= size) for start, end in pairwise(edges)]
 
-    def _split_periods(self, timestamps: NDArray[np.datetime64], n_rows: int) -> list[Chunk]:
-        """Return a chunk for every period that has rows."""
-        if timestamps.size != n_rows:
-            raise ValueError(f"timestamps has {timestamps.size} rows, but y_score has {n_rows}")
-        unit, step, offset = _PERIODS[self._period]
-        numbers = (timestamps.astype(f"datetime64[{unit}]").astype(np.int64) + offset) // step
-        order = np.argsort(numbers, kind="stable")
-        edges = [0, *(np.flatnonzero(np.diff(numbers[order])) + 1).tolist(), n_rows]
-        chunks = []
-        for first, last in pairwise(edges):
-            begin, end = ((int(numbers[order[first]]) + k) * step - offset for k in (0, 1))
-            start = np.array(begin, dtype=f"datetime64[{unit}]")
-            fine = "datetime64[h]" if unit == "h" else "datetime64[D]"
-            finish = np.array(end, dtype=start.dtype).astype(fine) - 1
-            chunks.append(
-                Chunk(self._key(str(start), str(finish)), str(start.astype(fine)), str(finish), order[first:last], True)
-            )
-        return chunks
+def _split_evenly(number: int, n_rows: int) -> list[Chunk]:
+    """Return so many chunks."""
+    if number > n_rows:
+        raise ValueError(f"{n_rows} rows cannot be cut into {number} chunks: ask for fewer")
+    return [_of_rows(start, end) for start, end in pairwise([k * n_rows // number for k in range(number + 1)])]
 
-    def _key(self, start: str, finish: str) -> str:
-        """Return the usual name of a period."""
-        if self._period == "W":
-            return f"{start}/{finish}"
-        if self._period == "Q":
-            year, month = start.split("-")
-            return f"{year}Q{(int(month) + 2) // 3}"
-        return start
+
+def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
+    """Return chunks of one size, and what is left over."""
+    edges = [*range(0, n_rows, size), n_rows]
+    left_over = n_rows % size
+    if left_over and incomplete == "drop":
+        edges.pop()
+        if len(edges) < 2:
+            raise ValueError(f"{n_rows} rows are fewer than one chunk of {size}, and incomplete chunks are dropped")
+    if left_over and incomplete == "append" and len(edges) > 2:
+        del edges[-2]
+    return [_of_rows(start, end, end - start >= size) for start, end in pairwise(edges)]
+
+
+def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int) -> list[Chunk]:
+    """Return a chunk for every period that has rows."""
+    if timestamps.size != n_rows:
+        raise ValueError(f"timestamps has {timestamps.size} rows, but y_score has {n_rows}")
+    unit, step, offset = _PERIODS[period]
+    fine = "datetime64[h]" if unit == "h" else "datetime64[D]"
+    numbers = (timestamps.astype(f"datetime64[{unit}]").astype(np.int64) + offset) // step
+    order = np.argsort(numbers, kind="stable")
+    edges = [0, *(np.flatnonzero(np.diff(numbers[order])) + 1).tolist(), n_rows]
+    chunks = []
+    for first, last in pairwise(edges):
+        begin, end = ((int(numbers[order[first]]) + k) * step - offset for k in (0, 1))
+        start = np.array(begin, dtype=f"datetime64[{unit}]")
+        finish = str(np.array(end, dtype=start.dtype).astype(fine) - 1)
+        key = str(start)
+        if period == "W":
+            key = f"{start}/{finish}"
+        elif period == "Q":
+            year, month = key.split("-")
+            key = f"{year}Q{(int(month) + 2) // 3}"
+        chunks.append(Chunk(key, str(start.astype(fine)), finish, order[first:last], True))
+    return chunks
 
 
 def _count(name: str, value: Any) -> int:
@@ -252,6 +235,6 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
     return times
 
 
-def _of_rows(start: int, end: int, is_full: bool) -> Chunk:
+def _of_rows(start: int, end: int, is_full: bool = True) -> Chunk:
     """Return the chunk of the rows from `start` up to but not including `end`."""
     return Chunk(f"[{start}:{end - 1}]", start, end - 1, slice(start, end), is_full)

@@ -6,10 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from aucforest.metrics._validation import class_codes
-from aucforest.monitoring._influence import Estimate, Rows
-from aucforest.monitoring._ranked import FloatArray
-from aucforest.monitoring._validation import check_probabilities
+from aucforest.metrics._validation import check_option, class_codes
+from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_probabilities
 
 Normalize = Literal["all", "true", "pred"] | None
 NORMALIZATIONS = (None, "all", "true", "pred")
@@ -53,8 +51,7 @@ def expected_confusion_matrix(
     array([[1.6, 0.5],
            [0.4, 1.5]])
     """
-    if normalize not in NORMALIZATIONS:
-        raise ValueError(f"normalize must be None, 'all', 'true' or 'pred', but is {normalize!r}")
+    check_option("normalize", normalize, NORMALIZATIONS)
     chances = check_probabilities(p, n_dims=2 if np.ndim(p) == 2 else 1)
     n_classes = max(2, chances.shape[1])
     classes = np.arange(n_classes) if labels is None else np.asarray(labels)
@@ -68,7 +65,7 @@ def expected_confusion_matrix(
 
 def confusion(rows: Rows) -> FloatArray:
     """Return the expected counts, (true, predicted)."""
-    chances = rows.class_columns
+    chances = np.hstack([1.0 - rows.p, rows.p]) if rows.p.shape[1] == 1 else rows.p
     n_classes = chances.shape[1]
     predicted = np.asarray(rows.predicted)
     return np.array([np.bincount(predicted, weights=of_class, minlength=n_classes) for of_class in chances.T])
@@ -160,3 +157,8 @@ def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) ->
     if normalize == "true":  # the only denominator that the labels move
         gradient[true] -= share / denominators[true, predicted]
     return float(share), gradient
+
+
+THRESHOLD_METRICS: dict[str, Function] = {
+    function.__name__: function for function in (accuracy, precision, recall, specificity, f1)
+}

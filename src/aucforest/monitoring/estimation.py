@@ -12,14 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest.metrics._validation import warn_undefined
 from aucforest.metrics.thresholds import decide
 from aucforest.monitoring._auc import soft_roc_auc
-from aucforest.monitoring._influence import Rows
-from aucforest.monitoring._judging import Judge, Judged, score_rows
-from aucforest.monitoring._metrics import Metric, alert_limits, find_metrics, is_beyond
-from aucforest.monitoring._noise import Curves, Offset
-from aucforest.monitoring._options import check_columns, check_options, choose_chunks
-from aucforest.monitoring._ranked import FloatArray, side_by_side
-from aucforest.monitoring._tables import UNKNOWN, Table, read_table
-from aucforest.monitoring._validation import check_raw_columns, rank_columns
+from aucforest.monitoring._judging import Curves, Judge, Judged, Scored
+from aucforest.monitoring._metrics import alert_limits, find_metrics, is_beyond
+from aucforest.monitoring._rows import FloatArray, Rows, check_raw_columns, rank_columns, side_by_side
+from aucforest.monitoring._tables import UNKNOWN, Table, check_columns, check_options, choose_chunks, read_table
 from aucforest.monitoring.calibration import Calibration, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.counts import Normalize
@@ -408,12 +404,10 @@ class CBPE(BaseEstimator):
                 curves = self._fit_curves(domain.ratios)
         judge = Judge(self.level, self.bias_correction, self.n_draws, random)
         check_raw_columns(columns, self.calibrated_)
-        scored = score_rows(columns, table.predicted, curves)
-        return [
-            judge.judge(metric, scored, self._offset(metric, len(table.scores))) for metric in self._metrics
-        ], report
-
-    def _offset(self, metric: Metric, n_rows: int) -> Offset | None:
-        """Return what is taken off the estimate of a chunk of so many rows."""
-        offset = self._offsets.get(metric.name)
-        return None if offset is None else offset.scaled(metric.ratio(n_rows, len(self._reference.p)))
+        scored, judged = Scored(columns, table.predicted, curves), []
+        for metric in self._metrics:
+            offset = self._offsets.get(metric.name)
+            if offset is not None:
+                offset = offset.scaled(metric.ratio(len(table.scores), len(self._reference.p)))
+            judged.append(judge.judge(metric, scored, offset))
+        return judged, report

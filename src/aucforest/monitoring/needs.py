@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from aucforest.monitoring._auc import soft_roc_auc
-from aucforest.monitoring._influence import Rows, label_variance
-from aucforest.monitoring._ranked import FloatArray, RankedColumn
-from aucforest.monitoring._validation import is_probability
-from aucforest.monitoring.calibration import IsotonicCurve, is_rising
+from aucforest.monitoring._rows import FloatArray, RankedColumn, Rows, is_probability, label_variance
+from aucforest.monitoring.calibration import IsotonicCurve
 
 Rule = Literal["brier_or_auc", "brier", "ece"]
 RULES = ("brier_or_auc", "brier", "ece")
@@ -41,36 +39,14 @@ def columns_to_fit(
         return np.full(n_columns, calibration == "isotonic")
     if not is_probability(np.column_stack([column.scores for column in columns])):
         return np.full(n_columns, True)
-    needs = [
-        needs_calibration(column, positive, rule=rule, random_state=random_state)
-        for column, positive in zip(columns, np.ascontiguousarray(truth.T))
-    ]
-    return np.array(needs)
+    labels = np.ascontiguousarray(truth.T)
+    return np.array([needs_calibration(*each, rule=rule, random_state=random_state) for each in zip(columns, labels)])
 
 
 def needs_calibration(
     column: RankedColumn, positive: FloatArray, *, rule: Rule = "brier_or_auc", random_state: int | None = 0
 ) -> bool:
-    """Return whether a curve brings scores in [0, 1] closer to the labels than they are.
-
-    Parameters
-    ----------
-    column : RankedColumn
-        Reference scores.
-    positive : ndarray of shape (n,)
-        1.0 for rows of the class, else 0.0.
-    rule : {"brier_or_auc", "brier", "ece"}, default="brier_or_auc"
-        "brier": curves are fitted out of fold (5 folds), and the paired difference of the Brier scores is positive by
-        more than 1.645 standard errors. "brier_or_auc": that, or the AUC that the scores promise differs from the
-        realised one by more than 2.241 standard errors, which has a chance of 2.5 % when they are calibrated. "ece": in
-        each of 3 stratified shuffle splits the curve lowers the expected calibration error of the rows held out.
-    random_state : int or None, default=0
-        Draws the folds.
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether a curve brings scores in [0, 1] closer to the labels (1.0) than they are; see CBPE for rules."""
     if rule == "ece":
         return _ece_improves(column, positive, random_state)
     return _brier_improves(column, positive, random_state) or (
@@ -113,7 +89,7 @@ def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int 
 
 def _chances(train: RankedColumn, positive: FloatArray, test: RankedColumn) -> FloatArray:
     """Return what a curve fitted to some rows says of others."""
-    curve = IsotonicCurve(train, positive, increasing=is_rising(train, positive))
+    curve = IsotonicCurve(train, positive)
     return test.to_rows(curve.at(test, curve.locate(test)))
 
 

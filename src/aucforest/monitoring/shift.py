@@ -7,7 +7,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from aucforest.estimators import AUCForestClassifier
 from aucforest.metrics import roc_auc_score
-from aucforest.monitoring._ranked import FloatArray, IntArray, RankedColumn
+from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn
 
 N_BINS = 10
 N_FOLDS = 5
@@ -70,15 +70,7 @@ def _bin_shares(column: RankedColumn, edges: FloatArray) -> FloatArray:
 
 
 class DomainFit(NamedTuple):
-    """A forest's verdict which rows are new.
-
-    Attributes
-    ----------
-    auc, auc_error : float
-        See ShiftReport.
-    ratios : ndarray of shape (n,)
-        Density ratios of the reference rows that took part, new over reference, with mean 1.
-    """
+    """A forest's verdict which rows are new; `ratios` are those of densities, new over reference, with mean 1."""
 
     auc: float
     auc_error: float

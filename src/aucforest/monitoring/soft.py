@@ -6,12 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aucforest.metrics._intervals import normal_quantile, tails
-from aucforest.metrics._validation import warn_undefined
-from aucforest.monitoring._auc import one_vs_one_auc, one_vs_rest_auc, ordered_pairs, soft_roc_auc
-from aucforest.monitoring._draws import draw_aucs
-from aucforest.monitoring._influence import Estimate, Rows, label_variance
-from aucforest.monitoring._ranked import FloatArray
-from aucforest.monitoring._validation import check_scored
+from aucforest.metrics._validation import check_option, warn_undefined
+from aucforest.monitoring._auc import draw_aucs, one_vs_one_auc, one_vs_rest_auc, ordered_pairs, soft_roc_auc
+from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_scored, label_variance, undefined
 
 FEW = 30  # expected rows of a class, below which an interval comes from drawn labels
 
@@ -63,10 +60,10 @@ def soft_auc(y_score: ArrayLike, p: ArrayLike) -> float:
 
 def _two_classes(y_score: ArrayLike, p: ArrayLike) -> tuple[Rows, Estimate]:
     """Return the checked rows and their estimate, with a warning where there is none."""
-    rows = Rows(*check_scored(y_score, p, n_dims=1))
+    rows = check_scored(y_score, p, n_dims=1)
     if len(rows.p) < 2:
         warn_undefined("the AUC is not defined: y_score has 1 row", stacklevel=4)
-        return rows, Estimate(np.nan, np.nan, np.full_like(rows.p, np.nan))
+        return rows, undefined(rows.p)
     estimate = soft_roc_auc(rows)
     if np.isnan(estimate.value):
         warn_undefined(f"the AUC is not defined: every p is {rows.p[0, 0]:g}", stacklevel=4)
@@ -143,8 +140,7 @@ def soft_auc_interval(
     >>> f"{auc:.3f} [{low:.3f}, {high:.3f}]"
     '0.829 [0.806, 0.852]'
     """
-    if method not in ("auto", "wald", "bootstrap"):
-        raise ValueError(f"method must be 'auto', 'wald' or 'bootstrap', but is {method!r}")
+    check_option("method", method, ("auto", "wald", "bootstrap"))
     z = normal_quantile(level)
     rows, estimate = _two_classes(y_score, p)
     error = float(np.sqrt(label_variance(rows.p, estimate.influence)))
@@ -216,11 +212,9 @@ def soft_auc_multiclass(
     >>> soft_auc_multiclass(p, p, multi_class="ovr", average=None).round(4)
     array([0.7707, 0.8022, 0.7991])
     """
-    if multi_class not in ("ovo", "ovr"):
-        raise ValueError(f"multi_class must be 'ovo' or 'ovr', but is {multi_class!r}")
-    if average not in ("macro", None):
-        raise ValueError(f"average must be 'macro' or None, but is {average!r}")
-    rows = Rows(*check_scored(y_score, p, n_dims=2))
+    check_option("multi_class", multi_class, ("ovo", "ovr"))
+    check_option("average", average, ("macro", None))
+    rows = check_scored(y_score, p, n_dims=2)
     impossible = np.flatnonzero(rows.p.sum(axis=0) == 0.0)
     if impossible.size:
         warn_undefined(f"the AUC is not defined: column {impossible[0]} of p is 0 throughout")

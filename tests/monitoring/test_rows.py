@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from aucforest.monitoring._ranked import RankedColumn, dot, side_by_side
+from aucforest.monitoring._rows import RankedColumn, dot, side_by_side
 
 some_scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30).map(np.array)
 

@@ -1,0 +1,180 @@
+"""Rows whose metrics are wanted: checked scores, in ascending order, and the chances of their labels.
+
+Labels are columns: p[i, c] is the chance that row i is of class c. Two classes need one column, that of the positive
+class; more classes have a column each. An influence h[i, c] is the derivative of a metric by p[i, c], and since the
+labels of different rows are independent the variance of the realised metric is
+
+    sum_i ( sum_c p h^2 - (sum_c p h)^2 )            which for one column is sum_i p (1 - p) h^2
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.metrics._ranking import HALF, WORD, rank_rows
+from aucforest.metrics._validation import check_scores, is_missing, require_finite
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+SUM_TOLERANCE = 1e-3  # probabilities are often stored with few decimals
+
+
+class RankedColumn:
+    """Scores with `order`, the rows by ascending score, of which ``order[edges[g]:edges[g + 1]]`` have equal scores."""
+
+    def __init__(self, scores: FloatArray) -> None:
+        ranked = rank_rows(scores)
+        self.scores = scores
+        self.order: IntArray = (ranked & WORD).view(np.intp)
+        has_ties = int(ranked[-1] >> HALF) + 1 < scores.size
+        self.edges: IntArray = _edges(np.diff(ranked >> HALF) > 0) if has_ties else np.arange(scores.size + 1)
+
+    @classmethod
+    def of_sorted(cls, scores: FloatArray) -> Self:
+        """Return the column of scores that ascend already."""
+        column = cls.__new__(cls)
+        column.scores, column.order, column.edges = scores, np.arange(scores.size), _edges(np.diff(scores) > 0.0)
+        return column
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether no two scores are equal."""
+        return self.edges.size > self.order.size
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The distinct scores, ascending."""
+        return self.scores[self.order if self.is_distinct else self.order[self.edges[:-1]]]
+
+    @cached_property
+    def midranks(self) -> FloatArray:
+        """Midrank of every row minus (n + 1) / 2, so that they sum to 0."""
+        return self.to_rows(0.5 * (self.edges[:-1] + self.edges[1:] - self.scores.size))
+
+    def to_rows(self, of_groups: NDArray[Any]) -> NDArray[Any]:
+        """Return for every row the value of its group."""
+        out = np.empty(self.scores.size, of_groups.dtype)
+        out[self.order] = of_groups if self.is_distinct else np.repeat(of_groups, np.diff(self.edges))
+        return out
+
+    def sums(self, of_rows: NDArray[Any]) -> FloatArray:
+        """Return for every group the sum over its rows."""
+        ordered = of_rows[self.order].astype(np.float64, copy=False)
+        return ordered if self.is_distinct else np.add.reduceat(ordered, self.edges[:-1])
+
+    def below(self, of_rows: NDArray[Any]) -> FloatArray:
+        """Return for every row the sum over the rows ranked below it, ties half."""
+        sums = self.sums(of_rows)
+        return self.to_rows(np.cumsum(sums) - 0.5 * sums)
+
+
+def _edges(rises: NDArray[np.bool_]) -> IntArray:
+    """Return where groups of equal scores begin, and the number of rows."""
+    return np.concatenate([[0], np.flatnonzero(rises) + 1, [rises.size + 1]])
+
+
+def rank_columns(scores: FloatArray) -> list[RankedColumn]:
+    """Return every column of scores in ascending order; scores may have one dimension."""
+    return [RankedColumn(np.ascontiguousarray(column)) for column in scores.reshape(len(scores), -1).T]
+
+
+def side_by_side(columns: Sequence[FloatArray]) -> FloatArray:
+    """Return columns as a matrix (n, n_columns) in which each stays contiguous, since they are worked on one by one."""
+    return np.array(columns).T
+
+
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """Return the sum of products; not by BLAS, whose threads wait for each other when others use the processors."""
+    axes = "ij"[: a.ndim]
+    return float(np.einsum(f"{axes},{axes}->", a, b))
+
+
+class Rows(NamedTuple):
+    """Ranking scores, as many columns as `p` has; chances of the classes, 0 or 1 where known; codes of predictions."""
+
+    columns: list[RankedColumn]
+    p: FloatArray
+    predicted: NDArray[np.uint32] | None = None
+
+    def by_column(self) -> list["Rows"]:
+        """Return the rows of every column by itself: one class against the others."""
+        return [Rows([column], self.p[:, k : k + 1]) for k, column in enumerate(self.columns)]
+
+
+class Estimate(NamedTuple):
+    """The metric with p in place of labels (`value`), its expectation (`expected`) and the influence of the labels."""
+
+    value: float
+    expected: float
+    influence: FloatArray
+
+
+def undefined(p: FloatArray) -> Estimate:
+    """Return the estimate of a metric that these rows do not define."""
+    return Estimate(np.nan, np.nan, np.full_like(p, np.nan))
+
+
+def label_variance(p: FloatArray, influence: FloatArray) -> float:
+    """Return the variance of a sum of independent labels, each weighed by its influence."""
+    product = p * influence
+    within = product if p.shape[1] == 1 else product.sum(axis=1)
+    return max(0.0, dot(product, influence) - dot(within, within))
+
+
+def is_probability(values: FloatArray) -> bool:
+    """Return whether scores can be read as probabilities: in [0, 1], rows of several columns with sum 1."""
+    if values.min() < 0.0 or values.max() > 1.0:
+        return False
+    return values.shape[1] == 1 or bool(np.abs(values.sum(axis=1) - 1.0).max() <= SUM_TOLERANCE)
+
+
+def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatArray:
+    """Return probabilities as float64, one row a sample and one column unless `n_dims` is 2."""
+    values = np.asarray(check_scores(p, n_dims=n_dims, name=name), dtype=np.float64)
+    require_finite(values, name)
+    _require_range(values, name)
+    columns = values.reshape(len(values), -1)
+    if not is_probability(columns):
+        sums = columns.sum(axis=1)
+        row = int(np.argmax(np.abs(sums - 1.0)))
+        raise ValueError(f"rows of {name} must sum to 1, but row {row} sums to {sums[row]:.6g}")
+    return columns
+
+
+def _require_range(values: FloatArray, name: str) -> None:
+    """Raise ValueError unless all values are in [0, 1]."""
+    outside = (values < 0.0) | (values > 1.0)
+    if outside.any():
+        where = int(np.argmax(outside.ravel()))
+        raise ValueError(f"{name} must be in [0, 1], but value {where} is {values.ravel()[where]}")
+
+
+def check_raw_columns(columns: list[RankedColumn], fitted: NDArray[np.bool_]) -> None:
+    """Raise ValueError unless the scores that get no curve are chances; where none gets one, of all classes."""
+    if not fitted.any():
+        check_probabilities(np.column_stack([column.scores for column in columns]), n_dims=2, name="y_score")
+    for column, has_curve in zip(columns, fitted):
+        if not has_curve:
+            _require_range(column.scores, "y_score")
+
+
+def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
+    """Return checked scores and their probabilities."""
+    scores = np.asarray(check_scores(y_score, n_dims=n_dims), dtype=np.float64)
+    chances = check_probabilities(p, n_dims=n_dims)
+    if scores.reshape(len(scores), -1).shape != chances.shape:
+        raise ValueError(f"y_score and p must have one shape, but have {scores.shape} and {np.shape(p)}")
+    if n_dims == 2 and chances.shape[1] < 2:
+        raise ValueError("p must have at least two columns, but has 1")
+    return Rows(rank_columns(scores), chances)
+
+
+def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which labels are missing: NaN, NaT, None, or what cannot say that it equals itself."""
+    if values.dtype.kind == "O":
+        return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
+    return np.asarray(values != values)
