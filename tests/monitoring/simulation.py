@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from aucforest.monitoring import CBPE, Chunks
 from aucforest.monitoring._rows import RankedColumn
-from aucforest.monitoring.needs import needs_calibration
+from aucforest.monitoring.calibration import needs_calibration
 
 METRICS = ("roc_auc", "accuracy", "f1", "precision", "recall")
 SHAPES = ("beta", "logit", "ties")

@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
 from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
-from aucforest.monitoring._metrics import NAMES
+from aucforest.monitoring.metrics import NAMES
 
 ONE = Chunks.by_number(1)
 ALL = [name for name in NAMES if not name.startswith("cost")]

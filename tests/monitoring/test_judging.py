@@ -6,9 +6,9 @@ from scipy.stats import t as student
 
 from aucforest.monitoring import CBPE, Chunks
 from aucforest.monitoring._judging import CurveNoise, Curves, Judge, Scored
-from aucforest.monitoring._metrics import find_metrics
 from aucforest.monitoring._rows import Rows, rank_columns
 from aucforest.monitoring.calibration import Calibration
+from aucforest.monitoring.metrics import find_metrics
 from tests.reference.isotonic import corrected_auc, estimated_auc, variance_by_block
 from tests.reference.metrics import auc
 from tests.reference.soft import auc_by_thresholds

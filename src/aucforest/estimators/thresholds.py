@@ -24,7 +24,9 @@ Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 def check_threshold(threshold: Any, n_classes: int) -> None:
     """Refuse a rule that is none, or none for so many classes."""
     if isinstance(threshold, dict):
-        _cost_matrix(threshold, n_classes)
+        if set(threshold) != {"cost"}:
+            raise ValueError(f"threshold must be a dict of the one key 'cost', but has {list(threshold)}")
+        check_cost(threshold["cost"], n_classes, where="threshold: ")
     elif isinstance(threshold, str):
         if threshold not in RULES:
             raise ValueError(f"threshold must be one of {', '.join(RULES)}, but is {threshold!r}")
@@ -32,13 +34,6 @@ def check_threshold(threshold: Any, n_classes: int) -> None:
         raise ValueError(f"threshold must be a probability, but is {threshold!r}")
     if n_classes > 2 and (threshold in TUNED or isinstance(threshold, Real)):
         raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
-
-
-def _cost_matrix(threshold: dict[str, Any], n_classes: int) -> NDArray[np.float64]:
-    """Return the costs by true and predicted class."""
-    if set(threshold) != {"cost"}:
-        raise ValueError(f"threshold must be a dict of the one key 'cost', but has {list(threshold)}")
-    return check_cost(threshold["cost"], n_classes, where="threshold: ")
 
 
 def is_tuned(threshold: Any, n_classes: int) -> bool:
@@ -50,7 +45,7 @@ def fixed_threshold(threshold: Any, shares: NDArray[np.float64]) -> Any:
     """Return what `decide` takes for a rule that is not tuned, given the class shares of the training rows."""
     if threshold == "prevalence":
         return float(shares[1]) if len(shares) == 2 else shares
-    return _cost_matrix(threshold, len(shares)) if isinstance(threshold, dict) else threshold
+    return np.asarray(threshold["cost"], dtype=np.float64) if isinstance(threshold, dict) else threshold
 
 
 def tune_threshold(

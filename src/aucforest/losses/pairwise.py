@@ -93,33 +93,27 @@ def pairwise_loss(
 
 def evaluate(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector, Vector]:
     """Return value, gradient and diagonal hessian of a loss from checked arguments."""
-    if loss == "exp":
-        return log_mean_exp(pairs, scores, eps)
-    weights, sums = _sums_of_pairs(pairs, scores, loss, eps, n_functions=3)
-    return *_mean(pairs, weights, sums, eps), weights * sums[:, 2] / (pairs.total * eps * eps)
+    return log_mean_exp(pairs, scores, eps) if loss == "exp" else _mean_of_pairs(pairs, scores, loss, eps, 3)
 
 
 def value_and_gradient(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector]:
     """Return value and gradient of "sigmoid" or "logistic" from checked arguments."""
-    return _mean(pairs, *_sums_of_pairs(pairs, scores, loss, eps, n_functions=2), eps)
+    return _mean_of_pairs(pairs, scores, loss, eps, 2)[:2]
 
 
-def _sums_of_pairs(pairs: Pairs, scores: Vector, loss: str, eps: float, n_functions: int) -> tuple[Vector, Vector]:
-    """Return the weights, and phi, -phi', phi'' summed over the pairs of each row, (n_samples, n_functions)."""
+def _mean_of_pairs(
+    pairs: Pairs, scores: Vector, loss: str, eps: float, n_functions: int
+) -> tuple[float, Vector, Vector]:
+    """Return the mean over pairs and its gradient; of three functions (phi, -phi', phi'') also its diagonal hessian."""
     rows, starts = pairs.by_score(scores)
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
-    sums = np.zeros((rows.size, n_functions))
+    sums = np.zeros((rows.size, n_functions))  # over the pairs of each row: every pair is seen from both rows
     walk = (scores[rows], pairs.positive[rows], weights[rows], starts, 1.0 / eps)
     for direction in (1, -1):
         if loss == "squared_hinge":
             add_hinge_sums(*walk, direction, sums)
         else:
             add_series_sums(*walk, direction, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
-    return weights, in_row_order(sums, rows)
-
-
-def _mean(pairs: Pairs, weights: Vector, sums: Vector, eps: float) -> tuple[float, Vector]:
-    """Return the mean over pairs, every pair having been seen from both rows, and its gradient."""
-    scale = weights / pairs.total
+    sums, scale = in_row_order(sums, rows), weights / pairs.total
     gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
-    return 0.5 * float(scale @ sums[:, 0]), gradient
+    return 0.5 * float(scale @ sums[:, 0]), gradient, weights * sums[:, -1] / (pairs.total * eps * eps)

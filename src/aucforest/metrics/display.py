@@ -133,17 +133,11 @@ class RocCurveDisplay:
         first = next(iter(scores.values()))
         for label, values in scores.items():
             fpr, tpr, _ = roc_curve(y_true, values)
-            entries[label] = RocEntry(
-                fpr,
-                tpr,
-                auc_confidence_interval(y_true, values, level=level),
-                None
-                if band is None
-                else roc_confidence_band(
-                    y_true, values, method=band, level=level, n_bootstrap=n_bootstrap, random_state=random_state
-                ),
-                compare_auc(y_true, values, first, level=level) if entries else None,
-            )
+            interval = auc_confidence_interval(y_true, values, level=level)
+            drawn: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
+            area = None if band is None else roc_confidence_band(y_true, values, method=band, **drawn)
+            comparison = compare_auc(y_true, values, first, level=level) if entries else None
+            entries[label] = RocEntry(fpr, tpr, interval, area, comparison)
         return cls(entries).plot(ax)
 
     @classmethod

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics._intervals import t_quantile, tails
-from aucforest.monitoring._metrics import Metric
 from aucforest.monitoring._rows import Estimate, FloatArray, RankedColumn, Rows, label_variance, side_by_side
 from aucforest.monitoring.calibration import Calibrated, Calibration, RawCurve
+from aucforest.monitoring.metrics import Metric
 from aucforest.monitoring.soft import is_small
 
 MANY = 1e9  # degrees of freedom of a normal variable, for a generator that cannot take infinity

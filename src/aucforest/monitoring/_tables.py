@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics._intervals import require_level
 from aucforest.metrics._validation import as_column, check_length, check_scores, class_codes
-from aucforest.monitoring._metrics import Metric
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
+from aucforest.monitoring.calibration import CALIBRATIONS, RULES
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.counts import NORMALIZATIONS
-from aucforest.monitoring.needs import CALIBRATIONS, RULES
+from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
 
 UNKNOWN = np.iinfo(np.uint32).max  # the class number of a label that is missing
 

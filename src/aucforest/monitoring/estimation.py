@@ -13,13 +13,11 @@ from aucforest.metrics._validation import warn_undefined
 from aucforest.metrics.thresholds import decide
 from aucforest.monitoring._auc import soft_roc_auc
 from aucforest.monitoring._judging import Curves, Judge, Judged, Scored
-from aucforest.monitoring._metrics import alert_limits, find_metrics, is_beyond
 from aucforest.monitoring._rows import FloatArray, Rows, check_raw_columns, rank_columns, side_by_side
 from aucforest.monitoring._tables import UNKNOWN, Table, check_columns, check_options, choose_chunks, read_table
-from aucforest.monitoring.calibration import Calibration, is_rising
+from aucforest.monitoring.calibration import Calibration, Rule, columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.counts import Normalize
-from aucforest.monitoring.needs import Rule, columns_to_fit
+from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, is_beyond
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import ScoreRange, ShiftReport, tell_apart
 

@@ -1,0 +1,234 @@
+"""The metrics by name; those of predicted classes are functions of the expected confusion matrix."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.metrics._validation import check_option, class_codes
+from aucforest.metrics.thresholds import check_cost
+from aucforest.monitoring._auc import (
+    draw_aucs,
+    draw_average_precisions,
+    one_vs_one_auc,
+    one_vs_rest_auc,
+    soft_average_precision,
+    soft_roc_auc,
+)
+from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_probabilities
+
+Normalize = Literal["all", "true", "pred"] | None
+NORMALIZATIONS = (None, "all", "true", "pred")
+
+# matrix of counts, (true, predicted) -> value and its gradient by the counts
+Function = Callable[[FloatArray], tuple[float, FloatArray]]
+
+
+def expected_confusion_matrix(
+    y_pred: ArrayLike, p: ArrayLike, *, labels: ArrayLike | None = None, normalize: Normalize = None
+) -> FloatArray:
+    """Return the confusion matrix that is expected of predicted classes when row i is of class c with chance p[i, c].
+
+    Parameters
+    ----------
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels.
+    p : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Calibrated probabilities, of the second class or of all classes.
+    labels : array-like of shape (n_classes,), optional
+        The classes, in the order of the columns of p; by default 0, 1, ...
+    normalize : {"all", "true", "pred"} or None, default=None
+        Divide by the number of rows, of expected rows of the true class, or of rows of the predicted class; counts that
+        divide by zero are NaN.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        Expected number of rows by true class (row) and predicted class (column).
+
+    Raises
+    ------
+    ValueError
+        For p outside [0, 1], rows of p that do not sum to 1, lengths that differ, labels that are not in `labels`, or
+        an unknown `normalize`.
+
+    Examples
+    --------
+    >>> from aucforest.monitoring import expected_confusion_matrix
+    >>> expected_confusion_matrix([1, 1, 0, 0], [0.9, 0.6, 0.3, 0.1])
+    array([[1.6, 0.5],
+           [0.4, 1.5]])
+    """
+    check_option("normalize", normalize, NORMALIZATIONS)
+    chances = check_probabilities(p, n_dims=2 if np.ndim(p) == 2 else 1)
+    n_classes = max(2, chances.shape[1])
+    classes = np.arange(n_classes) if labels is None else np.asarray(labels)
+    if classes.shape != (n_classes,):
+        raise ValueError(f"p is of {n_classes} classes, but labels has the shape {classes.shape}")
+    rows = Rows([], chances, class_codes(y_pred, len(chances), labels=classes, name="y_pred")[0])
+    matrix = confusion(rows)
+    with np.errstate(invalid="ignore"):
+        return matrix / _denominators(matrix, normalize)
+
+
+def confusion(rows: Rows) -> FloatArray:
+    """Return the expected counts, (true, predicted)."""
+    chances = np.hstack([1.0 - rows.p, rows.p]) if rows.p.shape[1] == 1 else rows.p
+    n_classes = chances.shape[1]
+    predicted = np.asarray(rows.predicted)
+    return np.array([np.bincount(predicted, weights=of_class, minlength=n_classes) for of_class in chances.T])
+
+
+def _denominators(matrix: FloatArray, normalize: Normalize) -> FloatArray | float:
+    """Return what the counts are divided by."""
+    if normalize is None:
+        return 1.0
+    if normalize == "all":
+        return float(matrix.sum())
+    return matrix.sum(axis=1, keepdims=True) if normalize == "true" else matrix.sum(axis=0, keepdims=True)
+
+
+def estimate_by(function: Function, rows: Rows) -> Estimate:
+    """Return the estimate of a function of the confusion matrix."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, gradient = function(confusion(rows))
+    influence = gradient.T[rows.predicted]
+    if rows.p.shape[1] == 1:
+        influence = influence[:, 1:] - influence[:, :1]
+    return Estimate(value, value, influence)
+
+
+def accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
+    """Return the share of rows of the predicted class."""
+    gradient = np.eye(len(counts)) / counts.sum()
+    return float((counts * gradient).sum()), gradient
+
+
+def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
+    """Return precision and the like of the positive class, or of more than two classes the mean, with its gradient."""
+    hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
+    # a ratio, and how hits move its numerator and rows of the class its denominator
+    numerator, denominator, by_hits, by_rows = {
+        "precision": (hits, predicted, 1.0, 0.0),
+        "recall": (hits, actual, 1.0, 1.0),
+        "specificity": (hits - predicted, counts.sum() - actual, 1.0, -1.0),  # minus the false positive rate
+        "f1": (2.0 * hits, predicted + actual, 2.0, 1.0),
+    }[name]
+    ratio = numerator / denominator
+    n_classes = len(counts)
+    share = np.array([0.0, 1.0]) if n_classes == 2 else np.full(n_classes, 1.0 / n_classes)
+    weighed = share > 0.0
+    gradient = np.zeros_like(counts)
+    gradient[weighed] = (-share * by_rows * ratio / denominator)[weighed, None]
+    gradient[weighed, weighed] += (share * by_hits / denominator)[weighed]
+    return float(ratio[weighed] @ share[weighed]) + (name == "specificity"), gradient
+
+
+def total_cost(cost: FloatArray, counts: FloatArray, *, per_row: bool) -> tuple[float, FloatArray]:
+    """Return the sum of counts times costs, or its mean over rows."""
+    gradient = cost / counts.sum() if per_row else cost
+    return float((counts * gradient).sum()), gradient
+
+
+def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) -> tuple[float, FloatArray]:
+    """Return one cell of the normalised confusion matrix."""
+    denominators = np.broadcast_to(_denominators(counts, normalize), counts.shape)
+    share = counts[true, predicted] / denominators[true, predicted]
+    gradient = np.zeros_like(counts)
+    gradient[true, predicted] = 1.0 / denominators[true, predicted]
+    if normalize == "true":  # the only denominator that the labels move
+        gradient[true] -= share / denominators[true, predicted]
+    return float(share), gradient
+
+
+THRESHOLD_METRICS: dict[str, Function] = {
+    "accuracy": accuracy,
+    **{name: partial(class_metric, name) for name in ("precision", "recall", "specificity", "f1")},
+}
+COSTS = ("cost", "cost_per_row")
+ROUNDING = 1e-9  # far more than the rounding of sums over a chunk, far less than any difference that matters
+NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
+
+
+class Metric(NamedTuple):
+    """One metric: how it is estimated, and its bounds."""
+
+    name: str
+    estimate: Callable[[Rows], Estimate]
+    low: float = 0.0
+    high: float = 1.0
+    needs_predictions: bool = True
+    grows: bool = False  # a sum over rows
+    draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # values for so many drawn labels
+    always_drawn: bool = False  # intervals always come from drawn labels, and not only where a class is rare
+
+    def ratio(self, n_rows: float, of_rows: float) -> float:
+        """Return how much larger the metric is of `n_rows` than of `of_rows`, other things equal."""
+        return n_rows / of_rows if self.grows else 1.0
+
+
+def find_metrics(
+    names: Sequence[str], classes: NDArray[Any], multi_class: str, normalize: Normalize, cost: ArrayLike | None
+) -> list[Metric]:
+    """Return the metrics of these names for these classes; ValueError for one that does not exist."""
+    metrics: list[Metric] = []
+    for name in names:
+        if name not in NAMES:
+            raise ValueError(f"metrics must be among {', '.join(NAMES)}, but has {name!r}")
+        if name == "roc_auc" and len(classes) == 2:
+            metrics.append(Metric(name, soft_roc_auc, needs_predictions=False, draw=draw_aucs))
+        elif name == "roc_auc":
+            estimate = one_vs_one_auc if multi_class == "ovo" else one_vs_rest_auc
+            metrics.append(Metric(name, estimate, needs_predictions=False))
+        elif name == "average_precision":
+            draw = draw_average_precisions
+            metrics.append(Metric(name, soft_average_precision, needs_predictions=False, draw=draw, always_drawn=True))
+        elif name == "confusion_matrix":
+            metrics += _cells(classes, normalize)
+        elif name in COSTS:
+            metrics.append(_cost_metric(name, len(classes), cost))
+        else:
+            metrics.append(Metric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
+    return metrics
+
+
+def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
+    """Return a metric for each cell of the confusion matrix."""
+    grows = normalize is None
+    n_classes = len(classes)
+    binary = [["true_negative", "false_positive"], ["false_negative", "true_positive"]]
+    return [
+        Metric(
+            binary[true][predicted] if n_classes == 2 else f"true_{classes[true]}_pred_{classes[predicted]}",
+            partial(estimate_by, partial(cell, true, predicted, normalize)),
+            high=np.inf if grows else 1.0,
+            grows=grows,
+        )
+        for true in range(n_classes)
+        for predicted in range(n_classes)
+    ]
+
+
+def _cost_metric(name: str, n_classes: int, cost: ArrayLike | None) -> Metric:
+    """Return the metric that weighs the cells of the confusion matrix."""
+    if cost is None:
+        raise ValueError(f"metric {name!r} needs cost, a matrix with a row for each true class")
+    per_row = name == "cost_per_row"
+    function = partial(total_cost, check_cost(cost, n_classes), per_row=per_row)
+    return Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row)
+
+
+def alert_limits(metric: Metric, realised: Sequence[float], threshold: float) -> tuple[float, float]:
+    """Return mean -+ threshold * standard deviation of realised values, inside the bounds; NaN for fewer than two."""
+    values = np.array([value for value in realised if not np.isnan(value)])
+    if values.size < 2:
+        return float("nan"), float("nan")
+    reach = threshold * values.std()
+    return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
+
+
+def is_beyond(estimate: float, lower: float, upper: float) -> bool:
+    """Return whether an estimate is beyond alert limits, and not only by rounding: limits may have no width."""
+    return max(lower - estimate, estimate - upper) > ROUNDING * max(1.0, abs(estimate))
