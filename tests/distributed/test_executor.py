@@ -6,18 +6,19 @@ import threading
 import time
 import warnings
 from collections import namedtuple
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, Event, LocalCluster
+from distributed import Client, Event, LocalCluster, get_worker
 
 from aucforest.distributed import ClusterError, VersionMismatchError
 from aucforest.distributed import _executor as _dask_executor
 from aucforest.distributed import _source as _dask_source
 from aucforest.distributed._executor import DaskExecutor, default_client
-from aucforest.fitting.executor import as_completed
+from aucforest.fitting.executor import LocalExecutor
 
 Pair = namedtuple("Pair", "first second")
 
@@ -27,18 +28,14 @@ class Held:
     array: Any
 
 
-def read_only(n):
-    array = np.arange(n)
-    array.flags.writeable = False
-    return array
+def hold_array(n):
+    return Pair([np.arange(n)], Held(np.arange(n)))
 
 
-def are_writable(*values):
-    return [value.flags.writeable for value in values]
-
-
-def are_inner_writable(pair, held):
-    return are_writable(pair.first[0], pair.second, held.array)
+def are_writable(array, pair):
+    time.sleep(0.1)
+    arrays = array, pair.first[0], pair.second.array
+    return get_worker().address, [array.flags.writeable for array in arrays]
 
 
 def raise_error(error):
@@ -75,9 +72,8 @@ def meet():
 
 @pytest.fixture
 def executor(client):
-    executor = DaskExecutor(client, "Take more memory.")
-    yield executor
-    executor.cancel()
+    with closing(DaskExecutor(client, "Take more memory.")) as executor:
+        yield executor
 
 
 @pytest.fixture
@@ -86,15 +82,38 @@ def other_client(client):
         yield other
 
 
-def test_results_come_as_they_end_or_in_order(executor):
-    futures = [executor.submit(operator.mul, number, 2) for number in range(5)]
-    assert sorted(as_completed(executor, futures)) == [(number, 2 * number) for number in range(5)]
-    assert executor.gather(futures[::-1]) == [8, 6, 4, 2, 0]
+@pytest.fixture(params=["dask", "threads"])
+def any_executor(request):
+    if request.param == "dask":
+        yield request.getfixturevalue("executor")
+    else:
+        with closing(LocalExecutor(2)) as executor:
+            yield executor
+
+
+def test_results_come_as_they_end_or_in_order(any_executor):
+    executor = any_executor
+    numbers = {executor.submit(operator.mul, number, 2): number for number in range(5)}
+    completed, found = executor.as_completed(numbers), []
+    for future, result in completed:
+        found.append((numbers[future], result))
+        if len(found) == 2:  # more may come meanwhile
+            numbers[executor.submit(operator.mul, 5, 2)] = 5
+            completed.add(list(numbers)[-1])
+    assert sorted(found) == [(number, 2 * number) for number in range(6)]
+    futures = list(numbers)
+    assert executor.gather(futures[::-1]) == [10, 8, 6, 4, 2, 0]
     # Futures may be asked for again, and by the first answer alone.
-    assert next(iter(as_completed(executor, futures[3:]))) == (0, 6)
+    assert next(iter(executor.as_completed(futures[3:4]))) == (futures[3], 6)
 
 
-def test_tasks_get_what_futures_hold(executor):
+def test_nothing_is_waited_for_where_there_is_nothing(any_executor):
+    assert list(any_executor.as_completed()) == []
+    assert any_executor.gather([]) == []
+
+
+def test_tasks_get_what_futures_hold(any_executor):
+    executor = any_executor
     shared = executor.share([1, 2])
     doubled = executor.submit(operator.mul, shared, 2)
     assert executor.gather([executor.submit(sum, [executor.share(3), executor.share(4)]), doubled]) == [7, [1, 2, 1, 2]]
@@ -106,20 +125,23 @@ def test_the_cluster_is_described(executor):
     assert executor.cluster() == (executor.cluster().__class__)(n_workers=2, n_threads=2, memory=2**31)
 
 
-def test_tasks_may_write_to_arrays(executor):
-    array = executor.submit(read_only, 5)
-    assert executor.gather([executor.submit(are_writable, array, array)]) == [[True, True]]
-    frozen = read_only(3)
-    inner = executor.submit(are_inner_writable, Pair([frozen], frozen), Held(frozen))
-    assert executor.gather([inner]) == [[True, True, True]]
+@pytest.mark.parametrize("n", [5, 10**6])
+def test_arrays_that_are_moved_may_be_written_to(executor, n):
+    """To compiled code others are of another type: all would be compiled again."""
+    array, pair = executor.submit(np.arange, n), executor.submit(hold_array, n)
+    places, found = zip(*executor.gather([executor.submit(are_writable, array, pair) for _ in range(8)]))
+    assert len(set(places)) == 2
+    assert list(found) == [[True, True, True]] * 8
+    assert executor.gather([array])[0].flags.writeable
 
 
-def test_errors_of_tasks_are_raised_as_they_are(executor):
+def test_errors_of_tasks_are_raised_as_they_are(any_executor):
+    executor = any_executor
     futures = [executor.submit(nap, 0.0), executor.submit(raise_error, KeyError("gone"))]
     with pytest.raises(KeyError, match="gone"):
         executor.gather(futures)
     with pytest.raises(KeyError, match="gone"):
-        list(as_completed(executor, futures))
+        list(executor.as_completed(futures))
 
 
 def test_tasks_in_order_begin_in_order(executor):
@@ -157,7 +179,7 @@ def test_too_little_memory_is_explained(executor):
 
 def test_a_cancelled_future_is_an_error(executor):
     futures = [executor.submit(nap, 0.5) for _ in range(8)]
-    threading.Timer(0.2, executor.cancel).start()
+    threading.Timer(0.2, executor.close).start()
     with pytest.raises(ClusterError, match="cancelled"):
         executor.gather(futures)
 
@@ -166,12 +188,27 @@ def test_a_question_that_is_cancelled_is_an_error(executor, monkeypatch):
     async def cancelled(*args, **options):
         raise asyncio.CancelledError
 
-    future = executor.submit(sum, [1])
-    with pytest.raises(ClusterError, match=r"the Dask scheduler does not answer: .* was closed"):
-        executor._ask(cancelled)
-    monkeypatch.setattr(executor._client, "_gather", cancelled)
-    with pytest.raises(ClusterError, match=r"cancelled or lost: .* was closed"):
-        executor.gather([future])
+    monkeypatch.setattr(_dask_executor, "_LOOK", 0.05)
+    future, waiting = executor.submit(sum, [1]), executor.submit(nap, 3.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(executor._client, "_gather", cancelled)
+        with pytest.raises(ClusterError, match="cancelled or lost"):
+            executor.gather([future])
+    assert executor.gather([future]) == [1]
+    monkeypatch.setattr(executor._client.scheduler, "identity", cancelled)
+    with pytest.raises(ClusterError, match="cancelled or lost"):
+        executor.gather([waiting])
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(executor, monkeypatch):
+    async def silent():
+        await asyncio.sleep(10.0)
+
+    monkeypatch.setattr(_dask_executor, "_LOOK", 0.05)
+    monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 0.1)
+    monkeypatch.setattr(executor._client.scheduler, "identity", silent)
+    with pytest.raises(ClusterError, match="the Dask scheduler does not answer"):
+        executor.gather([executor.submit(nap, 3.0)])
 
 
 def test_an_asynchronous_client_is_refused(client):
@@ -189,8 +226,8 @@ def test_all_threads_of_a_worker_choose_bins():
     with (
         LocalCluster(1, threads_per_worker=2, processes=True, dashboard_address=":0", host="127.0.0.1") as cluster,
         Client(cluster, set_as_default=False) as other,
+        closing(DaskExecutor(other)) as executor,
     ):
-        executor = DaskExecutor(other)
         assert executor.gather([executor.submit(meet)]) == [True]
 
 
@@ -202,14 +239,20 @@ def test_a_client_that_is_closed_is_an_error(other_client):
         executor.gather(futures)
     with pytest.raises(ClusterError, match="the Dask client is clos"):
         executor.submit(nap, 0.0)
-    executor.cancel()
+    with pytest.raises(ClusterError, match="the Dask client is clos"):
+        executor.gather(futures)
+    executor.close()
 
 
 def test_without_workers_there_is_an_end(executor, monkeypatch):
     monkeypatch.setattr(_dask_executor, "_LOOK", 0.05)
     monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 0.1)
-    future = executor.submit(nap, 0.5)
-    monkeypatch.setattr(executor, "_ask", lambda question: {"workers": {}})
+    future = executor.submit(nap, 3.0)
+
+    async def nobody():
+        return {"workers": {}}
+
+    monkeypatch.setattr(executor._client.scheduler, "identity", nobody)
     with pytest.raises(ClusterError, match=r"has done nothing for .*: there are no workers"):
         executor.gather([future])
 
@@ -231,21 +274,20 @@ def test_workers_without_memory_are_not_waited_for(client, monkeypatch):
             executor.gather([future])
     finally:
         client.run(_set_pause_fraction, 0.8)
-    assert executor.gather([future]) == [None]
+    assert DaskExecutor(client).gather([future]) == [None]
 
 
 def _set_pause_fraction(fraction, dask_worker):
     dask_worker.memory_manager.memory_pause_fraction = fraction
 
 
-def test_workers_of_other_versions_are_refused(client, monkeypatch):
+def test_workers_of_other_versions_are_refused(client, executor, monkeypatch):
     versions = _dask_executor.find_versions() | {"numba": "0.1"}
     monkeypatch.setattr(_dask_executor, "find_versions", lambda: versions)
     with pytest.raises(VersionMismatchError, match=r"numba is 0\.1 here, but .* on tcp://127\.0\.0\.1"):
         DaskExecutor(client)
-    monkeypatch.setattr(_dask_executor, "_report", _dask_executor._identity)
-    monkeypatch.setattr(client, "run", lambda *_, **__: {next(iter(client.scheduler_info()["workers"])): (versions, 1)})
-    late = DaskExecutor(client)
+    late = executor
+    late._versions = versions
     with pytest.raises(VersionMismatchError, match="on a worker that was added"):
         late.gather([late.submit(nap, 0.0)])
 

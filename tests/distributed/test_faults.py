@@ -222,7 +222,7 @@ def set_worker_ttl(seconds, dask_scheduler):
 
 def test_workers_come_and_go(local, monkeypatch):
     with cluster_of(1) as (cluster, client):
-        first, results = next(iter(client.ncores())), DaskExecutor.completed
+        first, gather = next(iter(client.ncores())), DaskExecutor.gather
 
         def add():
             cluster.scale(2)
@@ -231,11 +231,11 @@ def test_workers_come_and_go(local, monkeypatch):
         changes = iter([add, lambda: client.retire_workers([first])])
 
         def change(self, futures):
-            found = results(self, futures)
+            found = gather(self, futures)
             next(changes, int)()
             return found
 
-        monkeypatch.setattr(DaskExecutor, "completed", change)
+        monkeypatch.setattr(DaskExecutor, "gather", change)
         assert_same(local, fit(client))
         assert len(client.ncores()) == 1
         assert first not in client.ncores()

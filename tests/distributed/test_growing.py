@@ -49,5 +49,5 @@ def test_a_cancelled_task_is_told_to_stop(client, tmp_path):
     task = executor.submit(run_until_stopped, tmp_path / "started", tmp_path / "stopped")
     assert wait_for(tmp_path / "started")
     assert task.status == "pending"
-    executor.cancel()
+    executor.close()
     assert wait_for(tmp_path / "stopped")

@@ -1,5 +1,6 @@
 """Trees over rows in parts are those of one process, bit for bit."""
 
+from contextlib import closing
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -56,7 +57,7 @@ def grow_parts(training, params, bounds, local_rows, max_hist_bytes=2**28, keys=
     """Grow trees over parts, in threads."""
     parts = cut_into_parts(training, params.draws, bounds)
     growth = describe_growth(training, params)
-    with LocalExecutor(2) as executor:
+    with closing(LocalExecutor(2)) as executor:
         futures = [executor.submit(lambda part: part, part) for part in parts]
         options = SimpleNamespace(local_rows=local_rows, max_hist_bytes=max_hist_bytes)
         trees = dict(grow_by_level(futures, growth, keys, executor, **vars(options)))

@@ -1,90 +1,60 @@
 """Where tasks run when they run on a Dask cluster."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
-from dataclasses import fields, is_dataclass, replace
-from functools import partial
-from itertools import pairwise
-from operator import is_
-from time import monotonic
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
-
-import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.distributed._errors import ClusterError, check_versions
 from aucforest.fitting.job import find_versions
 from aucforest.fitting.plan import Workers
 
-# Seconds between two looks at whether the cluster is still there, and until one whose workers do nothing is given up:
-# schedulers of batch jobs and clouds take minutes to start some.
+# Seconds between two looks at the cluster, and until one whose workers do nothing is given up: schedulers of batch jobs
+# and clouds take minutes to start some.
 _LOOK, _NO_WORKERS = 1.0, 300.0
-_ENDS = ("finished", "error", "cancelled")
 
 
 class DaskExecutor:
     """Tasks as futures that Dask can compute anew: what a lost worker held is lost for a moment only.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    advice : str
-        What an error says of too little memory: how much there must be, and what to change.
+    Nothing that waits in Dask wakes up when the cluster is gone. So whatever is waited for, the watchdog is as well: a
+    coroutine that looks at the cluster until `close`, and ends with an error when there is nothing to wait for.
 
-    Raises
-    ------
-    ClusterError
-        Without a worker.
-    VersionMismatchError
-        If a worker has other versions of the packages than this process; one that comes later is told by its first
-        task.
+    Errors of too little memory give the advice. Without a worker that is a ClusterError, VersionMismatchError if one
+    has other versions of the packages than this process; one that comes later is told by its first task.
     """
 
     def __init__(self, client: Any, advice: str = "") -> None:
-        self.advice = advice
-        self._client = client
-        self._distributed = import_distributed()
-        self._lost = CancelledError, self._distributed.comm.CommClosedError
-        self._futures: WeakSet[Any] = WeakSet()
-        self._raw: list[Any] = []
-        self._watched: WeakSet[Any] = WeakSet()
-        self._ended = threading.Event()
-        self._is_cancelled = False
-        self._name = uuid4().hex
-        self._versions = find_versions()
-        self._n_submitted = 0
-        self._workers: set[str] = set()
         if client.asynchronous:
             raise TypeError("client must be one whose answers are waited for, not Client(asynchronous=True)")
-        self._check_running()
-        reports = self._patiently(partial(client.run, _report, on_error="return"))
-        reports = {worker: report for worker, report in reports.items() if isinstance(report, tuple)}
-        if not reports:
-            raise ClusterError("the Dask cluster has no workers")
-        for worker, (versions, _) in reports.items():
-            check_versions(self._versions, versions, worker)
-        self.memory = min(memory for _, memory in reports.values())
-        self._workers = set(reports)
-        # Results of workers that can be reached need not go through the scheduler.
-        self._is_direct = client.direct_to_workers is not False and self._reaches_workers()
+        self.advice, self._client, self._distributed = advice, client, import_distributed()
+        self._name, self._n_submitted, self._versions = uuid4().hex, 0, find_versions()
+        self._futures: WeakSet[Any] = WeakSet()
         self._threads: dict[str, int] = {}
-        self._asked = -np.inf
+        self._check_running()
+        self._watchdog = asyncio.run_coroutine_threadsafe(self._watch(), client.loop.asyncio_loop)
+        try:
+            reports = self._ask(self._meet)
+            if not reports:
+                raise ClusterError("the Dask cluster has no workers")
+            for worker, (versions, _) in reports.items():
+                check_versions(self._versions, versions, worker)
+        except BaseException:
+            self.close()
+            raise
+        self.memory = min(memory for _, memory in reports.values())
 
     @property
     def n_workers(self) -> int:
         """How many tasks run at once: the threads of all workers."""
-        if monotonic() - self._asked > _LOOK:
-            self._threads, self._asked = self._ask(self._client.scheduler.ncores), monotonic()
         return max(1, sum(self._threads.values()))
 
     def cluster(self) -> Workers:
         """Describe the cluster as it is now."""
-        n_threads = self.n_workers
-        return Workers(max(1, len(self._threads)), n_threads, self.memory)
+        return Workers(max(1, len(self._threads)), self.n_workers, self.memory)
 
     def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
         """Return the future of a call; the function is one of a module. In order: not before what came earlier."""
@@ -92,170 +62,118 @@ class DaskExecutor:
         # Names by function: Dask spreads a group of tasks that need the same data over all workers.
         key = f"{function.__name__.strip('_')}-{self._name}", self._n_submitted
         self._n_submitted += 1
+        # What comes within that time has the same priority.
+        options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
+        # Dask's advice about large arguments is to share them, and that is how.
         dask = import_optional("dask", purpose="Dask", extra="dask")
-        # Its advice about large arguments is to share them, and that is how.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            # What comes within that time has the same priority.
-            fifo_timeout = 0 if in_order else "100ms"
-            future = self._client.submit(
-                _run, self._versions, function, *args, key=key, pure=False, fifo_timeout=fifo_timeout
-            )
+            future = self._client.submit(_run, self._versions, function, *args, **options)
         self._futures.add(future)
         return future
 
     def share(self, value: Any) -> Any:
         """Return a future of a value that many tasks are given."""
-        return self.submit(_identity, value)
+        return self.submit(identity, value)
 
-    def compute(self, delayed: list[list[Any]]) -> list[list[Any]]:
+    def compute(self, *columns: list[Any]) -> list[list[Any]]:
         """Return the futures of lists of delayed objects, all of which are asked for at once."""
         self._check_running()
-        bounds = np.cumsum([0, *map(len, delayed)]).tolist()
-        futures = self._client.compute([item for some in delayed for item in some])
-        self._raw += futures
-        return [futures[start:stop] for start, stop in pairwise(bounds)]
+        futures = self._client.compute([delayed for column in columns for delayed in column])
+        self._futures.update(futures)
+        remaining = iter(futures)
+        return [[next(remaining) for _ in column] for column in columns]
 
-    def release(self) -> None:
-        """Let go of what `compute` returned."""
-        for future in self._raw:
-            future.release()
-        self._raw.clear()
+    def as_completed(self, futures: Iterable[Any] = ()) -> "_Completed":
+        """Return an iterator of futures and their results, as they end, to which more can be added."""
+        return _Completed(self, futures)
 
-    def completed(self, futures: Sequence[Any]) -> list[tuple[int, Any]]:
-        """Wait until some of the futures have ended; return their places and results, raise what a task raised."""
-        places = self._until_some_ended(dict(enumerate(futures)))
-        return list(zip(places, self._fetch([futures[place] for place in places])))
-
-    def gather(self, futures: Sequence[Any]) -> list[Any]:
+    def gather(self, futures: list[Any]) -> list[Any]:
         """Return all results, in order; raise what a task raised."""
-        waiting = dict(enumerate(futures))
-        while waiting:
-            for place in self._until_some_ended(waiting):
-                if waiting.pop(place).status != "finished":
-                    return self._fetch([futures[place]])
-        return self._fetch(list(futures))
+        return list(self._ask(lambda: self._client.gather(futures, direct=self._is_direct, asynchronous=True)))
 
-    def cancel(self) -> None:
+    def close(self) -> None:
         """Give up all that was submitted.
 
         Futures that nobody holds are given up. ``Client.cancel`` would cancel what others have computed from the same
         collections as well, and ends the connection when what was computed from a future is not held any more.
         """
-        self._is_cancelled = True
-        self.release()
         for future in list(self._futures):
             future.release()
-        self._ended.set()
+        self._watchdog.cancel()
 
-    def _until_some_ended(self, futures: dict[int, Any]) -> list[int]:
-        """Return the names of those futures that have ended, when there are some."""
-        for future in futures.values():
-            if future not in self._watched:
-                self._watched.add(future)
-                future.add_done_callback(self._note)
-        while True:
-            self._ended.clear()
-            if self._is_cancelled:
-                raise ClusterError("the tasks were cancelled")
-            if found := [name for name, future in futures.items() if future.status in _ENDS]:
-                return found
-            self._await(self._ended)
-
-    def _note(self, future: Any) -> None:
-        """Wake up who waits for futures."""
-        self._ended.set()
-
-    def _fetch(self, futures: list[Any]) -> list[Any]:
-        """Return the results of futures that have ended."""
-        ask = partial(self._client.gather, futures, direct=self._is_direct, asynchronous=True)
-        return list(self._patiently(partial(self._sync, ask)))
-
-    def _reaches_workers(self) -> bool:
-        """Say whether all workers answer this process itself."""
-
-        async def ask() -> None:
-            await asyncio.gather(*(self._client.rpc(worker).identity() for worker in self._workers))
-
+    def _ask(self, question: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Return what Dask answers; raise what a task raised, or ClusterError for what happened to the cluster."""
+        self._check_running()
+        answer = asyncio.run_coroutine_threadsafe(question(), self._client.loop.asyncio_loop)
         try:
-            self._sync(ask, _LOOK)
-        except Exception:
-            # Whatever it was: the scheduler reaches them.
-            return False
-        return True
-
-    def _sync(self, ask: Callable[[], Any], timeout: float | None = None) -> Any:
-        """Return what a question is answered; Dask fails with another error when the question is cancelled."""
-
-        async def wait() -> Any:
-            try:
-                return await asyncio.wait_for(ask(), timeout)
-            except asyncio.CancelledError:
-                raise self._distributed.comm.CommClosedError("the connection was closed") from None
-
-        # The second one is for a loop that has ended.
-        return self._client.sync(wait, callback_timeout=None if timeout is None else timeout + _LOOK)
-
-    def _patiently(self, ask: Callable[[], Any]) -> Any:
-        """Return what Dask answers; in a thread, since nothing that waits in Dask wakes up when the cluster is gone."""
-        done = threading.Event()
-        found: list[tuple[Any, BaseException | None]] = []
-
-        def call() -> None:
-            try:
-                found.append((ask(), None))
-            except BaseException as error:
-                found.append((None, error))
-            done.set()
-
-        threading.Thread(target=call, daemon=True).start()
-        self._await(done)
-        result, error = found[0]
-        if error is not None:
-            raise self._explain(error)
-        return result
-
-    def _await(self, event: threading.Event) -> None:
-        """Wait for an event, or raise ClusterError when it will not come any more."""
-        waited = 0.0
-        while not event.wait(_LOOK):
-            self._check_running()
-            workers = self._ask(self._client.scheduler.identity)["workers"]
-            self._hang_up(self._workers - set(workers))
-            self._workers = set(workers)
-            waited = 0.0 if any(map(_is_at_work, workers.values())) else waited + _LOOK
-            if waited >= _NO_WORKERS:
-                why = "the memory of all workers is full" if workers else "there are no workers"
-                raise ClusterError(
-                    f"the Dask cluster has done nothing for {waited:.0f} s: {why}. {self.advice}".strip()
-                )
-
-    def _hang_up(self, workers: set[str]) -> None:
-        """End the connections to workers that the scheduler has given up: one that is frozen does not end its own."""
-        for worker in workers:
-            self._client.loop.add_callback(self._client.rpc.remove, worker)
-
-    def _ask(self, question: Callable[[], Any]) -> Any:
-        """Return what the scheduler answers; ClusterError if it does not."""
-        try:
-            return self._sync(question, _NO_WORKERS)
-        except (OSError, RuntimeError, self._distributed.TimeoutError) as error:
-            raise ClusterError(f"the Dask scheduler does not answer: {error}") from error
+            wait((answer, self._watchdog), return_when=FIRST_COMPLETED)
+            return (answer if answer.done() else self._watchdog).result()
+        except (self._distributed.scheduler.KilledWorker, MemoryError) as error:
+            raise ClusterError(f"a worker died or ran out of memory: {error} {self.advice}".strip()) from error
+        except Exception as error:
+            is_lost = isinstance(error, CancelledError | self._distributed.comm.CommClosedError)
+            if is_lost or (self._client.status != "running" and not isinstance(error, ClusterError)):
+                raise ClusterError(f"the Dask futures were cancelled or lost: {error}") from error
+            raise
+        finally:
+            answer.cancel()
 
     def _check_running(self) -> None:
         """Raise ClusterError when the client has lost its cluster."""
         if self._client.status != "running":
             raise ClusterError(f"the Dask client is {self._client.status}: it has no connection to a scheduler")
 
-    def _explain(self, error: BaseException) -> BaseException:
-        """Return what to raise for an error of a future: that of the task itself, or what happened to the cluster."""
-        if isinstance(error, self._distributed.scheduler.KilledWorker | MemoryError):
-            explained = ClusterError(f"a worker died or ran out of memory: {error} {self.advice}".strip())
-        elif self._client.status != "running" or isinstance(error, self._lost):
-            explained = ClusterError(f"the Dask futures were cancelled or lost: {error}")
-        else:
-            return error
-        explained.__cause__ = error
-        return explained
+    async def _meet(self) -> dict[str, tuple[dict[str, str], int]]:
+        """Return what workers report, and note how they are reached."""
+        reports = await self._client.run(_report, on_error="return", asynchronous=True)
+        await self._look()
+        try:
+            async with asyncio.timeout(_LOOK):
+                await asyncio.gather(*(self._client.rpc(worker).identity() for worker in self._threads))
+            # Results of workers that can be reached need not go through the scheduler.
+            self._is_direct = self._client.direct_to_workers is not False
+        except Exception:
+            # Whatever it was: the scheduler reaches them.
+            self._is_direct = False
+        return {worker: report for worker, report in reports.items() if isinstance(report, tuple)}
+
+    async def _watch(self) -> None:
+        """Look at the cluster until there is nothing to wait for."""
+        idle = 0.0
+        while idle < _NO_WORKERS:
+            await asyncio.sleep(_LOOK)
+            workers = await self._look()
+            idle = 0.0 if any(map(_is_at_work, workers.values())) else idle + _LOOK
+        why = "the memory of all workers is full" if workers else "there are no workers"
+        raise ClusterError(f"the Dask cluster has done nothing for {idle:.0f} s: {why}. {self.advice}".strip())
+
+    async def _look(self) -> dict[str, dict[str, Any]]:
+        """Return the workers that the scheduler knows."""
+        self._check_running()
+        try:
+            async with asyncio.timeout(_NO_WORKERS):
+                workers: dict[str, dict[str, Any]] = (await self._client.scheduler.identity())["workers"]
+        except (OSError, RuntimeError) as error:
+            raise ClusterError(f"the Dask scheduler does not answer: {error}") from error
+        for gone in self._threads.keys() - workers.keys():
+            # One that is frozen does not end its connection itself.
+            self._client.rpc.remove(gone)
+        self._threads = {worker: about["nthreads"] for worker, about in workers.items()}
+        return workers
+
+
+class _Completed:
+    """Futures and their results, as they end."""
+
+    def __init__(self, executor: DaskExecutor, futures: Iterable[Any]) -> None:
+        self._executor = executor
+        self._ended = executor._distributed.as_completed(futures, loop=executor._client.loop)
+        self.add = self._ended.add
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        while not self._ended.is_empty():
+            batch = [self._executor._ask(self._ended.__anext__), *self._ended.next_batch(block=False)]
+            yield from zip(batch, self._executor.gather(batch))
 
 
 def import_distributed() -> Any:
@@ -264,13 +182,7 @@ def import_distributed() -> Any:
 
 
 def default_client(client: Any) -> Any:
-    """Return the client given, or the one in use.
-
-    Raises
-    ------
-    ClusterError
-        Without either.
-    """
+    """Return the client given, or the one in use; ClusterError without either."""
     distributed = import_distributed()
     if client is not None:
         return client
@@ -291,28 +203,15 @@ class WorkerStop:
         return self._task.state == "cancelled"
 
 
+def identity(value: Any) -> Any:
+    """Return what is given: a task whose result others share."""
+    return value
+
+
 def _run(versions: dict[str, str], function: Callable[..., Any], *args: Any) -> Any:
     """Call a function on a worker that may have come when others had begun."""
     check_versions(versions, find_versions(), "a worker that was added")
-    return function(*map(_writable, args))
-
-
-def _writable(value: Any) -> Any:
-    """Return a value whose arrays may be written to: others are another type, for which all is compiled again."""
-    if isinstance(value, np.ndarray):
-        return value if value.flags.writeable else value.copy()
-    if isinstance(value, tuple):
-        parts = [_writable(item) for item in value]
-        if all(map(is_, parts, value)):
-            return value
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    if isinstance(value, list):
-        return [_writable(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        parts_by_name = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        changed = {name: new for name, old in parts_by_name.items() if (new := _writable(old)) is not old}
-        return replace(value, **changed) if changed else value
-    return value
+    return function(*args)
 
 
 def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
@@ -325,8 +224,3 @@ def _is_at_work(worker: dict[str, Any]) -> bool:
     """Say whether a worker takes tasks, or has one: those whose memory is full end theirs and take no more."""
     counts = worker["metrics"].get("task_counts", {})
     return worker["status"] == "running" or counts.get("executing", 0) > 0
-
-
-def _identity(value: Any) -> Any:
-    """Return what is given."""
-    return value

@@ -33,7 +33,7 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
         elif isinstance(forest.sampling, dict):
             raise ValueError(f"explain_plan needs y, since sampling={forest.sampling} are rates by class")
         else:
-            parts = [executor.submit(len, part) for part in executor.compute([split(X)])[0]]
+            parts = [executor.submit(len, part) for part in executor.compute(split(X))[0]]
             target = Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)
         params |= {"monotonic_cst": None, "class_weight": None}
         spec = FitSpec.resolve(params, target, None, X.shape[1], seed=0)
@@ -49,4 +49,4 @@ def _cluster(forest: Any) -> Iterator[DaskExecutor]:
     try:
         yield executor
     finally:
-        executor.cancel()
+        executor.close()

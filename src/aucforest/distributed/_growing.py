@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from aucforest.distributed._executor import DaskExecutor, WorkerStop, import_distributed
-from aucforest.fitting.executor import as_completed
 from aucforest.fitting.growing import TrainingSet, grow_batch
 from aucforest.fitting.parts import CodedPart, Growth, join_parts
 from aucforest.fitting.spec import GrowthParams
@@ -24,13 +23,12 @@ def grow_replicated(
     """Grow trees where all rows are copied to; yield the places of some keys and their trees, as they are done."""
     rows = executor.submit(_join_all, growth, parts)
     bounds = cut_tasks(len(keys), executor.n_workers, tree_seconds)
-    batches = [list(range(*pair)) for pair in pairwise(bounds)]
     # The longest first.
-    futures = [executor.submit(_grow, rows, keys[batch[0] : batch[-1] + 1], in_order=True) for batch in batches]
+    places = {executor.submit(_grow, rows, keys[i:j], in_order=True): list(range(i, j)) for i, j in pairwise(bounds)}
     # Workers keep the rows as long as tasks need them.
     del rows
-    for task, trees in as_completed(executor, futures):
-        yield batches[task], trees
+    for future, trees in executor.as_completed(places):
+        yield places[future], trees
 
 
 def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float) -> list[int]:

@@ -27,7 +27,7 @@ from aucforest.fitting.coding import (
     sample_for_bins,
     summarize,
 )
-from aucforest.fitting.executor import as_completed, merge_by_groups
+from aucforest.fitting.executor import merge_by_groups
 from aucforest.fitting.growing import estimate_seconds, map_in_threads
 from aucforest.fitting.in_memory import SomeRows
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes, grow_missing
@@ -76,7 +76,7 @@ def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
     """Read the labels and weights of partitions."""
     n_parts, weights = len(partitions.y), partitions.sample_weight
     # All at once: what tables and labels are made of is read once.
-    y, *others = executor.compute([partitions.y, *([] if weights is None else [weights]), partitions.X])
+    y, *others = executor.compute(partitions.y, *([] if weights is None else [weights]), partitions.X)
     tables = others.pop()
     labelled = [
         executor.submit(_look_at_target, place, y[place], others[0][place] if others else None)
@@ -134,9 +134,10 @@ class RowsOnCluster:
             coded.append(executor.submit(_encode, *look, classes, self._coding))
         self._pieces = [executor.submit(_first, pair) for pair in coded]
         scored_rows = [executor.submit(_second, pair) for pair in coded]
-        del coded, self._X
         # Tables go as soon as they are coded.
-        executor.release()
+        for table in self._X:
+            table.release()
+        del coded, self._X
         self._scored_rows = np.concatenate([rows for rows in executor.gather(scored_rows) if rows is not None])
         return coding
 
@@ -220,7 +221,7 @@ class RowsOnCluster:
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
         """Sum out of bag, as `fitting.out_of_bag.sum_out_of_bag` does, where the partitions are, read once more."""
         executor, running = self._executor, RunningSums(bags, packed, ranges, len(self.target.labels))
-        (X,), futures = executor.compute([self._delayed]), [None] * len(self._delayed)
+        (X,), futures = executor.compute(self._delayed), [None] * len(self._delayed)
         for group in _cut_trees(packed, bags.n_trees):
             # Each on top of the sums of those before it: sums are rounded as if all trees came at once.
             some = [within(trees, group) for trees in ranges]
@@ -230,11 +231,12 @@ class RowsOnCluster:
                 blocks = bags.draws.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
                 look = X[place], self._labelled[place], self._coding
                 futures[place] = executor.submit(_sum_out_of_bag, *look, shared, blocks, keys, start, futures[place])
-        del X, look
-        executor.release()
-        for place, sums in as_completed(executor, futures):
+        for table in X:
+            table.release()
+        places = dict(zip(futures, self._starts))
+        for future, sums in executor.as_completed(futures):
             if sums is not None:
-                running.put(self._starts[place], sums)
+                running.put(places[future], sums)
         return running.sums
 
 

@@ -1,7 +1,8 @@
 """Where tasks run: the few things that growing over parts asks of threads, or of a cluster."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 
@@ -21,18 +22,23 @@ class Executor(Protocol):
     def share(self, value: Any) -> Any:
         """Return a future of a value that many tasks are given."""
 
-    def completed(self, futures: Sequence[Any]) -> list[tuple[int, Any]]:
-        """Wait until some of the futures have ended; return their places and results, raise what a task raised."""
+    def as_completed(self, futures: Iterable[Any] = ()) -> "Completed":
+        """Return an iterator of futures and their results, as they end; it raises what a task raised."""
+
+    def gather(self, futures: list[Any]) -> list[Any]:
+        """Return all results, in order; raise what a task raised."""
+
+    def close(self) -> None:
+        """Give up what has not begun."""
 
 
-def as_completed(executor: Executor, futures: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield places among the futures and their results, as they end; raise what a task raised."""
-    waiting = dict(enumerate(futures))
-    while waiting:
-        places = list(waiting)
-        for place, result in executor.completed(list(waiting.values())):
-            del waiting[places[place]]
-            yield places[place], result
+class Completed(Protocol):
+    """Futures and their results, as they end."""
+
+    def add(self, future: Any) -> None:
+        """Wait for one more."""
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]: ...
 
 
 def merge_by_groups(
@@ -54,13 +60,6 @@ class LocalExecutor:
         self.n_workers = n_workers
         self._threads = ThreadPoolExecutor(n_workers)
 
-    def __enter__(self) -> "LocalExecutor":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        """Give up what has not begun."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return the future of a call."""
         return self._threads.submit(lambda: function(*map(_result, args)))
@@ -69,10 +68,38 @@ class LocalExecutor:
         """Return the value: threads share it anyway."""
         return value
 
-    def completed(self, futures: Sequence[Any]) -> list[tuple[int, Any]]:
-        """Wait until some of the futures have ended; return their places and results."""
-        ended = wait(futures, return_when=FIRST_COMPLETED).done
-        return [(place, future.result()) for place, future in enumerate(futures) if future in ended]
+    def as_completed(self, futures: Iterable[Any] = ()) -> Completed:
+        """Return an iterator of futures and their results, as they end."""
+        return _LocallyCompleted(futures)
+
+    def gather(self, futures: list[Any]) -> list[Any]:
+        """Return all results, in order."""
+        return [future.result() for future in futures]
+
+    def close(self) -> None:
+        """Give up what has not begun."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _LocallyCompleted:
+    """Futures and their results, as they end."""
+
+    def __init__(self, futures: Iterable[Future[Any]]) -> None:
+        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._n_waiting = 0
+        for future in futures:
+            self.add(future)
+
+    def add(self, future: Future[Any]) -> None:
+        """Wait for one more."""
+        self._n_waiting += 1
+        future.add_done_callback(self._ended.put)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        while self._n_waiting > 0:
+            future = self._ended.get()
+            self._n_waiting -= 1
+            yield future, future.result()
 
 
 def _result(argument: Any) -> Any:

@@ -7,7 +7,6 @@ bit for bit: histograms are integers, the search is the same code, and what is d
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,20 +38,6 @@ _BUNDLES_A_WORKER = 4
 _ARITY = 4
 
 
-@dataclass(eq=False)
-class _Round:
-    """Questions on their way."""
-
-    future: Any
-    asked: list[tuple[TopTree, Question]]
-
-
-@dataclass(eq=False)
-class _Bundle:
-    """Branches on their way."""
-
-    future: Any
-    branches: list[tuple[TopTree, Branch]]
 
 
 def check_level(growth: Growth, local_rows: int) -> None:
@@ -92,7 +77,10 @@ class _Level:
         self._trees_a_round = min(_TREES_A_ROUND, -(-len(keys) // _ROUNDS))
         self._waiting: deque[TopTree] = deque()
         self._branches: deque[tuple[TopTree, Branch]] = deque()
-        self._on_the_way: list[_Round | _Bundle] = []
+        # On their way: the future of every round of questions, and that of every bundle of branches.
+        self._rounds: dict[Any, list[tuple[TopTree, Question]]] = {}
+        self._bundles: dict[Any, list[tuple[TopTree, Branch]]] = {}
+        self._completed = executor.as_completed()
         if growth.n_draws <= local_rows:
             for tree in self._new:
                 tree.hand_out_root()
@@ -101,40 +89,32 @@ class _Level:
 
     def run(self) -> Iterator[tuple[int, Tree]]:
         """Yield trees as they are complete."""
-        while True:
-            self._send_bundles()
-            self._send_rounds()
-            if not self._on_the_way:
-                return
-            completed = self._executor.completed([sent.future for sent in self._on_the_way])
-            ended = [(self._on_the_way[place], result) for place, result in completed]
-            for sent, _ in ended:
-                self._on_the_way.remove(sent)
-            if not any(isinstance(sent, _Round) for sent, _ in ended):
-                # Workers go on while the driver takes its time with the results.
+        self._send_bundles()
+        self._send_rounds()
+        for future, result in self._completed:
+            if future in self._rounds:
+                yield from self._take_histograms(self._rounds.pop(future), result)
                 self._send_bundles()
-            for sent, result in ended:
-                if isinstance(sent, _Round):
-                    yield from self._take_histograms(sent, result)
-                else:
-                    yield from self._take_branches(sent, result)
-
-    def _count(self, kind: type) -> int:
-        """Return how many of a kind are on their way."""
-        return sum(isinstance(sent, kind) for sent in self._on_the_way)
+            else:
+                bundle = self._bundles.pop(future)
+                # Workers go on while the driver takes its time with the result.
+                self._send_bundles()
+                yield from self._take_branches(bundle, result)
+            self._send_rounds()
 
     def _send_rounds(self) -> None:
         """Send questions, unless enough branches wait to keep all workers busy."""
-        while self._count(_Round) < _ROUNDS and (self._waiting or self._new):
+        while len(self._rounds) < _ROUNDS and (self._waiting or self._new):
             enough = 2 * self._executor.n_workers * self._local_rows
             # Branches that wait for others to share a task with would wait for ever, were nothing on its way.
-            if not self._waiting and self._on_the_way and self._rows_waiting() > enough:
+            if not self._waiting and (self._rounds or self._bundles) and self._rows_waiting() > enough:
                 return
             asked = self._ask()
             questions = self._executor.share([question for _, question in asked])
             counted = [self._executor.submit(count_part, part, self._shared, questions) for part in self._parts]
             total = merge_by_groups(self._executor.submit, add_up, counted, _ARITY)
-            self._on_the_way.append(_Round(total, asked))
+            self._rounds[total] = asked
+            self._completed.add(total)
 
     def _ask(self) -> list[tuple[TopTree, Question]]:
         """Take trees that wait, and some of their questions, as many as histograms may have bytes."""
@@ -158,10 +138,10 @@ class _Level:
             )
         return asked
 
-    def _take_histograms(self, sent: _Round, histograms: Any) -> Iterator[tuple[int, Tree]]:
+    def _take_histograms(self, asked: list[tuple[TopTree, Question]], histograms: Any) -> Iterator[tuple[int, Tree]]:
         """Split the nodes that asked."""
         end = 0
-        for tree, question in sent.asked:
+        for tree, question in asked:
             start, end = end, end + int(histogram_sizes(self._growth, question.features).sum())
             tree.answer(question, histograms[start:end])
             if tree.is_open:
@@ -177,7 +157,7 @@ class _Level:
 
     def _send_bundles(self) -> None:
         """Send branches on their way, several bundles at once, for which a part arranges the samples of a tree once."""
-        room = 2 * self._executor.n_workers - self._count(_Bundle)
+        room = 2 * self._executor.n_workers - len(self._bundles)
         bundles: list[list[tuple[TopTree, Branch]]] = []
         while room >= self._executor.n_workers and len(bundles) < room and (bundle := self._next_bundle()):
             bundles.append(bundle)
@@ -188,7 +168,9 @@ class _Level:
         handed_out = [submit(hand_out_bundles, part, self._shared, shared) for part in self._parts]
         for place, bundle in enumerate(bundles):
             rows = [submit(take_bundle, part, place) for part in handed_out]
-            self._on_the_way.append(_Bundle(submit(grow_branches, self._shared, tasks[place], rows), bundle))
+            grown = submit(grow_branches, self._shared, tasks[place], rows)
+            self._bundles[grown] = bundle
+            self._completed.add(grown)
 
     def _next_bundle(self) -> list[tuple[TopTree, Branch]]:
         """Take branches of so many rows as a task may have; none if they are few and more may come."""
@@ -197,14 +179,14 @@ class _Level:
         while self._branches and (not bundle or n_rows + self._branches[0][1].n_rows <= self._bundle_rows):
             bundle.append(self._branches.popleft())
             n_rows += bundle[-1][1].n_rows
-        if not self._branches and (self._new or self._waiting or self._count(_Round)):
+        if not self._branches and (self._new or self._waiting or self._rounds):
             self._branches.extend(bundle)
             return []
         return bundle
 
-    def _take_branches(self, sent: _Bundle, results: Any) -> Iterator[tuple[int, Tree]]:
+    def _take_branches(self, bundle: list[tuple[TopTree, Branch]], results: Any) -> Iterator[tuple[int, Tree]]:
         """Put branches in their places."""
-        for (tree, branch), result in zip(sent.branches, results):
+        for (tree, branch), result in zip(bundle, results):
             tree.take(branch, result)
             if tree.is_complete:
                 yield tree.place, tree.tree()

@@ -4,6 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -183,7 +184,7 @@ class RowsOnDisk:
         parts, growth = cut_into_parts(training, spec.growth.draws, bounds), describe_growth(training, spec.growth)
         sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
         with (
-            LocalExecutor(n_threads) as executor,
+            closing(LocalExecutor(n_threads)) as executor,
             tqdm(total=len(keys), desc="trees", disable=not spec.verbose) as progress,
         ):
             for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
