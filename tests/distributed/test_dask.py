@@ -2,6 +2,7 @@
 
 import pickle
 import time
+from inspect import signature
 
 import dask.array as da
 import dask.dataframe as dd
@@ -174,6 +175,23 @@ def test_the_client_is_kept_by_clones_but_not_by_pickles(client, local, tmp_path
     assert forest.to_local().get_params() == local.get_params()
     forest.save(tmp_path / "forest.safetensors")
     assert_same(local, aucforest.load(tmp_path / "forest.safetensors"))
+
+
+def test_parameters_are_those_of_the_forest_and_a_few_more():
+    own = {"strategy": "auto", "local_rows": None, "max_hist_bytes": "256MB", "checkpoint_dir": None, "client": None}
+    forest = DaskAUCForestClassifier(7, max_depth=3, local_rows=5)
+    params = AUCForestClassifier(7, max_depth=3).get_params()
+    assert forest.get_params() == params | own | {"local_rows": 5}
+    assert repr(forest) == "DaskAUCForestClassifier(local_rows=5, max_depth=3, n_estimators=7)"
+    forest.set_params(criterion="gini", strategy="level")
+    assert (forest.criterion, forest.strategy) == ("gini", "level")
+    assert clone(forest).get_params() == forest.get_params() == pickle.loads(pickle.dumps(forest)).get_params()
+    assert list(signature(DaskAUCForestClassifier).parameters) == [*signature(AUCForestClassifier).parameters, *own]
+    for wrong in (lambda: DaskAUCForestClassifier(depth=3), lambda: DaskAUCForestClassifier(3, "gini")):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'depth'|positional argument"):
+            wrong()
+    with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
+        forest.set_params(depth=3)
 
 
 def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(client, local):

@@ -3,10 +3,10 @@
 import copy
 import os
 from collections.abc import Callable
+from inspect import Signature, signature
 from numbers import Integral
 from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +17,12 @@ from aucforest.distributed._prediction import predict_lazily
 from aucforest.distributed._sketches import accuracy
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.plan import STRATEGIES, Plan
+
+
+def _join_signatures(forest: Callable[..., Any], own: Callable[..., Any]) -> Signature:
+    """Return the signature of a function that hands its last argument, of keywords, on to another."""
+    *added, _ = signature(own).parameters.values()
+    return Signature(list({param.name: param for param in (*signature(forest).parameters.values(), *added)}.values()))
 
 
 class DaskAUCForestClassifier(AUCForestClassifier):
@@ -97,68 +103,22 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         self,
         n_estimators: int = 300,
         *,
-        criterion: str | Callable[..., Any] = "auc",
-        splitter: str = "best",
-        max_features: int | float | str | None = "sqrt",
-        max_depth: int | None = None,
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        min_gain: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        monotonic_cst: ArrayLike | dict[str, int] | None = None,
-        bootstrap: bool = True,
-        sampling: str | dict[Any, float] = "bootstrap",
-        max_samples: int | float | None = None,
-        prior_correction: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        shrinkage: str | float | None = "auto",
-        threshold: str | dict[str, Any] | float | None = None,
-        oob_score: bool | str | Callable[..., float] = False,
-        max_bins: int | None = 255,
-        categorical_features: Any = "from_dtype",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
         strategy: str = "auto",
         local_rows: int | None = None,
         max_hist_bytes: int | str = "256MB",
         checkpoint_dir: str | os.PathLike[str] | None = None,
         client: Any = None,
+        **forest_params: Any,
     ) -> None:
-        super().__init__(
-            n_estimators,
-            criterion=criterion,
-            splitter=splitter,
-            max_features=max_features,
-            max_depth=max_depth,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            min_weight_fraction_leaf=min_weight_fraction_leaf,
-            min_gain=min_gain,
-            max_leaf_nodes=max_leaf_nodes,
-            monotonic_cst=monotonic_cst,
-            bootstrap=bootstrap,
-            sampling=sampling,
-            max_samples=max_samples,
-            prior_correction=prior_correction,
-            class_weight=class_weight,
-            shrinkage=shrinkage,
-            threshold=threshold,
-            oob_score=oob_score,
-            max_bins=max_bins,
-            categorical_features=categorical_features,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        super().__init__(n_estimators, **forest_params)
         self.strategy = strategy
         self.local_rows = local_rows
         self.max_hist_bytes = max_hist_bytes
         self.checkpoint_dir = checkpoint_dir
         self.client = client
+
+    # What scikit-learn takes parameters and their defaults from.
+    __init__.__signature__ = _join_signatures(AUCForestClassifier.__init__, __init__)  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the client, which belongs to this process."""
@@ -293,8 +253,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             Shares its trees with this one.
         """
         local = AUCForestClassifier()
-        state = self.__getstate__()
-        local.__dict__.update({name: value for name, value in state.items() if name not in _OWN})
+        own = {"_sklearn_version", *self.get_params(deep=False)} - local.get_params().keys()
+        local.__dict__.update({name: value for name, value in self.__getstate__().items() if name not in own})
         if "_packed" in self.__dict__:
             local._packed = self._packed
         return local
@@ -308,6 +268,3 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             See `AUCForestClassifier.save`.
         """
         self.to_local().save(path)
-
-
-_OWN = {"strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client", "_sklearn_version"}
