@@ -2,7 +2,7 @@
 
 import pickle
 import time
-from inspect import signature
+from inspect import getmembers, isfunction, signature
 
 import dask.array as da
 import dask.dataframe as dd
@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import aucforest
 from aucforest import AUCForestClassifier
-from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _source, roc_auc_score
+from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _source, auc_sketch
 from aucforest.distributed import _fit as _dask_fit
 from aucforest.distributed import _source as _dask_source
 from aucforest.fitting.job import JobFolder
@@ -122,7 +122,7 @@ def test_prediction_and_scores(client, local):
     assert forest.score(rows, labels, weights) == pytest.approx(local.score(X, Y, WEIGHTS), abs=1e-12)
     assert forest.score(X, Y) == local.score(X, Y)
     exact = aucforest.metrics.roc_auc_score(Y == "rare", local.predict_proba(X)[:, 1])
-    assert roc_auc_score(labels == "rare", proba[:, 1]) == pytest.approx(exact, abs=1e-3)
+    assert auc_sketch(labels == "rare", proba[:, 1]).score() == pytest.approx(exact, abs=1e-3)
 
 
 def test_warm_start_adds_trees(client):
@@ -177,6 +177,52 @@ def test_the_client_is_kept_by_clones_but_not_by_pickles(client, local, tmp_path
     assert_same(local, aucforest.load(tmp_path / "forest.safetensors"))
 
 
+def test_no_method_computes_a_collection_in_silence(local, tmp_path):
+    """Whatever takes X, if it takes a collection, leaves it as one, or says what to do instead."""
+    forest = DaskAUCForestClassifier()
+    vars(forest).update({name: value for name, value in vars(local).items() if name.endswith("_") or name[0] == "_"})
+    arrays, labels, weights = (part.map_blocks(_fail, meta=part._meta) for part in chunked(3, X, Y, WEIGHTS))
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    frame = frame.map_partitions(_fail, meta=frame._meta)
+    taking_X = {
+        name
+        for name, method in getmembers(DaskAUCForestClassifier, isfunction)
+        if not name.startswith("_") and "X" in signature(method).parameters
+    }
+    lazy = {"predict", "predict_proba", "predict_log_proba", "apply", "encode"}
+    # These compute by parts, as they say.
+    by_parts = {"fit", "score", "explain_plan"}
+    assert taking_X == {"decision_path", "set_threshold"} | lazy | by_parts
+    for X_ in (arrays, frame):
+        for name in lazy:
+            found = getattr(forest, name)(X_)
+            with pytest.raises(ZeroDivisionError):
+                found.compute(scheduler="sync")
+        for refused in (
+            lambda X_=X_: forest.decision_path(X_),
+            lambda X_=X_: forest.set_threshold("f1", X_, labels),
+            lambda X_=X_: forest.set_threshold("f1", X_, Y),
+            lambda X_=X_: forest.set_threshold(0.5, X_),
+        ):
+            with pytest.raises(TypeError, match=r"not a Dask collection: call it on to_local\(\) with X\.compute\(\)"):
+                refused()
+    for refused in (
+        lambda: forest.set_threshold("f1", X, labels),
+        lambda: forest.set_threshold("f1", X, Y, weights),
+        lambda: forest.score(X, labels),
+        lambda: forest.score(X, Y, weights),
+    ):
+        with pytest.raises(TypeError, match="not a Dask collection"):
+            refused()
+    assert forest.set_threshold("f1", X, Y) is forest
+    np.testing.assert_array_equal(forest.predict(X), local.set_threshold("f1", X, Y).predict(X))
+    local.set_threshold(None)
+
+
+def _fail(part):
+    raise ZeroDivisionError
+
+
 def test_parameters_are_those_of_the_forest_and_a_few_more():
     own = {"strategy": "auto", "local_rows": None, "max_hist_bytes": "256MB", "checkpoint_dir": None, "client": None}
     forest = DaskAUCForestClassifier(7, max_depth=3, local_rows=5)
@@ -188,7 +234,7 @@ def test_parameters_are_those_of_the_forest_and_a_few_more():
     assert clone(forest).get_params() == forest.get_params() == pickle.loads(pickle.dumps(forest)).get_params()
     assert list(signature(DaskAUCForestClassifier).parameters) == [*signature(AUCForestClassifier).parameters, *own]
     for wrong in (lambda: DaskAUCForestClassifier(depth=3), lambda: DaskAUCForestClassifier(3, "gini")):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'depth'|positional argument"):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument 'depth'|positional argument"):
             wrong()
     with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
         forest.set_params(depth=3)

@@ -14,7 +14,7 @@ GENERATOR = np.random.default_rng(1)
 X = GENERATOR.normal(size=(500, 4))
 Y = np.where(X[:, 0] + GENERATOR.normal(size=500) > 0.5, "yes", "no")
 FRAME = pd.DataFrame(X, columns=list("abcd"), index=np.arange(500) * 2)
-METHODS = ["predict", "predict_proba", "predict_log_proba"]
+METHODS = ["predict", "predict_proba", "predict_log_proba", "apply", "encode"]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_unknown_chunks(forest):
 
 def test_the_forest_is_one_task(forest, monkeypatch):
     shared = []
-    monkeypatch.setattr(_dask_prediction, "_share", lambda forest: shared.append(forest) or forest)
+    monkeypatch.setattr(_dask_prediction, "identity", lambda forest: shared.append(forest) or forest)
     predict_lazily(forest, da.from_array(X, chunks=(50, 4)), "predict_proba").compute(scheduler="sync")
     assert len(shared) == 1
 

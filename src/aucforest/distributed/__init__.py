@@ -1,7 +1,7 @@
 """Data beyond one machine's memory, and beyond one machine."""
 
 from aucforest.distributed._errors import ClusterError, VersionMismatchError
-from aucforest.distributed._sketches import auc_sketch, roc_auc_score
+from aucforest.distributed._sketches import auc_sketch
 from aucforest.distributed.dask import DaskAUCForestClassifier
 from aucforest.estimators.outofcore import fit_out_of_core, predict_out_of_core
 
@@ -12,5 +12,4 @@ __all__ = [
     "auc_sketch",
     "fit_out_of_core",
     "predict_out_of_core",
-    "roc_auc_score",
 ]

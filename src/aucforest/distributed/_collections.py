@@ -30,9 +30,10 @@ def is_collection(X: Any) -> bool:
     return bool(dask.is_dask_collection(X))
 
 
-def _is_frame(X: Any) -> bool:
-    """Say whether a collection is a table of named columns."""
-    return hasattr(X, "divisions") and X.ndim == 2
+def refuse_collections(*given: Any) -> None:
+    """Raise TypeError for a collection, which numpy would compute in silence."""
+    if any(map(is_collection, given)):
+        raise TypeError("this takes data in memory, not a Dask collection: call it on to_local() with X.compute()")
 
 
 def as_rows(X: Any) -> Any:

@@ -73,40 +73,6 @@ def auc_sketch(
     return sketch
 
 
-def roc_auc_score(y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
-    """Compute the ROC AUC of Dask collections, without bringing scores together.
-
-    Parameters
-    ----------
-    y_true : dask Array or Series of shape (n_samples,)
-        Labels: bool, 0 and 1, or -1 and 1.
-    y_score : dask Array or Series of shape (n_samples,)
-        Scores, finite; cut into partitions at the same rows.
-    sample_weight : dask Array or Series of shape (n_samples,), optional
-        Weights, not negative.
-
-    Returns
-    -------
-    float
-        Off by at most ``auc_sketch(y_true, y_score, sample_weight).error_bound()``: scores that share 9 leading bits
-        of their float32 significand count as ties.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `auc_sketch`.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from aucforest.distributed import roc_auc_score
-    >>> labels, scores = da.from_array([0, 1, 1, 0], chunks=2), da.from_array([0.1, 0.35, 0.8, 0.4], chunks=2)
-    >>> roc_auc_score(labels, scores)
-    0.75
-    """
-    return auc_sketch(y_true, y_score, sample_weight).score()
-
-
 def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
     """Return the sketch of one partition, and its labels."""
     rows = [np.asarray(values) for values in columns]

@@ -11,7 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.distributed._collections import align, as_rows, is_collection
+from aucforest.distributed._collections import align, as_rows, is_collection, refuse_collections
 from aucforest.distributed._fit import explain, fit_on_cluster
 from aucforest.distributed._prediction import predict_lazily
 from aucforest.distributed._sketches import accuracy
@@ -191,7 +191,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         dask Array of shape (n_samples, n_classes), float64
             With the chunks of X; nothing is computed yet. An ndarray where X is in memory.
         """
-        return self._predict(X, "predict_proba")
+        return self._call(X, "predict_proba")
 
     def predict_log_proba(self, X: Any) -> Any:
         """Predict the logarithm of class probabilities.
@@ -205,7 +205,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         dask Array of shape (n_samples, n_classes), float64, or ndarray
             As `predict_proba`.
         """
-        return self._predict(X, "predict_log_proba")
+        return self._call(X, "predict_log_proba")
 
     def predict(self, X: Any) -> Any:
         """Predict classes by `threshold_`.
@@ -219,16 +219,44 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         dask Series or Array of shape (n_samples,)
             With the divisions or chunks of X; nothing is computed yet. An ndarray where X is in memory.
         """
-        return self._predict(X, "predict")
+        return self._call(X, "predict")
 
-    def _predict(self, X: Any, method: str) -> Any:
+    def apply(self, X: Any) -> Any:
+        """Find the leaf of every row in every tree.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        dask Array of shape (n_samples, n_estimators), int64, or ndarray
+            As `predict_proba`.
+        """
+        return self._call(X, "apply")
+
+    def encode(self, X: Any) -> Any:
+        """Return X as exported models read it.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        dask Array of shape (n_samples, n_features), float32, or ndarray
+            As `predict_proba`.
+        """
+        return self._call(X, "encode")
+
+    def _call(self, X: Any, method: str) -> Any:
         """Return what a method says of a collection, or of data in memory."""
         check_is_fitted(self, "trees_")
         local = self.to_local()
         return predict_lazily(local.set_params(n_jobs=1), X, method) if is_collection(X) else getattr(local, method)(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of `predict`; see `aucforest.distributed.roc_auc_score` for what forests are good at.
+        """Return the accuracy of `predict`; see `aucforest.distributed.auc_sketch` for what forests are good at.
 
         Parameters
         ----------
@@ -242,7 +270,31 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         """
         if is_collection(X):
             return accuracy(self.predict(X), y, sample_weight)
+        refuse_collections(y, sample_weight)
         return float(self.to_local().score(X, y, sample_weight))
+
+    def set_threshold(
+        self, threshold: Any, X: Any = None, y: Any = None, sample_weight: Any = None
+    ) -> "DaskAUCForestClassifier":
+        """Change how `predict` turns probabilities into labels, without growing anew.
+
+        Parameters
+        ----------
+        threshold, X, y, sample_weight
+            As in `AUCForestClassifier.set_threshold`: in memory.
+
+        Returns
+        -------
+        self : DaskAUCForestClassifier
+        """
+        refuse_collections(X, y, sample_weight)
+        super().set_threshold(threshold, X, y, sample_weight)
+        return self
+
+    def _validate_X(self, X: Any, **options: Any) -> Any:
+        """Refuse collections where nothing is made of them lazily."""
+        refuse_collections(X)
+        return super()._validate_X(X, **options)
 
     def to_local(self) -> AUCForestClassifier:
         """Return the same fitted forest as one that is saved, exported and looked into like any other.
