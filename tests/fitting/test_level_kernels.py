@@ -88,7 +88,7 @@ def test_columns_are_looked_at_not_copied(writeable):
     columns = PartColumns.of(codes[:, 2:5])
     for feature in range(3):
         start = feature * columns.stride
-        np.testing.assert_array_equal(columns.flat[start : start + columns.n_rows], codes[feature, 2:5])
+        np.testing.assert_array_equal(columns.flat[start : start + 3], codes[feature, 2:5])
     assert np.shares_memory(columns.flat, codes) == writeable
     assert columns.flat.flags.writeable
     assert columns.flat.flags.c_contiguous

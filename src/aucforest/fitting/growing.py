@@ -15,7 +15,7 @@ from tqdm import tqdm
 from aucforest._compile import compile_scorer
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import GrowthParams
-from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, ParallelMap
+from aucforest.tree.binning import SAMPLE_ROWS, BinnedMatrix, BinValues, ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import Stops, Workspace, branch_rows, grow_tree, make_workspace
@@ -127,6 +127,21 @@ def tree_bounds(params: GrowthParams, weight: int) -> tuple[int, Stops]:
     return least, Stops(params.max_depth, least_rows, 2 * least, params.min_gain, params.max_leaf_nodes or 0)
 
 
+def make_rules(params: GrowthParams, kinds: NDArray[np.int8], values: BinValues, is_sampled: bool) -> Rules:
+    """Return the rules of the splits; the least weight of a leaf is filled in for each tree."""
+    return Rules(
+        criterion=params.criterion,
+        is_random=params.random_splits,
+        max_features=params.max_features,
+        min_samples_leaf=params.min_samples_leaf,
+        min_weight_leaf=0,
+        signs=np.array(params.signs, dtype=np.int8),
+        kinds=kinds,
+        values=values,
+        is_sampled=is_sampled,
+    )
+
+
 def make_buffers(
     training: TrainingSet, params: GrowthParams, most_rows: int, fit_rows: int, n_draws: int
 ) -> tuple[Rules, Workspace]:
@@ -137,17 +152,7 @@ def make_buffers(
     weighted = training.weights is not None or params.balance_draws
     codes, n_bins, values = training.binned
     columns = Columns(codes, n_bins, np.empty(1 if weighted else 0, dtype=np.int64), NO_NAMES)
-    rules = Rules(
-        criterion=params.criterion,
-        is_random=params.random_splits,
-        max_features=params.max_features,
-        min_samples_leaf=params.min_samples_leaf,
-        min_weight_leaf=0,
-        signs=np.array(params.signs, dtype=np.int8),
-        kinds=training.kinds,
-        values=values,
-        is_sampled=codes.dtype == np.uint8 and fit_rows > SAMPLE_ROWS,
-    )
+    rules = make_rules(params, training.kinds, values, codes.dtype == np.uint8 and fit_rows > SAMPLE_ROWS)
     # Best first, one branch does not follow the other.
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
     address = compile_scorer(params.own_criterion).address if params.own_criterion else 0

@@ -7,6 +7,7 @@ bit for bit: histograms are integers, the search is the same code, and what is d
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,9 @@ from aucforest.fitting.level_tasks import (
     add_up,
     count_part,
     grow_branches,
-    hand_out_bundles,
+    hand_out,
     histogram_dtype,
     histogram_sizes,
-    take_bundle,
 )
 from aucforest.fitting.parts import Growth
 from aucforest.fitting.top import Searcher, TopTree
@@ -41,13 +41,7 @@ _ARITY = 4
 
 
 def check_level(growth: Growth, local_rows: int) -> None:
-    """Refuse what only one process that has all rows of a tree can do.
-
-    Raises
-    ------
-    ValueError
-        If trees may have more than local_rows rows, and a parameter needs all rows of a tree in one place.
-    """
+    """Refuse a parameter that needs all rows of a tree in one place where trees may have more than local_rows."""
     name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else growth.params.needs_all_rows
     if growth.n_draws > local_rows and name is not None:
         raise ValueError(
@@ -119,7 +113,8 @@ class _Level:
     def _ask(self) -> list[tuple[TopTree, Question]]:
         """Take trees that wait, and some of their questions, as many as histograms may have bytes."""
         asked: list[tuple[TopTree, Question]] = []
-        room = self._max_hist_bytes // np.dtype(histogram_dtype(self._growth)).itemsize
+        itemsize = np.dtype(histogram_dtype(self._growth)).itemsize
+        room = self._max_hist_bytes // itemsize
         while len(asked) < self._trees_a_round and (self._waiting or self._new):
             queue = self._waiting or self._new
             question = queue[0].ask(room)
@@ -129,9 +124,7 @@ class _Level:
             room -= int(histogram_sizes(self._growth, question.features).sum())
         if not asked:
             sizes = np.sort(histogram_sizes(self._growth, np.arange(len(self._growth.n_bins))))
-            largest = (
-                sizes[-self._growth.params.max_features :].sum() * np.dtype(histogram_dtype(self._growth)).itemsize
-            )
+            largest = sizes[-self._growth.params.max_features :].sum() * itemsize
             raise ValueError(
                 f"max_hist_bytes={self._max_hist_bytes} is too small: the histograms of a single node take up to"
                 f" {largest} bytes"
@@ -165,9 +158,9 @@ class _Level:
             return
         submit, tasks = self._executor.submit, [[branch for _, branch in bundle] for bundle in bundles]
         shared = self._executor.share(tasks)
-        handed_out = [submit(hand_out_bundles, part, self._shared, shared) for part in self._parts]
+        handed_out = [submit(hand_out, part, self._shared, shared) for part in self._parts]
         for place, bundle in enumerate(bundles):
-            rows = [submit(take_bundle, part, place) for part in handed_out]
+            rows = [submit(getitem, part, place) for part in handed_out]
             grown = submit(grow_branches, self._shared, tasks[place], rows)
             self._bundles[grown] = bundle
             self._completed.add(grown)
@@ -201,33 +194,11 @@ def grow_by_level(
     local_rows: int,
     max_hist_bytes: int,
 ) -> Iterator[tuple[int, Tree]]:
-    """Grow one tree for every key, over rows in parts.
+    """Yield the places of keys and their trees, those of `growing.grow_trees` for all rows, as they are done.
 
-    Parameters
-    ----------
-    parts : sequence of futures of CodedPart
-        In the order of their rows; parts may be empty.
-    growth : Growth
-    keys : sequence of int
-        As `estimators._growing.tree_keys` makes them.
-    executor : Executor
-    local_rows : int
-        Nodes of at most so many samples are grown in one task. Where that is all samples of a tree, this is no more
-        than gathering their rows, tree by tree.
-    max_hist_bytes : int
-        The largest message of histograms.
-
-    Yields
-    ------
-    place : int
-        Of the key.
-    tree : Tree
-        Those of `estimators._growing.grow_trees` for all rows, bit for bit, in the order in which they are done.
-
-    Raises
-    ------
-    ValueError
-        If a parameter needs all rows of a tree in one place, or max_hist_bytes is too small for a node.
+    Parts are futures of `CodedPart`, in the order of their rows; keys are those of `growing.tree_keys`. Nodes of at
+    most local_rows samples are grown in one task: where that is all samples of a tree, its rows are just gathered.
+    max_hist_bytes is the largest message of histograms; a ValueError if that is too small for a node.
     """
     check_level(growth, local_rows)
     return _Level(parts, growth, keys, executor, local_rows, max_hist_bytes).run()

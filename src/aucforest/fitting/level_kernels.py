@@ -27,14 +27,10 @@ _ROOM = 4
 
 
 class PartColumns(NamedTuple):
-    """The codes of a part: those of feature f are flat[f * stride : f * stride + n_rows].
+    """The codes of a part, so that a slice of a matrix looks to compiled code like one that stands alone."""
 
-    So a part that is a slice of a matrix looks to compiled code like one that stands alone.
-    """
-
-    flat: NDArray[np.unsignedinteger]
+    flat: NDArray[np.unsignedinteger]  # those of feature f begin at f * stride
     stride: int
-    n_rows: int
 
     @classmethod
     def of(cls, codes: NDArray[np.unsignedinteger]) -> "PartColumns":
@@ -45,46 +41,24 @@ class PartColumns(NamedTuple):
         n_features, n_rows = codes.shape
         stride = codes.strides[0] // codes.itemsize
         shape = ((n_features - 1) * stride + n_rows,)
-        return cls(np.lib.stride_tricks.as_strided(codes, shape, (codes.itemsize,)), stride, n_rows)
-
-
-@bare_device
-def _span(columns, feature):
-    """Return where the codes of a feature start and end."""
-    start = columns.stride * np.int64(feature)
-    return start, start + columns.n_rows
+        return cls(np.lib.stride_tricks.as_strided(codes, shape, (codes.itemsize,)), stride)
 
 
 class Route(NamedTuple):
-    """The top of a tree, by codes; -1 for the feature of a leaf.
+    """The top of a tree, by codes."""
 
-    `codes_left`, (n_nodes, 4), has the codes that go left where a categorical feature is split; it is empty where there
-    is no such feature.
-    """
-
-    feature: NDArray[np.int32]
+    feature: NDArray[np.int32]  # -1 for a leaf
     code: NDArray[np.int64]
     missing_left: NDArray[np.bool_]
     left_child: NDArray[np.int32]
-    codes_left: NDArray[np.uint64]
+    codes_left: NDArray[np.uint64]  # (n_nodes, 4) of categorical features, empty where there is none
 
 
 @bare_kernel
 def route_samples(columns, n_bins, kinds, route, is_wanted, samples, spill, starts, ends):
-    """Arrange the samples of a tree by node.
+    """Arrange the samples of a tree, and those of a node that is wanted, or above one, at starts[node] to ends[node].
 
-    Parameters
-    ----------
-    columns : PartColumns
-    n_bins : ndarray of shape (n_features,), int64
-    kinds : ndarray of shape (n_features,), int8
-    route : Route
-    is_wanted : ndarray of shape (n_nodes,), bool
-        The nodes whose samples are asked for; on return those above them, too.
-    samples, spill : ndarray of shape (n_samples,), uint64
-        The samples of the tree in the order of their rows, and a buffer; in every node the order stays.
-    starts, ends : ndarray of shape (n_nodes,), int64
-        On return samples[starts[node] : ends[node]] are those of every node that is wanted.
+    They come in the order of their rows, and stay so in every node.
     """
     for node in range(len(route.feature) - 1, -1, -1):
         if route.feature[node] >= 0:
@@ -95,13 +69,11 @@ def route_samples(columns, n_bins, kinds, route, is_wanted, samples, spill, star
         feature, left_child, code = route.feature[node], route.left_child[node], route.code[node]
         if feature < 0 or not (is_wanted[left_child] | is_wanted[left_child + 1]):
             continue
-        start, end = _span(columns, feature)
-        column, of_node = columns.flat[start:end], samples[starts[node] : ends[node]]
+        column, of_node = columns.flat[columns.stride * np.int64(feature) :], samples[starts[node] : ends[node]]
+        also_left = n_bins[feature] if route.missing_left[node] else np.int64(-1)
         if kinds[feature] == NUMERIC:
-            also_left = n_bins[feature] if route.missing_left[node] else code
             n_left = partition(is_at_most, code, column, of_node, spill, also_left)
         else:
-            also_left = n_bins[feature] if route.missing_left[node] else np.int64(-1)
             n_left = partition(has_code, route.codes_left[node], column, of_node, spill, also_left)
         middle = starts[node] + n_left
         starts[left_child], ends[left_child] = starts[node], middle
@@ -139,31 +111,15 @@ def _fill_in_cells(column, samples, n_codes, n_classes, shift, cells, histogram)
 
 @bare_kernel
 def fill_histograms(columns, n_bins, weights, samples, starts, ends, nodes, features, n_classes, cells, histograms):
-    """Fill the histograms of some features of some nodes.
+    """Fill the histograms of features[i] of nodes[i], one after the other: the weight of every class at every code.
 
-    Parameters
-    ----------
-    columns : PartColumns
-    n_bins : ndarray of shape (n_features,), int64
-    weights : ndarray of shape (n_rows,), int64
-        What a sample counts for each time that its row is in the bootstrap sample; empty for 1.
-    samples : ndarray of uint64
-        They hold how often that is.
-    starts, ends : ndarray of int64
-        Where those of a node lie.
-    nodes, features : ndarray of shape (n_histograms,), int64
-    n_classes : int
-    cells : ndarray of uint64
-        Zero before and after: (max n_codes times n_classes, rounded up to a power of two). Empty where the weights of
-        a cell may be 2**32 or more.
-    histograms : ndarray of int64
-        Zero before, one histogram after the other: (n_bins[feature] + 1, n_classes + 1), the weight of every class at
-        every code and, last, the number of samples.
+    Last at a code comes the number of samples. A sample weighs what its row does, or 1 where there are no weights, for
+    each time that it is in the bootstrap sample. The cells are zero before and after; there are none where the weights
+    of one may be 2**32 or more.
     """
     shift, at = class_shift(n_classes), 0
     for i in range(len(nodes)):
-        start, end = _span(columns, features[i])
-        column, n_codes = columns.flat[start:end], n_bins[features[i]] + 1
+        column, n_codes = columns.flat[columns.stride * features[i] :], n_bins[features[i]] + 1
         of_node = samples[starts[nodes[i]] : ends[nodes[i]]]
         next_at = at + n_codes * (n_classes + 1)
         if len(weights) > 0 or len(cells) == 0 or len(of_node) <= _DIRECT_SAMPLES:
@@ -179,8 +135,7 @@ def copy_samples(columns, samples, rows, counts, codes):
     for i in range(len(samples)):
         rows[i], counts[i] = row_of(samples[i]), packed_weight(samples[i])
     for feature in range(len(codes)):
-        start, end = _span(columns, feature)
-        column, copied = columns.flat[start:end], codes[feature]
+        column, copied = columns.flat[columns.stride * np.int64(feature) :], codes[feature]
         for i in range(len(samples)):
             copied[i] = column[row_of(samples[i])]
 
@@ -216,18 +171,12 @@ def _double(column):
 
 
 class SummedCounts(NamedTuple):
-    """Where the histograms of a node come from: counts that are summed over all parts.
+    """Where the histograms of a node come from: counts that are summed over all parts."""
 
-    counts : int64, of the features to search, one after the other, as `fill_histograms` makes them
-    starts : (n_tried,), int64, where those of a feature begin
-    n_bins : (n_features,), int64
-    totals : (n_classes,), int64, of the node
-    """
-
-    counts: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # of the features to search, one after the other, as `fill_histograms` makes them
+    starts: NDArray[np.int64]  # (n_tried,) where those of a feature begin
     n_bins: NDArray[np.int64]
-    totals: NDArray[np.int64]
+    totals: NDArray[np.int64]  # of the node
 
 
 @bare_device
@@ -275,27 +224,10 @@ def draw_known(key, is_constant, max_features, buffers):
 
 @bare_kernel
 def split_node(source, features, names, rules, stops, top, node, left_child, buffers):
-    """Split a node by summed counts.
+    """Split a node, whose samples, totals, key and depth the top knows, by summed counts, if there is a good split.
 
-    Parameters
-    ----------
-    source : SummedCounts
-    features : ndarray of shape (n_tried,), int32
-        Those to search in the order in which they were drawn, none of them constant.
-    names : ndarray of shape (0, 0), uint32
-    rules : Rules
-    stops : Stops
-    top : Top
-        Knows samples, class totals, key and depth of the node; on return its split, if it has one, and its children.
-    node : int
-    left_child : int
-        The number that the left child will have; the right one has the next.
-    buffers : SplitBuffers
-
-    Returns
-    -------
-    tuple of (bool, bool)
-        Whether the left and the right child are worth a search.
+    The features are those to search in the order in which they were drawn, none of them constant. Return whether its
+    left and its right child, with the number of the left one and the next, are worth a search.
     """
     nodes, key, depth = top.nodes, top.keys[node], top.depth[node]
     n_samples = nodes.n_samples[node]

@@ -1,13 +1,15 @@
 """What tasks do for trees that are grown level by level: they count, add up, hand out samples, and grow branches."""
 
 from dataclasses import replace
+from functools import reduce
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.growing import TrainingSet, grow_rows, make_buffers, tree_weights
+from aucforest.fitting.growing import grow_rows, make_buffers, tree_weights
 from aucforest.fitting.level_kernels import PartColumns, Route, copy_samples, fill_histograms, route_samples
 from aucforest.fitting.parts import CodedPart, Growth, Rows, join_parts
 from aucforest.tree.samples import take_samples
@@ -17,7 +19,7 @@ _NO_WEIGHTS = np.empty(0, dtype=np.int64)
 
 
 class Question(NamedTuple):
-    """Histograms of a tree that are asked for: of features[i] in nodes[i], both (n_histograms,), int64."""
+    """Histograms of a tree that are asked for: of features[i] in nodes[i]."""
 
     key: int
     route: Route
@@ -26,28 +28,15 @@ class Question(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A node to grow from its samples.
-
-    tree_key, route, node : the tree, what there is of it, and the node; the root where there is nothing yet
-    key, depth : of the node
-    n_rows : at most so many samples
-    tree_weight : of all samples of the tree, in units; None at the root, where the samples tell it
-    """
+    """A node to grow from its samples."""
 
     tree_key: int
-    route: Route
+    route: Route  # what there is of the tree
     node: int
-    key: int
+    key: int  # of the node
     depth: int
-    n_rows: int
-    tree_weight: int | None
-
-
-class Result(NamedTuple):
-    """A branch, and what a unit of its class totals is worth."""
-
-    nodes: Nodes
-    unit: float
+    n_rows: int  # at most so many samples
+    tree_weight: int | None  # of all samples of the tree, in units; None at the root, where the samples tell it
 
 
 def histogram_sizes(growth: Growth, features: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -75,108 +64,70 @@ class _RoutedPart:
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the samples of a tree, and where those of the nodes start and end; until the next tree."""
         part = self.part
-        if part.draws is None:
-            counts = np.ones(part.n_rows, dtype=np.uint16)
-        else:
+        counts = np.ones(part.n_rows, dtype=np.uint16)
+        if part.draws is not None:
             first, n_blocks = part.first_row // BLOCK_ROWS, -(-part.n_rows // BLOCK_ROWS)
             by_block = part.draws.by_block(key)[first : first + n_blocks]
             counts = part.draws.counts_of_blocks(key, by_block, first)
         samples = self._samples[: take_samples(self._labels, counts, True, self._samples)]
         n_nodes = len(route.feature)
-        if n_nodes == 1:
-            return samples, np.zeros(1, dtype=np.int64), np.full(1, len(samples))
         starts, ends = np.zeros((2, n_nodes), dtype=np.int64)
-        is_wanted = np.zeros(n_nodes, dtype=np.bool_)
-        is_wanted[nodes] = True
+        is_wanted = np.isin(np.arange(n_nodes), nodes)
         n_bins, kinds = self.growth.n_bins, self.growth.kinds
         route_samples(self.columns, n_bins, kinds, route, is_wanted, samples, self._spill, starts, ends)
         return samples, starts, ends
 
+    def copy(self, samples: NDArray[np.uint64]) -> Rows:
+        """Return the rows of some samples."""
+        part, n = self.part, len(samples)
+        rows, counts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint16)
+        codes = np.empty((len(part.codes), n), dtype=part.codes.dtype)
+        copy_samples(self.columns, samples, rows, counts, codes)
+        return Rows(codes, part.labels[rows], counts, None if part.weights is None else part.weights[rows])
+
 
 def count_part(part: CodedPart, growth: Growth, questions: list[Question]) -> NDArray[np.unsignedinteger]:
     """Answer questions by the samples of one part: all histograms, one after the other."""
-    sizes = [int(histogram_sizes(growth, question.features).sum()) for question in questions]
-    histograms = np.zeros(sum(sizes), dtype=np.int64)
-    if part.n_rows > 0:
-        routed, end = _RoutedPart(part, growth), 0
-        weights = _NO_WEIGHTS if growth.fixed is None or part.weights is None else growth.fixed.apply(part.weights)
-        n_cells = (int(growth.n_bins.max()) + 1) << (growth.n_classes - 1).bit_length()
-        cells = np.zeros(n_cells if growth.n_draws < 2**32 else 0, dtype=np.uint64)
-        for (key, route, nodes, features), size in zip(questions, sizes):
-            start, end = end, end + size
-            fill_histograms(
-                routed.columns,
-                growth.n_bins,
-                weights,
-                *routed.route(key, route, nodes),
-                nodes,
-                features,
-                growth.n_classes,
-                cells,
-                histograms[start:end],
-            )
+    ends = np.cumsum([histogram_sizes(growth, question.features).sum() for question in questions]).tolist()
+    histograms = np.zeros(ends[-1], dtype=np.int64)
+    routed = _RoutedPart(part, growth)
+    weights = _NO_WEIGHTS if growth.fixed is None or part.weights is None else growth.fixed.apply(part.weights)
+    n_cells = (int(growth.n_bins.max()) + 1) << (growth.n_classes - 1).bit_length()
+    cells = np.zeros(n_cells if growth.n_draws < 2**32 else 0, dtype=np.uint64)
+    for (key, route, nodes, features), start, end in zip(questions, [0, *ends], ends):
+        of_part = routed.columns, growth.n_bins, weights, *routed.route(key, route, nodes)
+        fill_histograms(*of_part, nodes, features, growth.n_classes, cells, histograms[start:end])
     return histograms.astype(histogram_dtype(growth), copy=False)
 
 
 def add_up(parts: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedinteger]:
     """Return the sum of histograms."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
+    return reduce(np.add, parts)
 
 
-def hand_out(part: CodedPart, growth: Growth, branches: list[Branch]) -> list[Rows]:
-    """Return the samples of one part in every branch; branches of a tree follow each other and share its route."""
-    if part.n_rows == 0:
-        return [_no_rows(part) for _ in branches]
-    routed = _RoutedPart(part, growth)
-    handed_out: list[Rows] = []
-    while len(handed_out) < len(branches):
-        first = branches[len(handed_out)]
-        same = [branch for branch in branches[len(handed_out) :] if branch.tree_key == first.tree_key]
-        samples, starts, ends = routed.route(first.tree_key, first.route, np.array([branch.node for branch in same]))
-        for branch in same:
-            of_node = samples[starts[branch.node] : ends[branch.node]]
-            rows, counts = np.empty(len(of_node), dtype=np.int64), np.empty(len(of_node), dtype=np.uint16)
-            codes = np.empty((len(part.codes), len(of_node)), dtype=part.codes.dtype)
-            copy_samples(routed.columns, of_node, rows, counts, codes)
-            weights = None if part.weights is None else part.weights[rows]
-            handed_out.append(Rows(codes, part.labels[rows], counts, weights))
-    return handed_out
+def hand_out(part: CodedPart, growth: Growth, bundles: list[list[Branch]]) -> list[list[Rows]]:
+    """Return the samples of one part in every branch of some bundles; branches of a tree follow each other."""
+    routed, rows = _RoutedPart(part, growth), []
+    for tree_key, of_tree in groupby((branch for some in bundles for branch in some), lambda branch: branch.tree_key):
+        branches = list(of_tree)
+        nodes = [branch.node for branch in branches]
+        samples, starts, ends = routed.route(tree_key, branches[0].route, np.array(nodes))
+        rows += [routed.copy(samples[starts[node] : ends[node]]) for node in nodes]
+    remaining = iter(rows)
+    return [[next(remaining) for _ in bundle] for bundle in bundles]
 
 
-def hand_out_bundles(part: CodedPart, growth: Growth, bundles: list[list[Branch]]) -> list[list[Rows]]:
-    """Return the samples of one part in every branch of several bundles."""
-    rows = iter(hand_out(part, growth, [branch for bundle in bundles for branch in bundle]))
-    return [[next(rows) for _ in bundle] for bundle in bundles]
-
-
-def take_bundle(handed_out: list[list[Rows]], place: int) -> list[Rows]:
-    """Return the samples of one bundle."""
-    return handed_out[place]
-
-
-def _no_rows(part: CodedPart) -> Rows:
-    """Return what an empty part hands out."""
-    weights = None if part.weights is None else part.weights[:0]
-    return Rows(part.codes[:, :0], part.labels[:0], np.empty(0, dtype=np.uint16), weights)
-
-
-def _join(rows: list[Rows], growth: Growth) -> tuple[TrainingSet, NDArray[np.uint16]]:
-    """Return the rows of a branch in all parts, in order, and how often each is in the bootstrap sample."""
-    return join_parts(growth, rows), np.concatenate([part.counts for part in rows])
-
-
-def grow_branches(growth: Growth, branches: list[Branch], handed_out: list[list[Rows]]) -> list[Result]:
-    """Grow branches from the samples that each part handed out."""
-    joined = [_join([rows[i] for rows in handed_out], growth) for i in range(len(branches))]
-    most_rows = max(len(counts) for _, counts in joined)
-    buffers = make_buffers(joined[0][0], growth.params, most_rows, growth.n_rows, growth.n_draws)
-    results = []
-    for branch, (training, counts) in zip(branches, joined):
+def grow_branches(growth: Growth, branches: list[Branch], handed_out: list[list[Rows]]) -> list[tuple[Nodes, float]]:
+    """Grow branches from the samples that each part handed out; return them with what a unit of weight is worth."""
+    by_branch = list(zip(*handed_out))
+    joined = [join_parts(growth, rows) for rows in by_branch]
+    most_rows = max(len(training.labels) for training in joined)
+    buffers = make_buffers(joined[0], growth.params, most_rows, growth.n_rows, growth.n_draws)
+    grown = []
+    for branch, rows, training in zip(branches, by_branch, joined):
+        counts = np.concatenate([of_part.counts for of_part in rows])
         params = replace(growth.params, max_depth=growth.params.max_depth - branch.depth)
         weights, unit = tree_weights(training, counts, params, growth.fixed)
         nodes = grow_rows(training, counts, weights, unit, params, branch.key, buffers, branch.tree_weight)
-        results.append(Result(Nodes._make(column.copy() for column in nodes), unit))
-    return results
+        grown.append((Nodes._make(column.copy() for column in nodes), unit))
+    return grown

@@ -16,22 +16,13 @@ from aucforest.tree.samples import FixedPoint
 
 
 class CodedPart(NamedTuple):
-    """Rows that follow each other; all parts but the last are of whole blocks (`_bootstrap.BLOCK_ROWS`).
+    """Rows that follow each other, at least one; all parts but the last are of whole blocks, `bootstrap.BLOCK_ROWS`."""
 
-    first_row : int
-        The number of the first one among all rows that trees draw from.
-    codes : ndarray of shape (n_features, n_rows), unsigned
-    labels : ndarray of shape (n_rows,), uint16
-    weights : ndarray of shape (n_rows,), float64, or None when every row counts 1
-    draws : RowDraws or None
-        Those of all rows, with the members of these; None where each tree sees all rows.
-    """
-
-    first_row: int
-    codes: NDArray[np.unsignedinteger]
+    first_row: int  # its number among all rows that trees draw from
+    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows)
     labels: NDArray[np.uint16]
-    weights: NDArray[np.float64] | None
-    draws: RowDraws | None
+    weights: NDArray[np.float64] | None  # None when every row counts 1
+    draws: RowDraws | None  # those of all rows, with the members of these; None where each tree sees all rows
 
     @property
     def n_rows(self) -> int:
@@ -40,33 +31,17 @@ class CodedPart(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """What the trees of a fit share beside the rows: small.
+    """What the trees of a fit share beside the rows: small."""
 
-    n_rows : int
-        Rows of the fit.
-    n_draws : int
-        Size of the bootstrap sample of a tree, all rows where none is drawn: a tree has at most so many samples.
-    most_weight : int
-        The most that all samples of a tree can weigh, in units.
-    params : GrowthParams
-        Without draws: parts have them.
-    n_bins : ndarray of shape (n_features,), int64
-    values : BinValues
-    n_classes : int
-    kinds : ndarray of shape (n_features,), int8
-    fixed : FixedPoint or None
-        The units of weights in trees; None where every row counts 1, or where they differ from tree to tree.
-    """
-
-    n_rows: int
-    n_draws: int
-    most_weight: int
-    params: GrowthParams
-    n_bins: NDArray[np.int64]
+    n_rows: int  # of the fit
+    n_draws: int  # the size of the bootstrap sample of a tree, or all rows: a tree has at most so many samples
+    most_weight: int  # the most that all samples of a tree can weigh, in units
+    params: GrowthParams  # without draws: parts have them
+    n_bins: NDArray[np.int64]  # (n_features,)
     values: BinValues
     n_classes: int
-    kinds: NDArray[np.int8]
-    fixed: FixedPoint | None
+    kinds: NDArray[np.int8]  # (n_features,)
+    fixed: FixedPoint | None  # None where every row counts 1, or where the units of weights differ from tree to tree
 
 
 def describe_growth(training: TrainingSet, params: GrowthParams) -> Growth:
@@ -83,29 +58,23 @@ def describe_growth(training: TrainingSet, params: GrowthParams) -> Growth:
 
 
 def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[int]) -> list[CodedPart]:
-    """Return views of the rows between bounds, which are multiples of `_bootstrap.BLOCK_ROWS` but for the last."""
-    parts = []
-    for start, stop in pairwise(bounds):
-        rows = slice(start, stop)
-        parts.append(
-            CodedPart(
-                start,
-                training.binned.codes[:, rows],
-                training.labels[rows],
-                None if training.weights is None else training.weights[rows],
-                None if draws is None else draws.of_part(start, stop - start),
-            )
+    """Return views of the rows between bounds, which are multiples of `bootstrap.BLOCK_ROWS` but for the last."""
+    return [
+        CodedPart(
+            start,
+            training.binned.codes[:, start:stop],
+            training.labels[start:stop],
+            None if training.weights is None else training.weights[start:stop],
+            None if draws is None else draws.of_part(start, stop - start),
         )
-    return parts
+        for start, stop in pairwise(bounds)
+    ]
 
 
 class Rows(NamedTuple):
-    """Samples of a node in one part: their rows, and how often each is in the bootstrap sample.
+    """Samples of a node in one part: their rows, and how often each is in the bootstrap sample."""
 
-    codes : (n_features, n_rows), and of each row label, count and, where there are any, weight
-    """
-
-    codes: NDArray[np.unsignedinteger]
+    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows)
     labels: NDArray[np.uint16]
     counts: NDArray[np.uint16]
     weights: NDArray[np.float64] | None
