@@ -8,19 +8,12 @@ from aucforest._optional import import_optional
 
 
 class Partitions(NamedTuple):
-    """The delayed partitions of a training table, its target and its weights: as many of each, in order.
-
-    X, y : list of Delayed
-    sample_weight : list of Delayed, or None when every row counts 1
-    meta : ndarray or DataFrame
-        A table without rows, of the columns and types of X.
-    n_features : int
-    """
+    """The delayed partitions of a training table, its target and its weights: as many of each, in order."""
 
     X: list[Any]
     y: list[Any]
-    sample_weight: list[Any] | None
-    meta: Any
+    sample_weight: list[Any] | None  # None when every row counts 1
+    meta: Any  # a table without rows, of the columns and types of X
     n_features: int
 
 
@@ -37,15 +30,7 @@ def refuse_collections(*given: Any) -> None:
 
 
 def as_rows(X: Any) -> Any:
-    """Return a Dask array or frame whose partitions hold whole rows.
-
-    Raises
-    ------
-    TypeError
-        For anything else.
-    ValueError
-        For a table without columns.
-    """
+    """Return a Dask array or frame whose partitions hold whole rows; refuse others, and tables without columns."""
     if not (is_collection(X) and getattr(X, "ndim", 0) == 2):
         raise TypeError(
             f"X must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; data in memory"
@@ -56,13 +41,6 @@ def as_rows(X: Any) -> Any:
     return X.rechunk({1: -1}) if hasattr(X, "chunks") and X.numblocks[1] > 1 else X
 
 
-def _as_column(values: Any, name: str) -> Any:
-    """Return a Dask array or series of one value a row, or raise TypeError."""
-    if not (is_collection(values) and getattr(values, "ndim", 0) == 1):
-        raise TypeError(f"{name} must be a Dask Series or a one-dimensional Dask Array, but is {_describe(values)}")
-    return values
-
-
 def _describe(value: Any) -> str:
     """Return what a message calls a value."""
     ndim = f" of {value.ndim} dimensions" if hasattr(value, "ndim") else ""
@@ -70,31 +48,22 @@ def _describe(value: Any) -> str:
 
 
 def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
-    """Put the partitions of a training table side by side; of unknown lengths these are compared when they are known.
+    """Put the partitions of a training table side by side."""
+    X = as_rows(X)
+    delayed = align_columns(X=X, y=y, sample_weight=sample_weight)
+    return Partitions(delayed[0], delayed[1], None if sample_weight is None else delayed[2], X._meta, X.shape[1])
 
-    Raises
-    ------
-    TypeError
-        For what is no Dask collection.
-    ValueError
-        When numbers or lengths of partitions differ.
+
+def align_columns(**columns: Any) -> list[list[Any]]:
+    """Return the delayed partitions of collections, all but a table X of one value a row; None is left out.
+
+    ValueError when numbers or lengths of partitions differ; unknown lengths are compared when they are known.
     """
-    columns = {"X": as_rows(X), "y": _as_column(y, "y")}
-    if sample_weight is not None:
-        columns["sample_weight"] = _as_column(sample_weight, "sample_weight")
-    delayed = _delay_aligned(columns)
-    weights, rows = None if sample_weight is None else delayed[2], columns["X"]
-    return Partitions(delayed[0], delayed[1], weights, rows._meta, rows.shape[1])
-
-
-def align_columns(columns: dict[str, Any]) -> list[list[Any]]:
-    """Return the delayed partitions of collections of one value a row; refuse others as `align` does."""
-    return _delay_aligned({name: _as_column(values, name) for name, values in columns.items()})
-
-
-def _delay_aligned(columns: dict[str, Any]) -> list[list[Any]]:
-    """Return the delayed partitions of collections that are cut at the same rows, as far as is known."""
-    (first, leading), *others = columns.items()
+    (first, leading), *others = given = [(name, values) for name, values in columns.items() if values is not None]
+    for name, values in given:
+        if name != "X" and not (is_collection(values) and getattr(values, "ndim", 0) == 1):
+            kind = _describe(values)
+            raise TypeError(f"{name} must be a Dask Series or a one-dimensional Dask Array, but is {kind}")
     for name, values in others:
         n_parts, n_values = leading.npartitions, values.npartitions
         if n_parts != n_values:
@@ -107,7 +76,7 @@ def _delay_aligned(columns: dict[str, Any]) -> list[list[Any]]:
                 f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them like the"
                 " other"
             )
-    return [split(collection) for collection in columns.values()]
+    return [split(collection) for _, collection in given]
 
 
 def known_lengths(collection: Any) -> tuple[int, ...] | None:

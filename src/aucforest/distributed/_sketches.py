@@ -58,12 +58,9 @@ def auc_sketch(
     >>> sketch.score(), sketch.error_bound()
     (0.75, 0.0)
     """
-    columns = {"y_true": y_true, "y_score": y_score}
-    if sample_weight is not None:
-        columns["sample_weight"] = sample_weight
-    empty, parts_of_columns = AUCSketch(bits, range), align_columns(columns)
+    empty, columns = AUCSketch(bits, range), align_columns(y_true=y_true, y_score=y_score, sample_weight=sample_weight)
     delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
-    sketches = [delayed(_count)(empty, *parts) for parts in zip(*parts_of_columns)]
+    sketches = [delayed(_count)(empty, *parts) for parts in zip(*columns)]
     merged = merge_by_groups(lambda function, some: delayed(function)(some), _merge, sketches, _MERGED)
     sketch, labels = merged.compute()
     if len(labels) == 0:
@@ -93,10 +90,8 @@ def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDAr
 def accuracy(y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
     """Return the share of right labels in Dask collections of labels."""
     delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
-    columns = {"y_pred": y_pred, "y": y_true}
-    if sample_weight is not None:
-        columns["sample_weight"] = sample_weight
-    right, total = delayed(sum)([delayed(_count_right)(*parts) for parts in zip(*align_columns(columns))]).compute()
+    columns = align_columns(y_pred=y_pred, y=y_true, sample_weight=sample_weight)
+    right, total = delayed(sum)([delayed(_count_right)(*parts) for parts in zip(*columns)]).compute()
     return float(right / total)
 
 

@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Callable
+from functools import wraps
 from inspect import Signature, signature
 from numbers import Integral
 from typing import Any, ClassVar
@@ -23,6 +24,22 @@ def _join_signatures(forest: Callable[..., Any], own: Callable[..., Any]) -> Sig
     """Return the signature of a function that hands its last argument, of keywords, on to another."""
     *added, _ = signature(own).parameters.values()
     return Signature(list({param.name: param for param in (*signature(forest).parameters.values(), *added)}.values()))
+
+
+def _lazily(method: Callable[..., Any]) -> Any:
+    """Return a method of the forest that takes Dask collections as well, of which it computes nothing yet."""
+
+    @wraps(method)
+    def call(self: "DaskAUCForestClassifier", X: Any) -> Any:
+        check_is_fitted(self, "trees_")
+        local = self.to_local()
+        if is_collection(X):
+            return predict_lazily(local.set_params(n_jobs=1), X, method.__name__)
+        return method(local, X)
+
+    doc = (method.__doc__ or "").replace("X : array-like", "X : dask DataFrame or Array, or array-like,")
+    call.__doc__ = doc.replace("    ndarray of", "    ndarray, or of a collection a lazy one with its chunks, of")
+    return call
 
 
 class DaskAUCForestClassifier(AUCForestClassifier):
@@ -60,6 +77,10 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     Notes
     -----
+    What `predict`, `predict_proba`, `predict_log_proba`, `apply` and `encode` say of a collection is lazy: an Array
+    with the chunks of X, or for labels of a DataFrame a Series with its divisions. `score` computes partition by
+    partition. All else takes data in memory: call it on `to_local`, with ``X.compute()``.
+
     Labels and weights of all rows, 2 and 8 bytes a row, and all trees come to this process. The partitions are held by
     the workers (which write to disk what exceeds their memory) until they are coded; they are computed once more where
     `oob_score`, `threshold` or `prior_correction` needs out-of-bag probabilities. A function as `oob_score` is refused.
@@ -179,81 +200,11 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         """
         return explain(self, as_rows(X), y)
 
-    def predict_proba(self, X: Any) -> Any:
-        """Predict class probabilities.
-
-        Parameters
-        ----------
-        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
-
-        Returns
-        -------
-        dask Array of shape (n_samples, n_classes), float64
-            With the chunks of X; nothing is computed yet. An ndarray where X is in memory.
-        """
-        return self._call(X, "predict_proba")
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Predict the logarithm of class probabilities.
-
-        Parameters
-        ----------
-        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
-
-        Returns
-        -------
-        dask Array of shape (n_samples, n_classes), float64, or ndarray
-            As `predict_proba`.
-        """
-        return self._call(X, "predict_log_proba")
-
-    def predict(self, X: Any) -> Any:
-        """Predict classes by `threshold_`.
-
-        Parameters
-        ----------
-        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
-
-        Returns
-        -------
-        dask Series or Array of shape (n_samples,)
-            With the divisions or chunks of X; nothing is computed yet. An ndarray where X is in memory.
-        """
-        return self._call(X, "predict")
-
-    def apply(self, X: Any) -> Any:
-        """Find the leaf of every row in every tree.
-
-        Parameters
-        ----------
-        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
-
-        Returns
-        -------
-        dask Array of shape (n_samples, n_estimators), int64, or ndarray
-            As `predict_proba`.
-        """
-        return self._call(X, "apply")
-
-    def encode(self, X: Any) -> Any:
-        """Return X as exported models read it.
-
-        Parameters
-        ----------
-        X : dask DataFrame or Array, or array-like, of shape (n_samples, n_features)
-
-        Returns
-        -------
-        dask Array of shape (n_samples, n_features), float32, or ndarray
-            As `predict_proba`.
-        """
-        return self._call(X, "encode")
-
-    def _call(self, X: Any, method: str) -> Any:
-        """Return what a method says of a collection, or of data in memory."""
-        check_is_fitted(self, "trees_")
-        local = self.to_local()
-        return predict_lazily(local.set_params(n_jobs=1), X, method) if is_collection(X) else getattr(local, method)(X)
+    predict_proba = _lazily(AUCForestClassifier.predict_proba)
+    predict_log_proba = _lazily(AUCForestClassifier.predict_log_proba)
+    predict = _lazily(AUCForestClassifier.predict)
+    apply = _lazily(AUCForestClassifier.apply)
+    encode = _lazily(AUCForestClassifier.encode)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of `predict`; see `aucforest.distributed.auc_sketch` for what forests are good at.

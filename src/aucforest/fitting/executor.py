@@ -22,23 +22,14 @@ class Executor(Protocol):
     def share(self, value: Any) -> Any:
         """Return a future of a value that many tasks are given."""
 
-    def as_completed(self, futures: Iterable[Any] = ()) -> "Completed":
-        """Return an iterator of futures and their results, as they end; it raises what a task raised."""
+    def as_completed(self, futures: Iterable[Any] = ()) -> Any:
+        """Iterate over futures and their results, as they end, to which one can `add`; raise what a task raised."""
 
     def gather(self, futures: list[Any]) -> list[Any]:
         """Return all results, in order; raise what a task raised."""
 
     def close(self) -> None:
         """Give up what has not begun."""
-
-
-class Completed(Protocol):
-    """Futures and their results, as they end."""
-
-    def add(self, future: Any) -> None:
-        """Wait for one more."""
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]: ...
 
 
 def merge_by_groups(
@@ -68,9 +59,9 @@ class LocalExecutor:
         """Return the value: threads share it anyway."""
         return value
 
-    def as_completed(self, futures: Iterable[Any] = ()) -> Completed:
-        """Return an iterator of futures and their results, as they end."""
-        return _LocallyCompleted(futures)
+    def as_completed(self, futures: Iterable[Any] = ()) -> "_Completed":
+        """Iterate over futures and their results, as they end."""
+        return _Completed(futures)
 
     def gather(self, futures: list[Any]) -> list[Any]:
         """Return all results, in order."""
@@ -81,7 +72,7 @@ class LocalExecutor:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-class _LocallyCompleted:
+class _Completed:
     """Futures and their results, as they end."""
 
     def __init__(self, futures: Iterable[Future[Any]]) -> None:

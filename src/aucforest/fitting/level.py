@@ -76,9 +76,7 @@ class _Level:
         self._bundles: dict[Any, list[tuple[TopTree, Branch]]] = {}
         self._completed = executor.as_completed()
         if growth.n_draws <= local_rows:
-            for tree in self._new:
-                tree.hand_out_root()
-                self._branches.extend((tree, branch) for branch in tree.branches())
+            self._branches.extend((tree, branch) for tree in self._new for branch in tree.branches())
             self._new.clear()
 
     def run(self) -> Iterator[tuple[int, Tree]]:
@@ -93,15 +91,18 @@ class _Level:
                 bundle = self._bundles.pop(future)
                 # Workers go on while the driver takes its time with the result.
                 self._send_bundles()
-                yield from self._take_branches(bundle, result)
+                for (tree, branch), grown in zip(bundle, result):
+                    tree.take(branch, grown)
+                    if tree.is_complete:
+                        yield tree.place, tree.tree()
             self._send_rounds()
 
     def _send_rounds(self) -> None:
         """Send questions, unless enough branches wait to keep all workers busy."""
         while len(self._rounds) < _ROUNDS and (self._waiting or self._new):
-            enough = 2 * self._executor.n_workers * self._local_rows
+            n_rows, enough = sum(branch.n_rows for _, branch in self._branches), 2 * self._executor.n_workers
             # Branches that wait for others to share a task with would wait for ever, were nothing on its way.
-            if not self._waiting and (self._rounds or self._bundles) and self._rows_waiting() > enough:
+            if not self._waiting and (self._rounds or self._bundles) and n_rows > enough * self._local_rows:
                 return
             asked = self._ask()
             questions = self._executor.share([question for _, question in asked])
@@ -144,10 +145,6 @@ class _Level:
             else:
                 self._branches.extend((tree, branch) for branch in tree.branches())
 
-    def _rows_waiting(self) -> int:
-        """Return how many rows the branches that wait have."""
-        return sum(branch.n_rows for _, branch in self._branches)
-
     def _send_bundles(self) -> None:
         """Send branches on their way, several bundles at once, for which a part arranges the samples of a tree once."""
         room = 2 * self._executor.n_workers - len(self._bundles)
@@ -176,13 +173,6 @@ class _Level:
             self._branches.extend(bundle)
             return []
         return bundle
-
-    def _take_branches(self, bundle: list[tuple[TopTree, Branch]], results: Any) -> Iterator[tuple[int, Tree]]:
-        """Put branches in their places."""
-        for (tree, branch), result in zip(bundle, results):
-            tree.take(branch, result)
-            if tree.is_complete:
-                yield tree.place, tree.tree()
 
 
 def grow_by_level(

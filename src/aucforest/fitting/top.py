@@ -54,6 +54,8 @@ class TopTree:
         self._open = {0: _OpenNode(np.zeros(len(searcher.growth.kinds), dtype=np.bool_), {})}
         self._handed_out: list[int] = []
         self._grown: dict[int, tuple[Nodes, float]] = {}
+        if searcher.growth.n_draws <= searcher.local_rows:
+            self._hand_out_root()
 
     @property
     def is_open(self) -> bool:
@@ -70,7 +72,7 @@ class TopTree:
         """The weight of all samples, in units."""
         return int(self._top.nodes.totals[0].sum())
 
-    def hand_out_root(self) -> None:
+    def _hand_out_root(self) -> None:
         """Make the whole tree one branch."""
         self._open.clear()
         self._handed_out.append(0)
@@ -109,7 +111,7 @@ class TopTree:
             else:
                 self._open[node].is_constant[feature] = True
         if self._n_nodes == 1 and root.n_samples[0] <= self._searcher.local_rows:
-            self.hand_out_root()
+            self._hand_out_root()
             return
         least_weight, stops = tree_bounds(growth.params, self._weight)
         rules = self._searcher.rules._replace(min_weight_leaf=least_weight)
