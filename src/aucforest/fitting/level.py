@@ -38,8 +38,6 @@ _BUNDLES_A_WORKER = 4
 _ARITY = 4
 
 
-
-
 def check_level(growth: Growth, local_rows: int) -> None:
     """Refuse a parameter that needs all rows of a tree in one place where trees may have more than local_rows."""
     name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else growth.params.needs_all_rows
