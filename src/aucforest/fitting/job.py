@@ -50,7 +50,7 @@ _FREE = {
 # The modules that decide a forest: kernels, formats of data, and the steps of a fit.
 DECIDING = (
     "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/_validation.py",
-    "estimators/_forest_fit.py",
+    "estimators/_forest_fit.py", "estimators/_shrinkage.py",
 )  # fmt: skip
 
 
@@ -73,16 +73,8 @@ def find_versions(package: Path = Path(__file__).parents[1]) -> dict[str, str]:
 def describe_fit(params: Mapping[str, Any], seed: int, target: Target, folder: str) -> dict[str, Any]:
     """Return what tells the trees of a fit from others, beside the values of the features.
 
-    Parameters
-    ----------
-    params : dict
-        The parameters of the forest.
-    seed : int
-        What trees are drawn by: those that are added to others by the seed of these, whatever random_state is now.
-    target : Target
-        Labels and weights.
-    folder : str
-        The parameter that names the folder.
+    The seed is what trees are drawn by: those that are added to others by the seed of these, whatever random_state is
+    now. `folder` is the parameter that names the folder.
 
     Raises
     ------
