@@ -1,10 +1,12 @@
 """Training sets as growing takes them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.bootstrap import RowDraws
-from aucforest.fitting.growing import TrainingSet
+from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import GrowthParams, resolve_signs
 from aucforest.tree.binning import bin_matrix
 from aucforest.tree.features import CATEGORICAL, NUMERIC
@@ -21,18 +23,21 @@ def make_tied_rows(seed, n_classes, n_rows=200):
 
 
 def prepare(X, labels, weights=None, by_set=None, draws="all", max_bins=255, **params):
-    """Return a training set and what a forest with these parameters makes of it."""
+    """Return what a forest with these parameters grows its trees by, and the rows."""
     n_classes = int(labels.max()) + 1
-    training = bin_rows(X, labels, weights, n_classes, max_bins, by_set)
     if draws == "all":
         draws = RowDraws.of_all(len(labels), len(labels))
     given = AUCForestClassifier(**params).get_params()
     signs = resolve_signs(given["monotonic_cst"], None, X.shape[1], n_classes)
-    return training, GrowthParams.resolve(given, len(labels), X.shape[1], draws, signs)
+    resolved = GrowthParams.resolve(given, len(labels), X.shape[1], signs)
+    return code_rows(X, labels, resolved, draws, weights, max_bins, by_set)
 
 
-def bin_rows(X, labels, weights, n_classes, max_bins=255, by_set=None):
-    """Return rows as growing takes them."""
+def code_rows(X, labels, params, draws=None, weights=None, max_bins=255, by_set=None):
+    """Return what trees of these parameters share, and the rows."""
     kinds = np.where(np.zeros(X.shape[1], bool) if by_set is None else by_set, CATEGORICAL, NUMERIC).astype(np.int8)
-    binned = bin_matrix(X, max_bins=max_bins, weights=weights, by_set=kinds != NUMERIC)
-    return TrainingSet(binned, labels, weights, n_classes, kinds)
+    codes, n_bins, values = bin_matrix(X, max_bins=max_bins, weights=weights, by_set=kinds != NUMERIC)
+    spec = SimpleNamespace(params=params, draws=draws, weights=weights)
+    coding = SimpleNamespace(n_bins=n_bins, values=values, kinds=kinds)
+    growth = Growth.of(spec, coding, len(labels), int(labels.max()) + 1)
+    return growth, Part(codes, labels, weights, draws)

@@ -12,26 +12,25 @@ from sklearn.tree import DecisionTreeClassifier
 from aucforest.fitting import growing as _growing
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.growing import (
-    fit_fixed_point,
     grow_trees,
     run_in_threads,
     tree_weights,
 )
 from aucforest.fitting.spec import GrowthParams, combine_weights, resolve_max_features, tree_keys
 from tests.estimators.data import digest, make_table, small_forest
-from tests.fitting.rows import bin_rows
+from tests.fitting.rows import code_rows
 
 X, Y = make_table(n_rows=101, n_classes=3)
 
 
-def resolve(n_rows=101, n_draws=None, **params):
-    draws = None if n_draws is None else RowDraws.of_all(101, n_draws)
-    return GrowthParams.resolve({**small_forest().get_params(), **params}, n_rows, X.shape[1], draws)
+def resolve(n_rows=101, **params):
+    return GrowthParams.resolve({**small_forest().get_params(), **params}, n_rows, X.shape[1])
 
 
-def training(weights=None, by_class=None):
-    labels = Y.astype(np.uint16)
-    return bin_rows(X, labels, combine_weights(labels, weights, by_class), 3)
+def training(weights=None, by_class=None, n_draws=None, **params):
+    """Return what trees share, and the rows."""
+    labels, draws = Y.astype(np.uint16), None if n_draws is None else RowDraws.of_all(101, n_draws)
+    return code_rows(X, labels, resolve(**params), draws, combine_weights(labels, weights, by_class))
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 5, 9, 100])
@@ -80,27 +79,23 @@ def test_keys_go_on():
 
 def test_weights_are_multiplied():
     weights, by_class = np.linspace(1, 2, 101), np.array([3.0, 2.0, 1.0])
-    assert training().weights is None
-    np.testing.assert_array_equal(training(weights).weights, weights)
-    np.testing.assert_array_equal(training(None, by_class).weights, by_class[Y])
-    np.testing.assert_array_equal(training(weights, by_class).weights, weights * by_class[Y])
-
-
-def weigh(training, counts, params):
-    """Return the weights of a tree's rows and their unit."""
-    return tree_weights(training, counts, params, fit_fixed_point(training, params, int(counts.sum())))
+    labels = Y.astype(np.uint16)
+    assert combine_weights(labels, None, None) is None
+    np.testing.assert_array_equal(combine_weights(labels, weights, None), weights)
+    np.testing.assert_array_equal(combine_weights(labels, None, by_class), by_class[Y])
+    np.testing.assert_array_equal(combine_weights(labels, weights, by_class), weights * by_class[Y])
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
 def test_weights_of_one_tree(weights):
-    counts = RowDraws.of_all(101, 60).counts(tree_keys(0, [0])[0])
-    fixed, unit = weigh(training(weights), counts, resolve(n_draws=60))
+    counts = RowDraws.of_all(101, 60).counts(tree_keys(0, range(1))[0])
+    fixed, unit = tree_weights(*training(weights, n_draws=60), counts)
     if weights is None:
         assert len(fixed) == 0
     else:
         np.testing.assert_allclose(fixed * unit, weights * counts, rtol=1e-12)
     # Balanced over the draws of this tree, not over the rows.
-    fixed, unit = weigh(training(weights), counts, resolve(n_draws=60, class_weight="balanced_subsample"))
+    fixed, unit = tree_weights(*training(weights, n_draws=60, class_weight="balanced_subsample"), counts)
     drawn_weight = counts * (1 if weights is None else weights)
     drawn = np.bincount(Y, drawn_weight)
     assert drawn.max() > drawn.min() > 0
@@ -110,7 +105,7 @@ def test_weights_of_one_tree(weights):
 
 def test_balancing_draws_without_a_class():
     counts = np.where(Y == 2, 0, 1).astype(np.uint16)
-    fixed, unit = weigh(training(), counts, resolve(n_draws=101, class_weight="balanced_subsample"))
+    fixed, unit = tree_weights(*training(n_draws=101, class_weight="balanced_subsample"), counts)
     shares = np.bincount(Y, fixed * unit)
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
 
@@ -154,19 +149,19 @@ def test_the_parallel_map_shares_memory_whatever_the_backend():
 
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
 def test_a_tree_depends_on_its_key_only(class_weight):
-    data, params = training(), resolve(n_draws=101, class_weight=class_weight)
+    growth, part = training(n_draws=101, class_weight=class_weight)
     keys = tree_keys(0, range(40))
-    expected = digest(SimpleNamespace(trees_=grow_trees(data, params, keys)))
+    expected = digest(SimpleNamespace(trees_=grow_trees(growth, part, keys)))
     assert len({tree[0] + tree[1] for tree in expected}) == 40
     for n_jobs in (2, 3):
-        assert digest(SimpleNamespace(trees_=grow_trees(data, params, keys, n_jobs))) == expected
-    alone = [grow_trees(data, params, [key])[0] for key in keys[::-1]]
+        assert digest(SimpleNamespace(trees_=grow_trees(growth, part, keys, n_jobs))) == expected
+    alone = [grow_trees(growth, part, [key])[0] for key in keys[::-1]]
     assert digest(SimpleNamespace(trees_=alone)) == expected[::-1]
-    assert grow_trees(data, params, []) == []
+    assert grow_trees(growth, part, []) == []
 
 
 def test_trees_are_valid_and_own_their_arrays():
-    trees = grow_trees(training(np.linspace(0.1, 3, 101)), resolve(n_draws=101), tree_keys(0, range(9)))
+    trees = grow_trees(*training(np.linspace(0.1, 3, 101), n_draws=101), tree_keys(0, range(9)))
     for tree in trees:
         tree.validate()
         assert tree.n_features == 5

@@ -1,6 +1,7 @@
 """Trees over rows in parts are those of one process, bit for bit."""
 
 from contextlib import closing
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,6 @@ from aucforest.fitting.executor import LocalExecutor
 from aucforest.fitting.growing import grow_trees
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.level_tasks import histogram_dtype
-from aucforest.fitting.parts import cut_into_parts, describe_growth
 from aucforest.fitting.spec import tree_keys
 from tests.fitting.rows import make_tied_rows, prepare
 
@@ -53,10 +53,9 @@ def assert_same_tree(tree, other):
     assert tree.n_features == other.n_features
 
 
-def grow_parts(training, params, bounds, local_rows, max_hist_bytes=2**28, keys=KEYS):
+def grow_parts(growth, whole, bounds, local_rows, max_hist_bytes=2**28, keys=KEYS):
     """Grow trees over parts, in threads."""
-    parts = cut_into_parts(training, params.draws, bounds)
-    growth = describe_growth(training, params)
+    parts = [whole.some(start, stop) for start, stop in pairwise(bounds)]
     with closing(LocalExecutor(2)) as executor:
         futures = [executor.submit(lambda part: part, part) for part in parts]
         options = SimpleNamespace(local_rows=local_rows, max_hist_bytes=max_hist_bytes)
@@ -64,13 +63,13 @@ def grow_parts(training, params, bounds, local_rows, max_hist_bytes=2**28, keys=
     return [trees[place] for place in range(len(keys))]
 
 
-def check(training, params, n_parts=(1, 2, 7), local_rows=(NEVER, LATE, ROOT)):
+def check(growth, whole, n_parts=(1, 2, 7), local_rows=(NEVER, LATE, ROOT)):
     """Compare trees over parts with those over all rows."""
-    expected = grow_trees(training, params, KEYS)
+    expected = grow_trees(growth, whole, KEYS)
     assert min(tree.n_nodes for tree in expected) > 1
     for parts in n_parts:
         for rows in local_rows:
-            grown = grow_parts(training, params, bounds_of(parts, len(training.labels)), rows)
+            grown = grow_parts(growth, whole, bounds_of(parts, whole.n_rows), rows)
             for tree, other in zip(grown, expected):
                 tree.validate()
                 assert_same_tree(tree, other)
@@ -112,9 +111,9 @@ def test_criteria(criterion, n_classes):
 def test_ties_down_to_the_smallest_node(seed, n_classes, weighted, by_set, params):
     X, labels = make_tied_rows(seed, n_classes)
     weights = np.random.default_rng(seed).random(len(labels)) if weighted else None
-    training, resolved = prepare(X, labels, weights, np.isin(np.arange(4), by_set), **params)
-    grown = grow_parts(training, resolved, [0, len(labels)], NEVER)
-    for tree, other in zip(grown, grow_trees(training, resolved, KEYS)):
+    growth, whole = prepare(X, labels, weights, np.isin(np.arange(4), by_set), **params)
+    grown = grow_parts(growth, whole, [0, len(labels)], NEVER)
+    for tree, other in zip(grown, grow_trees(growth, whole, KEYS)):
         assert_same_tree(tree, other)
 
 
@@ -138,7 +137,7 @@ def test_weights(whole, criterion, n_classes):
 def test_histograms_are_small_where_sums_are(weight, dtype):
     X, labels = make_tied_rows(0, 2)
     weights = None if weight is None else np.where(labels == 0, 1.0, weight)
-    assert histogram_dtype(describe_growth(*prepare(X, labels, weights))) is dtype
+    assert histogram_dtype(prepare(X, labels, weights)[0]) is dtype
 
 
 def test_draws():
@@ -162,13 +161,13 @@ def test_many_constant_columns():
 
 
 def test_small_messages():
-    training, params = prepare(*make_rows(), max_depth=5)
-    expected = grow_trees(training, params, KEYS)
-    bounds = bounds_of(3, len(training.labels))
-    for tree, other in zip(grow_parts(training, params, bounds, NEVER, max_hist_bytes=10_000), expected):
+    growth, whole = prepare(*make_rows(), max_depth=5)
+    expected = grow_trees(growth, whole, KEYS)
+    bounds = bounds_of(3, whole.n_rows)
+    for tree, other in zip(grow_parts(growth, whole, bounds, NEVER, max_hist_bytes=10_000), expected):
         assert_same_tree(tree, other)
     with pytest.raises(ValueError, match=r"max_hist_bytes=100 is too small: .* up to 6516 bytes"):
-        grow_parts(training, params, bounds, NEVER, max_hist_bytes=100)
+        grow_parts(growth, whole, bounds, NEVER, max_hist_bytes=100)
 
 
 @kernel
@@ -190,18 +189,18 @@ AT_THE_ROOT = {
 
 @pytest.mark.parametrize("name", list(AT_THE_ROOT))
 def test_all_parameters_at_the_root_and_none_below(name):
-    training, params = prepare(*make_rows(), **AT_THE_ROOT[name])
-    check(training, params, n_parts=(3,), local_rows=(ROOT,))
+    growth, whole = prepare(*make_rows(), **AT_THE_ROOT[name])
+    check(growth, whole, n_parts=(3,), local_rows=(ROOT,))
     with pytest.raises(ValueError, match=f"^{name}.* rows of a tree in one place: raise local_rows, which is 700"):
-        grow_parts(training, params, [0, len(training.labels)], LATE)
+        grow_parts(growth, whole, [0, whole.n_rows], LATE)
 
 
 def test_trees_that_draw_many_times_their_rows_are_all_grown():
     """Branches are of many draws but few rows, and trees ask one after the other."""
     X, labels = make_rows(BLOCK_ROWS)
     draws = RowDraws.of_all(BLOCK_ROWS, 30 * BLOCK_ROWS)
-    training, params = prepare(X, labels, draws=draws, max_depth=2)
+    growth, whole = prepare(X, labels, draws=draws, max_depth=2)
     keys = tree_keys(7, range(20))
-    grown = grow_parts(training, params, bounds_of(1, BLOCK_ROWS), BLOCK_ROWS, 2**14, keys)
-    for tree, other in zip(grown, grow_trees(training, params, keys)):
+    grown = grow_parts(growth, whole, bounds_of(1, BLOCK_ROWS), BLOCK_ROWS, 2**14, keys)
+    for tree, other in zip(grown, grow_trees(growth, whole, keys)):
         assert_same_tree(tree, other)

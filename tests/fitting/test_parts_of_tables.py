@@ -19,6 +19,7 @@ from aucforest.fitting.coding import (
 from aucforest.fitting.growing import grow_trees
 from aucforest.fitting.in_memory import SomeRows
 from aucforest.fitting.out_of_bag import RunningSums
+from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.target import Target, code_part
 from aucforest.tables.columns import as_table
 from aucforest.tree import binning
@@ -69,8 +70,9 @@ class RowsInParts:
 
     def grow(self, spec, coding):
         codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)
-        training = coding.training_set(codes, self.target, spec.weights)
-        return grow_trees(training, spec.growth, spec.keys, spec.n_jobs)
+        part = Part(codes, self.target.kept_labels, spec.weights, spec.draws)
+        growth = Growth.of(spec, coding, part.n_rows, len(self.target.classes))
+        return grow_trees(growth, part, spec.keys, spec.n_jobs)
 
     def sum_rows(self, bags, packed, ranges):
         sums = RunningSums(bags, packed, ranges, len(self.target.labels))

@@ -30,10 +30,9 @@ def below(nodes, root, depth):
 @given(seed=st.integers(0, 10**6), depth=st.integers(0, 5), by_set=st.booleans())
 def test_parts_of_a_tree_make_the_tree(seed, depth, by_set):
     X, labels = make_tied_rows(seed, 3)
-    training, params = prepare(X, labels, by_set=np.array([by_set, False, False, by_set]), draws=None, max_features=2)
-    buffers = make_buffers(training, params, len(X), len(X), len(X))
-    counts, no_weights = np.ones(len(X), dtype=np.uint16), np.empty(0, dtype=np.int64)
-    nodes = grow_rows(training, counts, no_weights, 1.0, params, seed, buffers)
+    growth, part = prepare(X, labels, by_set=np.array([by_set, False, False, by_set]), draws=None, max_features=2)
+    buffers = make_buffers(growth, part.codes, len(X))
+    nodes, _ = grow_rows(growth, part, np.ones(len(X), dtype=np.uint16), seed, buffers)
     top, split = below(nodes, 0, depth)
     for column in top:
         # what is known of a leaf does not count

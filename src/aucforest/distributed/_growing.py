@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from aucforest.distributed._executor import DaskExecutor, WorkerStop, import_distributed
-from aucforest.fitting.growing import TrainingSet, grow_batch
-from aucforest.fitting.parts import CodedPart, Growth, join_parts
-from aucforest.fitting.spec import GrowthParams
+from aucforest.fitting.growing import grow_batch
+from aucforest.fitting.parts import Growth, Part
 from aucforest.tree.tree import Tree
 
 # Seconds of a task of growing: long enough that its costs do not count, short enough that little is lost with a worker.
@@ -42,16 +41,16 @@ def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float) -> list[int]:
     return bounds
 
 
-def _join_all(growth: Growth, parts: list[CodedPart]) -> tuple[TrainingSet, GrowthParams]:
-    """Return all rows, and what trees need to know with the draws of all."""
+def _join_all(growth: Growth, parts: list[Part]) -> tuple[Growth, Part]:
+    """Return all rows, with the draws of all."""
     draws = parts[0].draws
     if draws is not None:
         members = np.concatenate([part.draws.members for part in parts if part.draws is not None])
         draws = replace(draws, members=members, first_block=0)
-    return join_parts(growth, parts), replace(growth.params, draws=draws)
+    return growth, Part.joined(parts)._replace(draws=draws)
 
 
-def _grow(rows: tuple[TrainingSet, GrowthParams], keys: list[int]) -> list[Tree]:
+def _grow(rows: tuple[Growth, Part], keys: list[int]) -> list[Tree]:
     """Grow some trees, until the task is cancelled."""
     trees = grow_batch(*rows, WorkerStop(), keys)
     if len(trees) < len(keys):

@@ -33,7 +33,7 @@ from aucforest.fitting.in_memory import SomeRows
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes, grow_missing
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, sum_places, within
-from aucforest.fitting.parts import CodedPart, Growth, describe_growth
+from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import FitSize, Plan, advice_on_cluster, plan_on_cluster
 from aucforest.fitting.spec import FitSpec, combine_weights
 from aucforest.fitting.target import Target, code_part, kept_rows
@@ -51,14 +51,6 @@ class LabelledPart(NamedTuple):
     """What a partition says of its target: sorted classes, their numbers by row, and weights."""
 
     classes: NDArray[Any]
-    labels: NDArray[np.uint16]
-    sample_weight: NDArray[np.float64] | None
-
-
-class Piece(NamedTuple):
-    """Rows of positive weight: codes (n_features, n_rows), the numbers of classes, and weights."""
-
-    codes: NDArray[np.unsignedinteger]
     labels: NDArray[np.uint16]
     sample_weight: NDArray[np.float64] | None
 
@@ -144,8 +136,7 @@ class RowsOnCluster:
     def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
         """Return the trees of a fit, of which a checkpoint may have some."""
         parts = self._make_parts(spec)
-        no_codes = np.empty((self.n_features, 0), dtype=np.uint8)
-        growth = describe_growth(coding.training_set(no_codes, self.target, spec.weights), spec.growth)
+        growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
         grow = partial(self._grow_some, parts, growth)
         n_classes, folder = len(self.target.classes), self._params["checkpoint_dir"]
         if folder is None or not spec.numbers:
@@ -175,7 +166,7 @@ class RowsOnCluster:
         n_trees = len(spec.numbers)
         with tqdm(total=n_trees, initial=n_trees - len(keys), desc="trees", disable=not spec.verbose) as progress:
             if plan.strategy == "replicate":
-                seconds = estimate_seconds(growth.n_draws, growth.params)
+                seconds = estimate_seconds(growth)
                 for places, trees in grow_replicated(parts, growth, keys, executor, seconds):
                     yield places, trees
                     progress.update(len(trees))
@@ -199,7 +190,7 @@ class RowsOnCluster:
 
     def _make_parts(self, spec: FitSpec) -> list[Any]:
         """Return futures of coded parts of about equal size."""
-        draws, n_parts = spec.growth.draws, self._plan.n_parts
+        draws, n_parts = spec.draws, self._plan.n_parts
         executor, n_rows = self._executor, self._starts[-1]
         n_blocks = -(-n_rows // BLOCK_ROWS)
         bounds = np.minimum(np.linspace(0, n_blocks, n_parts + 1).astype(np.int64) * BLOCK_ROWS, n_rows).tolist()
@@ -297,7 +288,7 @@ def _choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, 
 
 def _encode(
     X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
-) -> tuple[Piece, NDArray[Any]] | None:
+) -> tuple[Part, NDArray[Any]] | None:
     """Return the codes of a partition, and some of its rows as trees read them; None without rows."""
     if len(labelled.labels) == 0:
         return None
@@ -306,15 +297,15 @@ def _encode(
     some: Any = slice(None) if rows is None else rows
     labels = np.searchsorted(classes, labelled.classes).astype(np.uint16)[labelled.labels]
     matrix = coding.read(read_table(X), rows)
-    return Piece(coding.encode(matrix), labels[some], None if weights is None else weights[some]), matrix[scored]
+    return Part(coding.encode(matrix), labels[some], None if weights is None else weights[some]), matrix[scored]
 
 
-def _first(pair: tuple[Piece, NDArray[Any]] | None) -> Piece | None:
+def _first(pair: tuple[Part, NDArray[Any]] | None) -> Part | None:
     """Return the first of two."""
     return None if pair is None else pair[0]
 
 
-def _second(pair: tuple[Piece, NDArray[Any]] | None) -> NDArray[Any] | None:
+def _second(pair: tuple[Part, NDArray[Any]] | None) -> NDArray[Any] | None:
     """Return the second of two."""
     return None if pair is None else pair[1]
 
@@ -336,19 +327,19 @@ def _sum_out_of_bag(
     return sum_places(Bags(draws, keys, None), *shared, start, coding.read(read_table(X), rows), before)
 
 
-def _cut(piece: Piece, start: int, stop: int) -> Piece:
+def _cut(piece: Part, start: int, stop: int) -> Part:
     """Return some rows of a piece, as copies: those of the others are given up."""
-    weights = None if piece.sample_weight is None else piece.sample_weight[start:stop].copy()
-    return Piece(piece.codes[:, start:stop].copy(), piece.labels[start:stop].copy(), weights)
+    some = piece.some(start, stop)
+    weights = None if some.weights is None else some.weights.copy()
+    return some._replace(codes=some.codes.copy(), labels=some.labels.copy(), weights=weights)
 
 
-def _join(first_row: int, shared: tuple[RowDraws | None, NDArray[np.float64] | None], pieces: list[Piece]) -> CodedPart:
-    """Return pieces as one part, whose draws are made anew from its labels."""
+def _join(first_row: int, shared: tuple[RowDraws | None, NDArray[np.float64] | None], pieces: list[Part]) -> Part:
+    """Return pieces, whose weights are those of samples, as one part, whose draws are made anew from its labels."""
     draws, by_class = shared
-    labels = np.concatenate([piece.labels for piece in pieces])
-    weights = [piece.sample_weight for piece in pieces if piece.sample_weight is not None]
-    weight = combine_weights(labels, np.concatenate(weights) if weights else None, by_class)
+    part = Part.joined(pieces)
+    weights = combine_weights(part.labels, part.weights, by_class)
     if draws is not None:
-        members = RowDraws.of_strata(labels, draws.sizes).members if len(draws.sizes) > 1 else draws.members
+        members = RowDraws.of_strata(part.labels, draws.sizes).members if len(draws.sizes) > 1 else draws.members
         draws = replace(draws, members=members, first_block=first_row // BLOCK_ROWS)
-    return CodedPart(first_row, np.concatenate([piece.codes for piece in pieces], axis=1), labels, weight, draws)
+    return part._replace(weights=weights, draws=draws, first_row=first_row)

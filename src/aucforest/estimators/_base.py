@@ -178,7 +178,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
         """Encode training rows, and set what is known of them."""
         coding = table.code(spec)
-        check_signs(spec.growth.signs, coding.categories)
+        check_signs(spec.params.signs, coding.categories)
         self.classes_, self.categories_, self.n_features_in_ = table.target.classes, coding.categories, table.n_features
         if table.names is not None:
             self.feature_names_in_ = np.array(table.names, dtype=object)

@@ -101,7 +101,7 @@ class ForestFit(TreeBasedClassifier):
         target.check_classes()
         start.check(table)
         spec = self._resolve(table, start)
-        draws = spec.growth.draws
+        draws = spec.draws
         drawn = list(dict.fromkeys([*start.drawn, describe_draws(draws, len(target.kept_labels))]))
         self._check_draws(drawn, n_classes)
         coding = self._code(table, spec)
@@ -185,10 +185,10 @@ class ForestFit(TreeBasedClassifier):
     def _weighted_prior(self, spec: FitSpec) -> NDArray[np.float64]:
         """Return the class frequencies of the training rows as `class_weight` changes them."""
         prior = self.class_prior_
-        if spec.growth.balance_draws and spec.growth.draws is not None:
+        if spec.params.balance_draws and spec.draws is not None:
             # Classes weigh alike in what a tree draws.
             with np.errstate(divide="ignore"):
-                prior = np.where(prior > 0, 1.0 / spec.growth.draws.rates, 0.0)
+                prior = np.where(prior > 0, 1.0 / spec.draws.rates, 0.0)
         elif spec.class_weights is not None:
             prior = prior * spec.class_weights
         return prior / prior.sum()

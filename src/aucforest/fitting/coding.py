@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.growing import TrainingSet
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import (
@@ -27,7 +26,6 @@ from aucforest.tables.columns import (
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
-    BinnedMatrix,
     BinValues,
     ParallelMap,
     add_distinct,
@@ -179,13 +177,6 @@ class Coding:
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
         """Return the codes of what `read` returns, shape (n_features, n_rows)."""
         return encode_matrix(matrix, self.values).codes
-
-    def training_set(
-        self, codes: NDArray[np.unsignedinteger], target: Target, weights: NDArray[np.float64] | None
-    ) -> TrainingSet:
-        """Return the rows of positive weight as trees grow from them, given their codes and what they count."""
-        binned = BinnedMatrix(codes, self.n_bins, self.values)
-        return TrainingSet(binned, target.kept_labels, weights, len(target.classes), self.kinds)
 
 
 def choose_coding(

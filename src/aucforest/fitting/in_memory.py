@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.growing import TrainingSet, grow_trees, run_in_threads
+from aucforest.fitting.growing import grow_trees, run_in_threads
 from aucforest.fitting.out_of_bag import SumRows
+from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import FitSize, check_fit
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
@@ -72,7 +73,7 @@ class RowsInMemory:
         X = self.X if target.kept is None else self.X[target.kept]
         run, by_set = run_in_threads(spec.n_jobs), kinds != NUMERIC
         binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
-        self._training = TrainingSet(binned, target.kept_labels, spec.weights, len(target.classes), kinds)
+        self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.draws)
         return Coding(self._categories, binned.values)
 
     def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
@@ -81,7 +82,8 @@ class RowsInMemory:
         n_codes = int(coding.n_bins.max()) + 1
         size = FitSize.of(spec, len(target.kept_labels), self.n_features, len(target.classes), n_codes)
         check_fit(size, spec.n_threads, spec.n_sums)
-        return grow_trees(self._training, spec.growth, spec.keys, spec.n_jobs, spec.verbose)
+        growth = Growth.of(spec, coding, self._part.n_rows, len(target.classes))
+        return grow_trees(growth, self._part, spec.keys, spec.n_jobs, spec.verbose)
 
 
 class SomeRows:

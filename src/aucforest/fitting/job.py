@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from aucforest._files import half_written, lock, write_whole
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.parts import CodedPart
+from aucforest.fitting.parts import Part
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import FoldedTrees, fold
@@ -97,7 +97,7 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target, folder: s
     }
 
 
-def digest_codes(part: CodedPart) -> bytes:
+def digest_codes(part: Part) -> bytes:
     """Return digests of blocks of codes: however rows are cut into parts, together they are the same."""
     blocks = (part.codes[:, start : start + BLOCK_ROWS] for start in range(0, part.n_rows, BLOCK_ROWS))
     return b"".join(sha256(block.tobytes()).digest() for block in blocks)

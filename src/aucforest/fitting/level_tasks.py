@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.growing import grow_rows, make_buffers, tree_weights
+from aucforest.fitting.growing import grow_rows, make_buffers
 from aucforest.fitting.level_kernels import PartColumns, Route, copy_samples, fill_histograms, route_samples
-from aucforest.fitting.parts import CodedPart, Growth, Rows, join_parts
+from aucforest.fitting.parts import Growth, Part
 from aucforest.tree.samples import take_samples
 from aucforest.tree.tree import Nodes
 
@@ -25,6 +25,13 @@ class Question(NamedTuple):
     route: Route
     nodes: NDArray[np.int64]
     features: NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """Samples of a node in one part: their rows, and how often each is in the bootstrap sample."""
+
+    part: Part
+    counts: NDArray[np.uint16]
 
 
 class Branch(NamedTuple):
@@ -53,7 +60,7 @@ def histogram_dtype(growth: Growth) -> type[np.unsignedinteger] | type[np.int64]
 class _RoutedPart:
     """A part whose samples are arranged by the nodes of one tree after another."""
 
-    def __init__(self, part: CodedPart, growth: Growth) -> None:
+    def __init__(self, part: Part, growth: Growth) -> None:
         self.part, self.growth = part, growth
         self.columns = PartColumns.of(part.codes)
         self._samples, self._spill = np.empty((2, part.n_rows), dtype=np.uint64)
@@ -83,10 +90,10 @@ class _RoutedPart:
         rows, counts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint16)
         codes = np.empty((len(part.codes), n), dtype=part.codes.dtype)
         copy_samples(self.columns, samples, rows, counts, codes)
-        return Rows(codes, part.labels[rows], counts, None if part.weights is None else part.weights[rows])
+        return Rows(Part(codes, part.labels[rows], None if part.weights is None else part.weights[rows]), counts)
 
 
-def count_part(part: CodedPart, growth: Growth, questions: list[Question]) -> NDArray[np.unsignedinteger]:
+def count_part(part: Part, growth: Growth, questions: list[Question]) -> NDArray[np.unsignedinteger]:
     """Answer questions by the samples of one part: all histograms, one after the other."""
     ends = np.cumsum([histogram_sizes(growth, question.features).sum() for question in questions]).tolist()
     histograms = np.zeros(ends[-1], dtype=np.int64)
@@ -105,7 +112,7 @@ def add_up(parts: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedinteg
     return reduce(np.add, parts)
 
 
-def hand_out(part: CodedPart, growth: Growth, bundles: list[list[Branch]]) -> list[list[Rows]]:
+def hand_out(part: Part, growth: Growth, bundles: list[list[Branch]]) -> list[list[Rows]]:
     """Return the samples of one part in every branch of some bundles; branches of a tree follow each other."""
     routed, rows = _RoutedPart(part, growth), []
     for tree_key, of_tree in groupby((branch for some in bundles for branch in some), lambda branch: branch.tree_key):
@@ -120,14 +127,13 @@ def hand_out(part: CodedPart, growth: Growth, bundles: list[list[Branch]]) -> li
 def grow_branches(growth: Growth, branches: list[Branch], handed_out: list[list[Rows]]) -> list[tuple[Nodes, float]]:
     """Grow branches from the samples that each part handed out; return them with what a unit of weight is worth."""
     by_branch = list(zip(*handed_out))
-    joined = [join_parts(growth, rows) for rows in by_branch]
-    most_rows = max(len(training.labels) for training in joined)
-    buffers = make_buffers(joined[0], growth.params, most_rows, growth.n_rows, growth.n_draws)
+    joined = [Part.joined([of_part.part for of_part in rows]) for rows in by_branch]
+    buffers = make_buffers(growth, joined[0].codes, max(part.n_rows for part in joined))
     grown = []
-    for branch, rows, training in zip(branches, by_branch, joined):
+    for branch, rows, part in zip(branches, by_branch, joined):
         counts = np.concatenate([of_part.counts for of_part in rows])
         params = replace(growth.params, max_depth=growth.params.max_depth - branch.depth)
-        weights, unit = tree_weights(training, counts, params, growth.fixed)
-        nodes = grow_rows(training, counts, weights, unit, params, branch.key, buffers, branch.tree_weight)
+        below = replace(growth, params=params)
+        nodes, unit = grow_rows(below, part, counts, branch.key, buffers, branch.tree_weight)
         grown.append((Nodes._make(column.copy() for column in nodes), unit))
     return grown

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ from aucforest.fitting.in_memory import SomeRows
 from aucforest.fitting.job import JobFolder, grow_missing
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
-from aucforest.fitting.parts import cut_into_parts, describe_growth
+from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import format_bytes, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
@@ -172,16 +173,17 @@ class RowsOnDisk:
     def _grow_some(self, keys: list[int]) -> Iterator[tuple[Sequence[int], list[Tree]]]:
         """Yield trees as they are done, with the places of their keys."""
         spec, plan = self._spec, self._plan
-        training = self._coding.training_set(self._matrix.codes, self.target, spec.weights)
+        growth = Growth.of(spec, self._coding, len(self.target.kept_labels), len(self.target.classes))
+        part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, spec.draws)
         n_threads = plan.workers.n_threads
         if plan.strategy == "replicate":
             place = 0
-            for trees in grow_batches(training, spec.growth, keys, n_threads, spec.verbose):
+            for trees in grow_batches(growth, part, keys, n_threads, spec.verbose):
                 yield range(place, place + len(trees)), trees
                 place += len(trees)
             return
-        bounds = [*range(0, len(training.labels), plan.part_rows), len(training.labels)]
-        parts, growth = cut_into_parts(training, spec.growth.draws, bounds), describe_growth(training, spec.growth)
+        bounds = pairwise([*range(0, part.n_rows, plan.part_rows), part.n_rows])
+        parts = [part.some(start, stop) for start, stop in bounds]
         sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
         with (
             closing(LocalExecutor(n_threads)) as executor,

@@ -1,93 +1,90 @@
-"""Rows in parts: what a task is given of the training data."""
+"""Coded rows in parts, and what trees need to know beside them. In memory there is one part."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import RowDraws
-from aucforest.fitting.growing import TrainingSet, fit_fixed_point
-from aucforest.fitting.spec import GrowthParams
-from aucforest.tree.binning import BinnedMatrix, BinValues
+from aucforest.fitting.coding import Coding
+from aucforest.fitting.spec import FitSpec, GrowthParams
+from aucforest.tree.binning import BinValues
+from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import FixedPoint
 
 
-class CodedPart(NamedTuple):
+class Part(NamedTuple):
     """Rows that follow each other, at least one; all parts but the last are of whole blocks, `bootstrap.BLOCK_ROWS`."""
 
-    first_row: int  # its number among all rows that trees draw from
     codes: NDArray[np.unsignedinteger]  # (n_features, n_rows)
     labels: NDArray[np.uint16]
     weights: NDArray[np.float64] | None  # None when every row counts 1
-    draws: RowDraws | None  # those of all rows, with the members of these; None where each tree sees all rows
+    draws: RowDraws | None = None  # those of all rows, with the members of these; None where each tree sees all rows
+    first_row: int = 0  # its number among all rows that trees draw from
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.labels)
 
+    def some(self, start: int, stop: int) -> "Part":
+        """Return some rows, as views; they begin with a block where there are draws."""
+        return Part(
+            self.codes[:, start:stop],
+            self.labels[start:stop],
+            None if self.weights is None else self.weights[start:stop],
+            None if self.draws is None else self.draws.of_part(start, stop - start),
+            start,
+        )
 
-class Growth(NamedTuple):
+    @classmethod
+    def joined(cls, parts: Sequence["Part"]) -> "Part":
+        """Return the rows of all, in order, without draws."""
+        weights = [part.weights for part in parts if part.weights is not None]
+        codes = np.concatenate([part.codes for part in parts], axis=1)
+        labels = np.concatenate([part.labels for part in parts])
+        return cls(codes, labels, np.concatenate(weights) if weights else None)
+
+
+@dataclass(frozen=True)
+class Growth:
     """What the trees of a fit share beside the rows: small."""
 
+    params: GrowthParams
+    n_bins: NDArray[np.int64]  # (n_features,)
+    values: BinValues
+    kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
+    n_classes: int
     n_rows: int  # of the fit
     n_draws: int  # the size of the bootstrap sample of a tree, or all rows: a tree has at most so many samples
     most_weight: int  # the most that all samples of a tree can weigh, in units
-    params: GrowthParams  # without draws: parts have them
-    n_bins: NDArray[np.int64]  # (n_features,)
-    values: BinValues
-    n_classes: int
-    kinds: NDArray[np.int8]  # (n_features,)
     fixed: FixedPoint | None  # None where every row counts 1, or where the units of weights differ from tree to tree
+    weighted: bool  # whether samples weigh something else than the times that they are drawn
 
-
-def describe_growth(training: TrainingSet, params: GrowthParams) -> Growth:
-    """Return what growing over parts of these rows needs beside them."""
-    n_rows = len(training.labels)
-    n_draws = params.n_draws(n_rows)
-    fixed = fit_fixed_point(training, params, n_draws)
-    most_weight = n_draws
-    if fixed is not None and training.weights is not None:
-        most_weight *= int(fixed.apply(training.weights.max(keepdims=True))[0])
-    _, n_bins, values = training.binned
-    params = replace(params, draws=None)
-    return Growth(n_rows, n_draws, most_weight, params, n_bins, values, training.n_classes, training.kinds, fixed)
-
-
-def cut_into_parts(training: TrainingSet, draws: RowDraws | None, bounds: list[int]) -> list[CodedPart]:
-    """Return views of the rows between bounds, which are multiples of `bootstrap.BLOCK_ROWS` but for the last."""
-    return [
-        CodedPart(
-            start,
-            training.binned.codes[:, start:stop],
-            training.labels[start:stop],
-            None if training.weights is None else training.weights[start:stop],
-            None if draws is None else draws.of_part(start, stop - start),
+    @classmethod
+    def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
+        """Return what the trees of a fit share."""
+        n_draws = n_rows if spec.draws is None else spec.draws.n_draws
+        fixed, most_weight, weights = None, n_draws, spec.weights
+        if weights is not None and not spec.params.balance_draws:
+            fixed = FixedPoint.of(weights, n_draws)
+            most_weight *= int(fixed.apply(weights.max(keepdims=True))[0])
+        return cls(
+            params=spec.params,
+            n_bins=coding.n_bins,
+            values=coding.values,
+            kinds=coding.kinds,
+            n_classes=n_classes,
+            n_rows=n_rows,
+            n_draws=n_draws,
+            most_weight=most_weight,
+            fixed=fixed,
+            weighted=weights is not None or spec.params.balance_draws,
         )
-        for start, stop in pairwise(bounds)
-    ]
 
-
-class Rows(NamedTuple):
-    """Samples of a node in one part: their rows, and how often each is in the bootstrap sample."""
-
-    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows)
-    labels: NDArray[np.uint16]
-    counts: NDArray[np.uint16]
-    weights: NDArray[np.float64] | None
-
-
-def join_parts(growth: Growth, parts: Sequence[CodedPart] | Sequence[Rows]) -> TrainingSet:
-    """Return the rows of all parts, in order, as one process grows from them."""
-    weights = [part.weights for part in parts if part.weights is not None]
-    codes = np.concatenate([part.codes for part in parts], axis=1)
-    return TrainingSet(
-        BinnedMatrix(codes, growth.n_bins, growth.values),
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate(weights) if weights else None,
-        growth.n_classes,
-        growth.kinds,
-    )
+    @property
+    def by_set(self) -> NDArray[np.bool_]:
+        """Which features are split by sets."""
+        return self.kinds != NUMERIC

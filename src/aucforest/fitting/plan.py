@@ -14,7 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from aucforest._memory import check_memory
-from aucforest.fitting.bootstrap import BLOCK_ROWS
+from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
 from aucforest.fitting.spec import FitSpec, GrowthParams
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
@@ -82,10 +82,10 @@ class FitSize:
     @classmethod
     def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
         """Return the size of a fit; without `n_codes`, the most there may be."""
-        params = spec.growth
+        params = spec.params
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
-        tree_rows = _distinct_rows(params, n_rows)
+        tree_rows = _distinct_rows(spec.draws, n_rows)
         tree_nodes, weighted = _most_nodes(params, tree_rows, n_classes), spec.weights is not None
         return cls(
             n_rows,
@@ -142,9 +142,8 @@ class FitSize:
         return self.max_features * (MAX_BINS + 1) * (self.n_classes + 1) * item_bytes
 
 
-def _distinct_rows(params: GrowthParams, n_rows: int) -> int:
+def _distinct_rows(draws: RowDraws | None, n_rows: int) -> int:
     """Return about how many different rows a tree draws, rather more."""
-    draws = params.draws
     if draws is None:
         return n_rows
     if not draws.replace:
@@ -389,7 +388,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
         if whole(n).worker_bytes <= limit and n_kept <= MOST_ROWS:
             return whole(n)
     least = whole(1).worker_bytes
-    if spec.max_bins is None or spec.growth.needs_all_rows is not None:
+    if spec.max_bins is None or spec.params.needs_all_rows is not None:
         raise _too_small(limit, least, size)
     fixed = of_rows + max(reading, sums)
     plan = _plan_levels(size, n_threads, limit, of_rows) if fixed <= limit else None
@@ -404,9 +403,9 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
 
 def _bytes_of_target(spec: FitSpec, target: Target) -> int:
     """Return the bytes of labels, weights and draws of all rows."""
-    n_rows, n_kept, draws = len(target.labels), len(target.kept_labels), spec.growth.draws
+    n_rows, n_kept, draws = len(target.labels), len(target.kept_labels), spec.draws
     n_bytes = 2 * n_rows + (8 * n_rows if target.sample_weight is not None else 0)
-    n_bytes += 8 * n_kept if spec.weights is not None or spec.growth.balance_draws else 0
+    n_bytes += 8 * n_kept if spec.weights is not None or spec.params.balance_draws else 0
     n_bytes += 0 if target.kept is None else 18 * n_kept
     return n_bytes + (0 if draws is None else draws.members.nbytes)
 

@@ -40,7 +40,6 @@ class GrowthParams:
     max_leaf_nodes: int | None
     random_splits: bool
     signs: tuple[int, ...]
-    draws: RowDraws | None
     balance_draws: bool
 
     @classmethod
@@ -49,7 +48,6 @@ class GrowthParams:
         params: Mapping[str, Any],
         n_rows: int,
         n_features: int,
-        draws: RowDraws | None,
         signs: tuple[int, ...] = (),
     ) -> "GrowthParams":
         """Turn fractions and names into numbers; `signs` are those of `resolve_signs`."""
@@ -67,7 +65,6 @@ class GrowthParams:
             max_leaf_nodes=None if max_leaf_nodes is None else min(int(max_leaf_nodes), _NO_LIMIT),
             random_splits=params["splitter"] == "random",
             signs=signs,
-            draws=draws,
             balance_draws=params["class_weight"] == "balanced_subsample",
         )
 
@@ -83,10 +80,6 @@ class GrowthParams:
         }
         return next((name for name, is_given in needs_all.items() if is_given), None)
 
-    def n_draws(self, n_rows: int) -> int:
-        """Return how many of so many rows a tree draws, each as often as it is drawn."""
-        return n_rows if self.draws is None else self.draws.n_draws
-
 
 @dataclass(frozen=True)
 class FitSpec:
@@ -94,7 +87,9 @@ class FitSpec:
 
     Attributes
     ----------
-    growth : GrowthParams
+    params : GrowthParams
+    draws : RowDraws or None
+        How the bootstrap samples are drawn; None where each tree sees all rows.
     class_weights : ndarray of shape (n_classes,), float64, or None
         None where all are 1 or differ from tree to tree.
     weights : ndarray of shape (n_kept,), float64, or None
@@ -113,7 +108,8 @@ class FitSpec:
     verbose : int
     """
 
-    growth: GrowthParams
+    params: GrowthParams
+    draws: RowDraws | None
     class_weights: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None
     max_bins: int | None
@@ -139,11 +135,11 @@ class FitSpec:
     ) -> "FitSpec":
         """Resolve the parameters of a tree or a forest, by name; a ValueError or TypeError says what is wrong."""
         labels, classes = target.kept_labels, target.classes
-        draws = resolve_draws(params, labels, classes) if "bootstrap" in params else None
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes))
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
         return cls(
-            growth=GrowthParams.resolve(params, len(labels), n_features, draws, signs),
+            params=GrowthParams.resolve(params, len(labels), n_features, signs),
+            draws=resolve_draws(params, labels, classes) if "bootstrap" in params else None,
             class_weights=by_class,
             weights=combine_weights(labels, target.kept_weight, by_class),
             max_bins=params["max_bins"],

@@ -10,7 +10,6 @@ from aucforest.fitting.level_kernels import Route, SummedCounts, draw_known, enl
 from aucforest.fitting.level_tasks import Branch, Question, histogram_sizes
 from aucforest.fitting.parts import Growth
 from aucforest.tree.criteria import entropy_table
-from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import Stops
 from aucforest.tree.samples import NO_NAMES
 from aucforest.tree.splitter import Rules, SplitBuffers
@@ -25,9 +24,8 @@ class Searcher:
 
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
-        self.by_set = growth.kinds != NUMERIC
-        self.rules = make_rules(growth.params, growth.kinds, growth.values, is_sampled=False)
-        table = entropy_table(growth.params.criterion, growth.n_draws if growth.fixed is None else np.inf)
+        self.rules = make_rules(growth, is_sampled=False)
+        table = entropy_table(growth.params.criterion, np.inf if growth.weighted else growth.n_draws)
         n_codes = int(growth.n_bins.max()) + 1
         self.buffers = SplitBuffers.of(len(growth.kinds), n_codes, growth.n_classes, table)
 
@@ -50,7 +48,7 @@ class TopTree:
     def __init__(self, place: int, key: int, searcher: Searcher) -> None:
         self.place, self.key, self._searcher = place, key, searcher
         self._n_nodes = 1
-        self._top = make_top(key, searcher.growth.n_classes, by_set=bool(np.any(searcher.by_set)))
+        self._top = make_top(key, searcher.growth.n_classes, by_set=bool(np.any(searcher.growth.by_set)))
         self._open = {0: _OpenNode(np.zeros(len(searcher.growth.kinds), dtype=np.bool_), {})}
         self._handed_out: list[int] = []
         self._grown: dict[int, tuple[Nodes, float]] = {}
@@ -165,7 +163,7 @@ class TopTree:
             fixed, branches = self._searcher.growth.fixed, {node: grown for node, (grown, _) in self._grown.items()}
             nodes = splice(first_nodes(self._top.nodes, self._n_nodes), branches)
             unit = 1.0 if fixed is None else fixed.unit
-        return Tree.from_nodes(nodes, unit, self._searcher.by_set)
+        return Tree.from_nodes(nodes, unit, self._searcher.growth.by_set)
 
 
 def splice(top: Nodes, branches: dict[int, Nodes]) -> Nodes:
