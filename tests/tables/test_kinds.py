@@ -3,11 +3,11 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from aucforest.cli._frames import to_frame
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.cli._inputs import open_table
+from aucforest.cli._labelled import to_frame
 from aucforest.tables.kinds import FLAG, NUMBER, TEXT, as_kind, kind_of
 
 

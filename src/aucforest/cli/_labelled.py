@@ -45,7 +45,7 @@ def read_training(
         weights = None if weight is None else read_weights(table, content.column(weight), weight)
         features = content.select(feature_names(table, others))
     check_types(features.schema)
-    return Labelled(_title(table, target, positive), _to_frame(features), y, weights)
+    return Labelled(_title(table, target, positive), to_frame(features), y, weights)
 
 
 def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
@@ -77,7 +77,7 @@ def read_for_model(
         beside = pa.concat_tables(rest)
         y = _labels_of(model, table, beside.column(target), target, positive)
         weights = None if weight is None else read_weights(table, beside.column(weight), weight)
-    return Labelled(_title(table, target, positive), _model_frame(columns, pa.concat_tables(features)), y, weights)
+    return Labelled(_title(table, target, positive), model_frame(columns, pa.concat_tables(features)), y, weights)
 
 
 def _title(table: Columns, target: str, positive: str | None) -> str:
@@ -147,7 +147,7 @@ def _listed(classes: NDArray[Any]) -> str:
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if names[10:] else "")
 
 
-def _to_frame(table: Any) -> pd.DataFrame:
+def to_frame(table: Any) -> pd.DataFrame:
     """Return an arrow table as a DataFrame, where text and flags are categories and nothing is a number."""
     for place, (name, column) in enumerate(zip(table.column_names, table.columns)):
         if pa.types.is_boolean(column.type):
@@ -158,7 +158,7 @@ def _to_frame(table: Any) -> pd.DataFrame:
     return table.to_pandas(strings_to_categorical=True, date_as_object=False)
 
 
-def _model_frame(columns: Any, typed: Any) -> pd.DataFrame:
+def model_frame(columns: Any, typed: Any) -> pd.DataFrame:
     """Return what a model takes of its columns, `ModelColumns`, which are typed."""
-    frame = _to_frame(typed)
+    frame = to_frame(typed)
     return frame if columns.has_names else frame.set_axis(range(len(columns.names)), axis=1)
