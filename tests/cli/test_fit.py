@@ -222,7 +222,7 @@ def test_files_are_trained_out_of_core(tmp_path, kind):
         contents[0]["figures"].pop("2 folds")
         assert contents[0] == contents[1]
         assert result.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
-    assert list((tmp_path / "folder" / "trees").glob("*.safetensors"))
+    assert list((tmp_path / "folder").glob("trees-*.safetensors"))
     check_refusal(run(*arguments, "--out", tmp_path / "m", "--memory-limit", "1kB"), "memory_limit=1,000 bytes is too")
 
 

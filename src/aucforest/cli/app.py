@@ -2,7 +2,7 @@
 
 import typer
 
-from aucforest.cli._messages import OneLineErrors
+from aucforest.cli._terminal import OneLineErrors
 from aucforest.cli.compare import compare
 from aucforest.cli.estimate import estimate
 from aucforest.cli.evaluate import evaluate

@@ -11,7 +11,7 @@ from rich.table import Table
 from aucforest.cli._labelled import Labelled, read_training
 from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, Positive, Seed, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
-from aucforest.cli._progress import is_watched
+from aucforest.cli._terminal import is_watched
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.scoring import METRICS

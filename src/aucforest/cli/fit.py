@@ -11,7 +11,7 @@ from aucforest.cli._figures import QUALITY, Figure, as_table, auc_with_interval,
 from aucforest.cli._labelled import Labelled, read_labels, read_training
 from aucforest.cli._options import TARGET_HELP, Criterion, Jobs, JsonOut, Positive, Seed, Weight, names_in
 from aucforest.cli._outputs import TABLES, check_outputs, console, write_json
-from aucforest.cli._progress import is_watched
+from aucforest.cli._terminal import is_watched
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_out_of_core
 from aucforest.estimators.thresholds import RULES

@@ -9,7 +9,7 @@ import typer
 from aucforest.cli._inputs import STANDARD, open_table, read_model
 from aucforest.cli._options import Data, Jobs, Model, names_in
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix
-from aucforest.cli._progress import progress
+from aucforest.cli._terminal import progress
 from aucforest.cli._writing import table_writer
 from aucforest.tables.predictions import Predictions
 

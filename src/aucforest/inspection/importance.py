@@ -1,14 +1,14 @@
 """Permutation importance by the rows that trees did not draw."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from tqdm import tqdm
 
-from aucforest.estimators._oob_score import resolve_scorer
+from aucforest.estimators._oob_score import Scorer, resolve_scorer, score_probabilities
 from aucforest.estimators.training_rows import training_rows
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
@@ -16,9 +16,10 @@ from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_s
 from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
 from aucforest.inspection.importance_display import PermutationImportance
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
-from aucforest.inspection.parts import Part, split_into_parts
 from aucforest.tree.prediction import BLOCK_ROWS as WALK_ROWS
 
+# How many random parts of the rows are scored; fewer only when a class has fewer rows.
+_MOST_PARTS = 10
 # Permuted columns of one task: finding the leaves of the data as they are is shared among them.
 _TASK_COLUMNS = 32
 # Bytes of sums and permuted columns that are kept at a time.
@@ -144,6 +145,39 @@ def oob_permutation_importance(
         feature_names=tuple(feature_names_of(forest, walks.n_features)),
         n_parts=len(parts),
     )
+
+
+class Part(NamedTuple):
+    """Some rows to score: their places among all that are scored, and the score of their class probabilities."""
+
+    places: NDArray[np.int64]
+    score: Callable[[NDArray[np.float64]], float]
+
+
+def split_into_parts(
+    forest: Any, X: Any, rows: Any, scored: NDArray[np.int64], scorer: Scorer | None, seed: int
+) -> list[Part]:
+    """Return all rows that are scored, then random parts of equal class shares, as far as two hold every class.
+
+    `rows` has labels and sample_weight of X; `scorer` is as in scikit-learn, None is ROC AUC.
+    """
+    labels = rows.labels[scored]
+    counts = np.bincount(labels)
+    n_parts = min(_MOST_PARTS, int(counts[counts > 0].min())) if len(labels) else 0
+    # Rows in random order within their classes, dealt out in turn.
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    places = [np.arange(len(labels))]
+    if n_parts >= 2:
+        places += [np.sort(order[part::n_parts]) for part in range(n_parts)]
+
+    def part(of: NDArray[np.int64]) -> Part:
+        chosen = scored[of]
+        own = None if rows.sample_weight is None else rows.sample_weight[chosen]
+        X_of, labels_of = _safe_indexing(X, chosen), rows.labels[chosen]
+        return Part(of, lambda proba: score_probabilities(forest, scorer, X_of, labels_of, proba, own))
+
+    return [part(of) for of in places]
 
 
 def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64]) -> float:

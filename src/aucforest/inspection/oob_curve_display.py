@@ -1,7 +1,8 @@
 """The out-of-bag score against the number of trees."""
 
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,8 +10,8 @@ from sklearn.utils import _safe_indexing
 
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators.training_rows import training_rows
+from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.display import Display
-from aucforest.inspection.first_trees import first_trees
 from aucforest.inspection.models import check_count, check_forest
 
 
@@ -122,3 +123,24 @@ class OOBCurveDisplay(Display):
         (self.line_,) = ax.plot(self.n_trees, self.scores, "o-", markersize=4, linewidth=1.0)
         ax.set(xlabel="trees", ylabel=f"out-of-bag {self.scoring}")
         ax.grid(alpha=0.3)
+
+
+class FirstTrees(NamedTuple):
+    """What the first trees say of the training rows that one of them did not draw."""
+
+    n_trees: int
+    # these rows, and their class probabilities
+    seen: NDArray[np.int64]
+    proba: NDArray[np.float64]
+
+
+def first_trees(forest: Any, rows: TrainingRows, n_points: int) -> Iterator[FirstTrees]:
+    """Yield growing parts of a fitted forest, at even ratios from one tree to all; every tree is asked once."""
+    n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
+    total, n_unseen = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
+    for start, stop in pairwise([0, *n_trees.tolist()]):
+        (sums,) = forest._sum_out_of_bag(rows, [range(start, stop)])
+        total += sums.total
+        n_unseen += sums.n_trees
+        seen = np.flatnonzero(n_unseen)
+        yield FirstTrees(stop, seen, forest._mean_of_trees(total[seen], n_unseen[seen, None]))

@@ -19,15 +19,6 @@ _TASK_ROWS = 256
 _NOT_COUNTED = -1
 
 
-class _Leaves(NamedTuple):
-    """The rows in every leaf of a forest, with what they weigh there."""
-
-    # where the rows of each leaf begin, and the end
-    first: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    weights: NDArray[np.float64]
-
-
 def proximity(
     forest: Any,
     X: Any,
@@ -189,7 +180,8 @@ class _Prepared(NamedTuple):
     places: NDArray[np.int64]
     # how many trees count for each row
     n_counted: NDArray[np.int64]
-    leaves: _Leaves
+    # of every leaf where its rows begin, the rows, and what they weigh there
+    leaves: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
     # how many rows leaves may hold
     n_others: int
 
@@ -219,7 +211,7 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
     return _Prepared(places, n_counted, leaves, len(places))
 
 
-def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: int) -> _Leaves:
+def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: int) -> Any:
     """List the rows of every leaf; with `drawn` those of positive weight there, and their shares in it."""
     if drawn is None:
         starts = np.arange(0, places.size + 1, places.shape[1])
@@ -230,7 +222,7 @@ def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: 
         weights, columns = drawn[is_drawn].astype(np.float64), places[is_drawn]
         weights /= np.bincount(columns, weights, minlength=n_leaves)[columns]
     by_leaf = csr_matrix((weights, columns, starts), shape=(len(places), n_leaves)).tocsc()
-    return _Leaves(by_leaf.indptr.astype(np.int64), by_leaf.indices.astype(np.int32), by_leaf.data)
+    return by_leaf.indptr.astype(np.int64), by_leaf.indices.astype(np.int32), by_leaf.data
 
 
 @bare_kernel

@@ -9,10 +9,9 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection.first_trees import first_trees
-from aucforest.inspection.importance import standard_error
+from aucforest.inspection.importance import split_into_parts, standard_error
 from aucforest.inspection.importance_display import PermutationImportance
-from aucforest.inspection.parts import split_into_parts
+from aucforest.inspection.oob_curve_display import first_trees
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.report.figures import auc_interval
 from aucforest.report.rows import ScoredRows, scores_of

@@ -1,11 +1,14 @@
-"""What the command line says when something is wrong: one sentence on standard error."""
+"""What is said on standard error: refusals of one sentence, warnings, and progress where somebody looks."""
 
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 
 class OneLineErrors(typer.core.TyperGroup):
@@ -33,3 +36,21 @@ def _warnings_as_lines() -> Iterator[None]:
         finally:
             for sentence in dict.fromkeys(str(warning.message) for warning in caught):
                 typer.echo(f"Warning: {sentence}", err=True)
+
+
+def is_watched() -> bool:
+    """Say whether standard error is a terminal."""
+    return sys.stderr.isatty()
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, float | None], None]]:
+    """Give a function that shows how many rows are done and which share of all that is, None for an unknown one."""
+    columns = TextColumn(what), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_watched()) as bar:
+        task = bar.add_task(what, total=None, rows=0)
+
+        def show(rows: int, share: float | None) -> None:
+            bar.update(task, rows=rows, total=None if share is None else 1.0, completed=share or 0.0)
+
+        yield show
