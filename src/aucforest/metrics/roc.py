@@ -289,9 +289,10 @@ def average_precision_score(
 
 def precision_area(tps: NDArray[Any], precision: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return average precisions from positives and precision at falling thresholds, (..., n); NaN without positives."""
-    won = np.einsum("...g,...g->...", np.diff(tps, axis=-1, prepend=0.0), precision)
-    positives = tps[..., -1]
-    area = np.divide(won, positives, out=np.full(positives.shape, np.nan), where=positives > 0.0)
+    steps = np.array(tps, dtype=np.float64)
+    steps[..., 1:] -= tps[..., :-1]
+    with np.errstate(invalid="ignore"):
+        area = np.einsum("...g,...g->...", steps, precision) / tps[..., -1]
     return np.minimum(area, 1.0)  # sums of weights are rounded
 
 
