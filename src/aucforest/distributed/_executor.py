@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from itertools import count
 from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
@@ -31,7 +32,7 @@ class DaskExecutor:
         if client.asynchronous:
             raise TypeError("client must be one whose answers are waited for, not Client(asynchronous=True)")
         self.advice, self._client, self._distributed = advice, client, import_distributed()
-        self._name, self._n_submitted, self._versions = uuid4().hex, 0, find_versions()
+        self._name, self._numbers, self._versions = uuid4().hex, count(), find_versions()
         self._futures: WeakSet[Any] = WeakSet()
         self._threads: dict[str, int] = {}
         self._check_running()
@@ -60,8 +61,7 @@ class DaskExecutor:
         """Return the future of a call; the function is one of a module. In order: not before what came earlier."""
         self._check_running()
         # Names by function: Dask spreads a group of tasks that need the same data over all workers.
-        key = f"{function.__name__.strip('_')}-{self._name}", self._n_submitted
-        self._n_submitted += 1
+        key = f"{function.__name__.strip('_')}-{self._name}", next(self._numbers)
         # What comes within that time has the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
         # Dask's advice about large arguments is to share them, and that is how.
@@ -84,7 +84,7 @@ class DaskExecutor:
         return [[next(remaining) for _ in column] for column in columns]
 
     def as_completed(self, futures: Iterable[Any] = ()) -> "_Completed":
-        """Return an iterator of futures and their results, as they end, to which more can be added."""
+        """Iterate over futures and their results, as they end, to which one can `add`; raise what a task raised."""
         return _Completed(self, futures)
 
     def gather(self, futures: list[Any]) -> list[Any]:
@@ -106,7 +106,9 @@ class DaskExecutor:
         self._check_running()
         answer = asyncio.run_coroutine_threadsafe(question(), self._client.loop.asyncio_loop)
         try:
-            wait((answer, self._watchdog), return_when=FIRST_COMPLETED)
+            # In turns: Windows interrupts no wait before its end.
+            while not wait((answer, self._watchdog), _LOOK, FIRST_COMPLETED).done:
+                pass
             return (answer if answer.done() else self._watchdog).result()
         except (self._distributed.scheduler.KilledWorker, MemoryError) as error:
             raise ClusterError(f"a worker died or ran out of memory: {error} {self.advice}".strip()) from error

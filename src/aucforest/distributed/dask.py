@@ -27,7 +27,7 @@ def _join_signatures(forest: Callable[..., Any], own: Callable[..., Any]) -> Sig
 
 
 def _lazily(method: Callable[..., Any]) -> Any:
-    """Return a method of the forest that takes Dask collections as well, of which it computes nothing yet."""
+    """Return a method of `to_local` that takes Dask collections as well, of which it computes nothing yet."""
 
     @wraps(method)
     def call(self: "DaskAUCForestClassifier", X: Any) -> Any:
@@ -39,6 +39,17 @@ def _lazily(method: Callable[..., Any]) -> Any:
 
     doc = (method.__doc__ or "").replace("X : array-like", "X : dask DataFrame or Array, or array-like,")
     call.__doc__ = doc.replace("    ndarray of", "    ndarray, or of a collection a lazy one with its chunks, of")
+    return call
+
+
+def _in_memory(method: Callable[..., Any]) -> Any:
+    """Return a method of the forest that refuses Dask collections, which it would compute in silence."""
+
+    @wraps(method)
+    def call(self: "DaskAUCForestClassifier", *args: Any, **options: Any) -> Any:
+        refuse_collections(*args, *options.values())
+        return method(self, *args, **options)
+
     return call
 
 
@@ -205,6 +216,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     predict = _lazily(AUCForestClassifier.predict)
     apply = _lazily(AUCForestClassifier.apply)
     encode = _lazily(AUCForestClassifier.encode)
+    decision_path = _in_memory(AUCForestClassifier.decision_path)
+    set_threshold = _in_memory(AUCForestClassifier.set_threshold)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of `predict`; see `aucforest.distributed.auc_sketch` for what forests are good at.
@@ -224,28 +237,15 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         refuse_collections(y, sample_weight)
         return float(self.to_local().score(X, y, sample_weight))
 
-    def set_threshold(
-        self, threshold: Any, X: Any = None, y: Any = None, sample_weight: Any = None
-    ) -> "DaskAUCForestClassifier":
-        """Change how `predict` turns probabilities into labels, without growing anew.
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted forest into one file, for `aucforest.load`, which returns an `AUCForestClassifier`.
 
         Parameters
         ----------
-        threshold, X, y, sample_weight
-            As in `AUCForestClassifier.set_threshold`: in memory.
-
-        Returns
-        -------
-        self : DaskAUCForestClassifier
+        path : path-like
+            See `AUCForestClassifier.save`.
         """
-        refuse_collections(X, y, sample_weight)
-        super().set_threshold(threshold, X, y, sample_weight)
-        return self
-
-    def _validate_X(self, X: Any, **options: Any) -> Any:
-        """Refuse collections where nothing is made of them lazily."""
-        refuse_collections(X)
-        return super()._validate_X(X, **options)
+        self.to_local().save(path)
 
     def to_local(self) -> AUCForestClassifier:
         """Return the same fitted forest as one that is saved, exported and looked into like any other.
@@ -261,13 +261,3 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         if "_packed" in self.__dict__:
             local._packed = self._packed
         return local
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted forest into one file, for `aucforest.load`, which returns an `AUCForestClassifier`.
-
-        Parameters
-        ----------
-        path : path-like
-            See `AUCForestClassifier.save`.
-        """
-        self.to_local().save(path)

@@ -6,7 +6,7 @@ bit for bit: histograms are integers, the search is the same code, and what is d
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import getitem
 from typing import Any
 
@@ -53,9 +53,9 @@ class _Level:
 
     def __init__(
         self,
-        parts: Sequence[Any],
+        parts: list[Any],
         growth: Growth,
-        keys: Sequence[int],
+        keys: list[int],
         executor: Executor,
         local_rows: int,
         max_hist_bytes: int,
@@ -174,13 +174,7 @@ class _Level:
 
 
 def grow_by_level(
-    parts: Sequence[Any],
-    growth: Growth,
-    keys: Sequence[int],
-    executor: Executor,
-    *,
-    local_rows: int,
-    max_hist_bytes: int,
+    parts: list[Any], growth: Growth, keys: list[int], executor: Executor, *, local_rows: int, max_hist_bytes: int
 ) -> Iterator[tuple[int, Tree]]:
     """Yield the places of keys and their trees, those of `growing.grow_trees` for all rows, as they are done.
 

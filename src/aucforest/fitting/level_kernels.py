@@ -162,8 +162,7 @@ def make_top(key: int, n_classes: int, *, by_set: bool) -> Top:
 
 def enlarge_top(top: Top) -> Top:
     """Return the top with twice the room."""
-    nodes, *others = top
-    return Top(Nodes._make(map(_double, nodes)), *map(_double, others))
+    return Top(Nodes._make(map(_double, top.nodes)), *map(_double, top[1:]))
 
 
 def _double(column):

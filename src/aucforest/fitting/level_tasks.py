@@ -79,7 +79,8 @@ class _RoutedPart:
         samples = self._samples[: take_samples(self._labels, counts, True, self._samples)]
         n_nodes = len(route.feature)
         starts, ends = np.zeros((2, n_nodes), dtype=np.int64)
-        is_wanted = np.isin(np.arange(n_nodes), nodes)
+        is_wanted = np.zeros(n_nodes, dtype=np.bool_)
+        is_wanted[nodes] = True
         n_bins, kinds = self.growth.n_bins, self.growth.kinds
         route_samples(self.columns, n_bins, kinds, route, is_wanted, samples, self._spill, starts, ends)
         return samples, starts, ends
