@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import pairwise
+from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,8 +125,8 @@ class RowsOnCluster:
             scored = places_within(spec.scored, start, stop - start)
             look = self._X[place], self._labelled[place], scored
             coded.append(executor.submit(_encode, *look, classes, self._coding))
-        self._pieces = [executor.submit(_first, pair) for pair in coded]
-        scored_rows = [executor.submit(_second, pair) for pair in coded]
+        self._pieces = [executor.submit(getitem, pair, 0) for pair in coded]
+        scored_rows = [executor.submit(getitem, pair, 1) for pair in coded]
         # Tables go as soon as they are coded.
         for table in self._X:
             table.release()
@@ -288,26 +289,16 @@ def _choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, 
 
 def _encode(
     X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
-) -> tuple[Part, NDArray[Any]] | None:
+) -> tuple[Part | None, NDArray[Any] | None]:
     """Return the codes of a partition, and some of its rows as trees read them; None without rows."""
     if len(labelled.labels) == 0:
-        return None
+        return None, None
     weights = labelled.sample_weight
     rows = kept_rows(weights)
     some: Any = slice(None) if rows is None else rows
     labels = np.searchsorted(classes, labelled.classes).astype(np.uint16)[labelled.labels]
     matrix = coding.read(read_table(X), rows)
     return Part(coding.encode(matrix), labels[some], None if weights is None else weights[some]), matrix[scored]
-
-
-def _first(pair: tuple[Part, NDArray[Any]] | None) -> Part | None:
-    """Return the first of two."""
-    return None if pair is None else pair[0]
-
-
-def _second(pair: tuple[Part, NDArray[Any]] | None) -> NDArray[Any] | None:
-    """Return the second of two."""
-    return None if pair is None else pair[1]
 
 
 def _sum_out_of_bag(

@@ -46,30 +46,15 @@ def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
 
 @dataclass(frozen=True, eq=False)
 class RowDraws:
-    """How the sample of a tree is taken: so many rows of every stratum.
+    """How the sample of a tree is taken: so many rows of every stratum."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows to sample from.
-    sizes : ndarray of shape (n_strata,), int64
-        Sampled rows of a tree by stratum, repeated ones included.
-    replace : bool
-        Whether a row may be sampled again: a bootstrap sample rather than a subsample.
-    members : ndarray of shape (n_rows,), uint16, or empty for a single stratum
-        The rows of every block, by their positions in it, stratum after stratum; of a part, those of its blocks.
-    starts : ndarray of shape (n_blocks, n_strata + 1), int64
-        Where the strata begin among the members of a block.
-    first_block : int
-        The block that the members begin with.
-    """
-
-    n_rows: int
-    sizes: NDArray[np.int64]
-    replace: bool
+    n_rows: int  # to sample from
+    sizes: NDArray[np.int64]  # sampled rows of a tree by stratum, repeated ones included
+    replace: bool  # whether a row may be sampled again: a bootstrap sample rather than a subsample
+    # The rows of every block, by their positions in it, stratum after stratum; empty for a single stratum.
     members: NDArray[np.uint16]
-    starts: NDArray[np.int64]
-    first_block: int = 0
+    starts: NDArray[np.int64]  # (n_blocks, n_strata + 1): where the strata begin among the members of a block
+    first_block: int = 0  # that the members begin with
 
     @classmethod
     def of_all(cls, n_rows: int, n_draws: int, *, replace: bool = True) -> "RowDraws":

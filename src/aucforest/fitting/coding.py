@@ -41,14 +41,9 @@ _MANY = None
 
 
 class Request(NamedTuple):
-    """What to find out about tables.
+    """What to find out about tables."""
 
-    categorical : list of int
-        The categorical features.
-    max_bins : int or None
-    """
-
-    categorical: list[int]
+    categorical: list[int]  # features
     max_bins: int | None
 
     @classmethod
@@ -59,24 +54,12 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What some rows say of every feature.
+    """What some rows say of every feature."""
 
-    Attributes
-    ----------
-    names : list of str
-        What messages call the features.
-    counted : dict of int to Counted
-        The values of each categorical feature.
-    distinct : dict of int to ndarray of float64, or None
-        The distinct values of each other feature, sorted; None for more than there are bins.
-    sampled : ndarray of shape (n_features, n_sampled), float64
-        The values of the sampled rows in their order; NaN in categorical features.
-    """
-
-    names: list[str]
-    counted: dict[int, Counted]
-    distinct: dict[int, NDArray[np.float64] | None]
-    sampled: NDArray[np.float64]
+    names: list[str]  # what messages call the features
+    counted: dict[int, Counted]  # the values of each categorical feature
+    distinct: dict[int, NDArray[np.float64] | None]  # of each other one, sorted; None for more than there are bins
+    sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
 
 
 def _merge_distinct(
@@ -100,18 +83,7 @@ def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.in
 
 
 def summarize(table: Table, rows: NDArray[np.int64] | None, sample: NDArray[np.int64], request: Request) -> Summary:
-    """Find out what the rows of a table say.
-
-    Parameters
-    ----------
-    table : matrix or frame
-        As `_columns.as_table` returns it.
-    rows : ndarray of int64, or None
-        The rows that count, by their places in the table; None for all.
-    sample : ndarray of int64
-        Those of them that are sampled.
-    request : Request
-    """
+    """Find out what the rows of a table say; of some rows that count, None for all, and of those that are sampled."""
     n_features, room = table.shape[1], request.max_bins
     names = [column_name(table, feature) for feature in range(n_features)]
     counted: dict[int, Counted] = {}
@@ -147,16 +119,9 @@ def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
 
 @dataclass(frozen=True)
 class Coding:
-    """How tables become codes.
+    """How tables become codes."""
 
-    Attributes
-    ----------
-    categories : dict of int to ndarray
-        As in the fitted forest.
-    values : BinValues
-    """
-
-    categories: Categories
+    categories: Categories  # as in the fitted forest
     values: BinValues
 
     @property
@@ -182,18 +147,7 @@ class Coding:
 def choose_coding(
     summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
 ) -> Coding:
-    """Choose codes as a fit of all rows in memory does.
-
-    Parameters
-    ----------
-    summary : Summary
-        Of all rows.
-    sample_weight : ndarray of shape (n_sampled,), float64, or None
-        The weights of the sampled rows.
-    max_bins : int or None
-    run : callable
-        A parallel `map` over shared memory.
-    """
+    """Choose codes as a fit in memory does, given the summary of all rows and the weights of those sampled."""
     categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
     weights = np.empty(0) if sample_weight is None else sample_weight
 

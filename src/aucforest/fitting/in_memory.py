@@ -50,16 +50,7 @@ class TrainingTable(Protocol):
 
 
 class RowsInMemory:
-    """Training rows as a matrix; see `TrainingTable`.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features), float32 or float64
-        With codes for categories.
-    names : list of str, or None
-    categories : dict of int to ndarray
-    target : Target
-    """
+    """Training rows as a matrix, with codes for categories; see `TrainingTable`."""
 
     sum_rows: SumRows | None = None
 
@@ -87,14 +78,7 @@ class RowsInMemory:
 
 
 class SomeRows:
-    """Some rows of a matrix that is not there: ``rows[numbers]`` is a matrix of those.
-
-    Parameters
-    ----------
-    numbers : ndarray of int64
-        Their numbers, rising.
-    matrix : ndarray of shape (n_known, n_features), float64
-    """
+    """Some rows of a matrix that is not there, given by rising numbers: ``rows[numbers]`` is a matrix of those."""
 
     def __init__(self, numbers: NDArray[np.int64], matrix: NDArray[Any]) -> None:
         self._numbers, self._matrix = numbers, matrix

@@ -54,18 +54,11 @@ class Batches(Protocol):
 
 
 class FeatureBatches(NamedTuple):
-    """The columns to learn from, batch by batch.
-
-    source : Batches
-    names : list of str
-    to_frame : callable
-        Turns a batch into a frame.
-    target : Target
-    """
+    """The columns to learn from, batch by batch."""
 
     source: Batches
     names: list[str]
-    to_frame: Callable[[Any], Any]
+    to_frame: Callable[[Any], Any]  # turns a batch into a frame
     target: Target
 
     def as_table(self, batch: Any) -> Table:
@@ -117,13 +110,7 @@ class FeatureBatches(NamedTuple):
 class RowsOnDisk:
     """Training rows of a table that is read batch by batch; see `TrainingTable`.
 
-    Parameters
-    ----------
-    features : FeatureBatches
-    memory_limit : int
-        Bytes.
-    job : JobFolder or None
-        The folder where codes and trees are kept; None for a temporary file of codes.
+    Codes and trees are kept in the folder of a job; without one codes lie in a temporary file.
     """
 
     def __init__(self, features: FeatureBatches, memory_limit: int, job: JobFolder | None = None) -> None:

@@ -16,20 +16,11 @@ from aucforest.tree.prediction import PackedTrees, add_probabilities
 
 @dataclass(frozen=True)
 class Bags:
-    """Which rows every tree drew, drawn anew when asked: cheaper than to remember.
-
-    Attributes
-    ----------
-    draws : RowDraws
-    keys : list of int
-        The keys of the trees.
-    kept : ndarray of shape (n_rows,), int64, or None
-        The rows of the training table that trees draw from, those of positive weight; None for all.
-    """
+    """Which rows every tree drew, drawn anew when asked: cheaper than to remember."""
 
     draws: RowDraws
-    keys: list[int]
-    kept: NDArray[np.int64] | None
+    keys: list[int]  # of the trees
+    kept: NDArray[np.int64] | None  # the rows that trees draw from, those of positive weight; None for all
 
     @cached_property
     def _by_block(self) -> list[NDArray[np.int64]]:
@@ -70,17 +61,10 @@ class Bags:
 
 
 class Sums(NamedTuple):
-    """What trees that did not draw a row say of it, summed.
+    """What trees that did not draw a row say of it, summed; of several groups of trees, with an axis before."""
 
-    total : ndarray of shape (n_rows, n_classes), float64
-    n_trees : ndarray of shape (n_rows,), int64
-        Number of trees in the sums; 0 for a row that all trees drew, or of weight 0.
-
-    Of several groups of trees, with an axis before.
-    """
-
-    total: NDArray[np.float64]
-    n_trees: NDArray[np.int64]
+    total: NDArray[np.float64]  # (n_rows, n_classes)
+    n_trees: NDArray[np.int64]  # (n_rows,): trees in the sums; 0 for a row that all trees drew, or of weight 0
 
     @classmethod
     def zero(cls, n_rows: int, n_classes: int) -> "Sums":
@@ -94,26 +78,13 @@ SumRows = Callable[[Bags, PackedTrees, Sequence[range]], list[Sums]]
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Training data, and the draws of the trees.
+    """Training data, and the draws of the trees."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features), or anything that gives some rows of it
-        As trees read it.
-    labels : ndarray of shape (n_rows,), uint16
-        The numbers of the classes.
-    sample_weight : ndarray of shape (n_rows,), float64, or None
-    bags : Bags
-        Draws of the rows of positive weight.
-    sum_rows : callable or None
-        Sums out of bag where the rows are elsewhere.
-    """
-
-    X: Any
-    labels: NDArray[np.uint16]
+    X: Any  # (n_rows, n_features), or anything that gives some rows of it, as trees read it
+    labels: NDArray[np.uint16]  # the numbers of the classes
     sample_weight: NDArray[np.float64] | None
     bags: Bags
-    sum_rows: SumRows | None = None
+    sum_rows: SumRows | None = None  # sums out of bag where the rows are elsewhere
 
     def weights_of(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
         """Return the weights of some rows, given by numbers or a mask; None where all count alike."""
@@ -136,20 +107,9 @@ def sum_places(
     X: NDArray[Any],
     before: Sequence[Sums] | None = None,
 ) -> list[Sums]:
-    """Sum over trees out of bag for rows that follow each other among those that trees draw from.
+    """Sum over trees out of bag for rows that follow each other, from a place on among those that trees draw from.
 
-    Parameters
-    ----------
-    bags : Bags
-    packed : PackedTrees
-        All trees of the forest.
-    ranges : sequence of range
-        Over which trees to sum, in order.
-    first : int
-        The place of the first row.
-    X : ndarray of shape (n_rows, n_features)
-    before : sequence of Sums, or None
-        The sums over trees before these, to be added to, as many as ranges.
+    `before` are the sums over trees before these, to be added to, as many as ranges of trees.
     """
     all_sums = [Sums.zero(len(X), packed.values.shape[1]) for _ in ranges]
     for sums, known in zip(all_sums, before or ()):
@@ -181,22 +141,9 @@ def sum_out_of_bag(
     n_classes: int,
     n_jobs: int | None,
 ) -> list[Sums]:
-    """Sum what leaves predict over the trees that did not draw a row.
+    """Sum what leaves predict over the trees that did not draw a row, for each of some ranges of the trees.
 
-    Parameters
-    ----------
-    training : TrainingRows
-    groups : iterable of (range, PackedTrees)
-        Trees that follow each other, all trees of the forest in the end.
-    ranges : sequence of range
-        Over which trees to sum, in order.
-    n_classes : int
-    n_jobs : int or None
-
-    Returns
-    -------
-    list of Sums
-        For each of the ranges.
+    Groups are trees that follow each other, all trees of the forest in the end.
     """
     bags = training.bags
     all_sums = [Sums.zero(len(training.labels), n_classes) for _ in ranges]
@@ -217,15 +164,7 @@ def sum_out_of_bag(
 
 
 class RunningSums:
-    """Out-of-bag sums over all rows, a table at a time.
-
-    Parameters
-    ----------
-    bags, packed, ranges
-        What `SumRows` takes.
-    n_rows : int
-        All rows, those of weight 0 as well.
-    """
+    """Out-of-bag sums over all rows, those of weight 0 as well, a table at a time."""
 
     def __init__(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], n_rows: int) -> None:
         self._arguments, self._kept = (bags, packed, ranges), bags.kept

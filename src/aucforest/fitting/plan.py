@@ -52,32 +52,17 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 
 @dataclass(frozen=True)
 class FitSize:
-    """What decides how much memory a fit takes.
-
-    Attributes
-    ----------
-    n_rows, n_features, n_classes, n_trees : int
-    n_codes : int
-        Most codes of a feature.
-    tree_rows : int
-        Most distinct rows of a tree, or so.
-    tree_nodes : int
-        Most nodes of a tree.
-    max_features : int
-        Features that a node looks at.
-    weighted : bool
-        Whether rows have weights.
-    """
+    """What decides how much memory a fit takes."""
 
     n_rows: int
     n_features: int
     n_classes: int
     n_trees: int
-    n_codes: int
-    tree_rows: int
-    tree_nodes: int
-    max_features: int
-    weighted: bool
+    n_codes: int  # most codes of a feature
+    tree_rows: int  # most distinct rows of a tree, or so
+    tree_nodes: int  # most nodes of a tree
+    max_features: int  # that a node looks at
+    weighted: bool  # whether rows have weights
 
     @classmethod
     def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
@@ -186,13 +171,7 @@ def format_bytes(n_bytes: float) -> str:
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     """Return about how many bytes a fit takes beside the table and the trees, whose size only growing tells.
 
-    Parameters
-    ----------
-    size : FitSize
-    n_threads : int
-        How many grow trees at a time.
-    n_sums : int
-        How many sums over trees out of bag are kept for every row.
+    So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
     """
     growing = min(n_threads, size.n_trees) * (size.tree_bytes + size.histogram_bytes)
     return size.matrix_bytes + growing + n_sums * size.sum_bytes(size.n_rows)
@@ -220,19 +199,11 @@ def check_trees(trees: Sequence[Tree], n_trees: int) -> None:
 
 
 class Workers(NamedTuple):
-    """Who grows trees.
+    """Who grows trees."""
 
-    n_workers : int
-        Processes.
-    n_threads : int
-        Tasks that run at once, in all of them.
-    memory : int
-        Bytes of the smallest worker; out of core, those of the limit.
-    """
-
-    n_workers: int
-    n_threads: int
-    memory: int
+    n_workers: int  # processes
+    n_threads: int  # tasks that run at once, in all of them
+    memory: int  # bytes of the smallest worker; out of core, those of the limit
 
     @property
     def threads_per_worker(self) -> int:

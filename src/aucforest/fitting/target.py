@@ -58,21 +58,9 @@ def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | 
 
 
 class Target:
-    """The labels and weights of all training rows.
+    """The labels of all training rows, as numbers of the sorted classes, and their weights, finite and not negative.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Sorted.
-    labels : ndarray of shape (n_rows,), uint16
-        The numbers of the classes.
-    sample_weight : ndarray of shape (n_rows,), float64, or None
-        Finite and not negative.
-
-    Attributes
-    ----------
-    kept : ndarray of int64, or None
-        The rows of positive weight, which trees grow from; None for all.
+    `kept` are the rows of positive weight, which trees grow from; None for all.
     """
 
     def __init__(
