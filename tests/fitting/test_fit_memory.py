@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 
@@ -41,6 +43,42 @@ forest.set_params(max_depth=None).fit(X, y)
 target = Target(forest.classes_, y.astype(np.uint16), None)
 spec = FitSpec.resolve(forest.get_params(), target, None, 10, 0)
 print(status("VmHWM") - before, bytes_in_memory(FitSize.of(spec, n_rows, 10, n_classes, 256), 1))
+"""
+
+MEASURE_OUT_OF_CORE = """
+import sys, threading, time
+from pathlib import Path
+import numpy as np
+import pyarrow as pa
+from aucforest import AUCForestClassifier
+from aucforest.distributed import fit_out_of_core
+from aucforest.fitting import on_disk
+
+def anonymous():
+    # pages of the mapped file of codes may go at any time
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("RssAnon")).split()[1])
+
+def fit(source, **options):
+    return fit_out_of_core(AUCForestClassifier(4, n_jobs=2, random_state=0), source, "y", **options)
+
+rng = np.random.default_rng(0)
+small = rng.normal(size=(9000, 3))
+fit(pa.table({"a": small[:, 0], "b": small[:, 1], "c": small[:, 2], "y": small[:, 0] > 0}))
+plans, plan_on_disk = [], on_disk.plan_on_disk
+on_disk.plan_on_disk = lambda *arguments: plans.append(plan_on_disk(*arguments)) or plans[-1]
+before, peak, is_done = anonymous(), [0], threading.Event()
+
+def watch():
+    while not is_done.wait(0.002):
+        peak[0] = max(peak[0], anonymous())
+
+watching = threading.Thread(target=watch)
+watching.start()
+forest = fit(sys.argv[1], memory_limit=sys.argv[2])
+is_done.set()
+watching.join()
+print(peak[0] - before - sum(tree.nbytes for tree in forest.trees_), plans[0].worker_bytes, plans[0].strategy)
 """
 
 
@@ -151,3 +189,16 @@ def test_estimates_are_near_measured_peaks(n_rows, n_classes):
     # What the bins are chosen from, and what trees and their layout take, is left out where it is little.
     little = 2**26
     assert measured / 2 - little <= estimated <= 2 * measured + little
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are those that Linux tells")
+def test_plans_out_of_core_are_near_measured_peaks(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {f"x{i}": rng.normal(size=1_200_000).astype(np.float32) for i in range(30)}
+    table = pa.table({**columns, "y": columns["x0"] + columns["x1"] > 2})
+    pq.write_table(table, tmp_path / "t", row_group_size=100_000)
+    call = [sys.executable, "-c", MEASURE_OUT_OF_CORE, str(tmp_path / "t"), "2GiB"]
+    measured, planned, strategy = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split()
+    assert strategy == "replicate"
+    assert int(planned) / 4 <= int(measured) <= 1.3 * int(planned)
