@@ -3,10 +3,10 @@
     python benchmarks/before_after.py REVISION [CASE ...]
 
 checks the sources of a revision out to a temporary folder and lets two processes, one for each state, run every case in
-turn, on one thread, 30 trees, shrinkage off but for the case "defaults". Each pair of processes is started several
-times: where its arrays happen to lie in memory makes a process faster or slower by up to 15 % for as long as it lives.
-Seconds are those of the processor. A ratio above 1 says that the present sources are faster. Cases are chosen by the
-start of their names.
+turn, on one thread, 30 trees, shrinkage off but for the cases "defaults", "out of core" (of Parquet) and "Dask" (of a
+cluster of one thread in the same process). Each pair of processes is started several times: where its arrays happen to
+lie in memory makes a process faster or slower by up to 15 % for as long as it lives. Seconds are those of the
+processor. A ratio above 1 says that the present sources are faster. Cases are chosen by the start of their names.
 """
 
 import io
@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 
 ROOT = Path(__file__).resolve().parent.parent
 RESTARTS, ROUNDS = 7, 3
@@ -60,6 +62,12 @@ CASES: dict[str, tuple[str, dict[str, object]]] = {
     **{f"{size}, float weights": (size, {"weights": True}) for size in SIZES},
     "2 classes, 64 leaves": ("2 classes", {"max_leaf_nodes": 64}),
     "2 classes, monotonic": ("2 classes", {"monotonic_cst": [1, 1] + [0] * 28}),
+    "small, defaults": ("small", {"shrinkage": "auto"}),
+    "out of core": ("2 classes", {"shrinkage": "auto", "held": "files"}),
+    **{
+        f"Dask, {strategy}": ("2 classes", {"shrinkage": "auto", "held": "Dask", "strategy": strategy})
+        for strategy in ("replicate", "gather", "level")
+    },
 }
 
 
@@ -68,13 +76,40 @@ def prepare(name: str):
     from aucforest import AUCForestClassifier
 
     size, options = CASES[name]
-    X, y = make_data(*SIZES[size])
+    X, y = make_data(*{**SIZES, "small": (500, 10, 2)}[size])
     options = {"shrinkage": None} | options
+    held = options.pop("held", "memory")
+    if held != "memory":
+        return prepare_elsewhere(held, X, y, options)
     weights = np.random.default_rng(1).random(len(X)) + 0.5 if options.pop("weights", False) else None
     if "categorical_features" in options:
         X[:, :3] = np.floor(4 * X[:, :3])
     forest = AUCForestClassifier(N_TREES, random_state=0, n_jobs=1, **options)
     return lambda: forest.fit(X, y, sample_weight=weights), lambda: forest.predict_proba(X)
+
+
+def prepare_elsewhere(held: str, X: np.ndarray, y: np.ndarray, options: dict[str, object]):
+    """Return the same for rows in a file or on a cluster."""
+    from aucforest import AUCForestClassifier
+    from aucforest.distributed import DaskAUCForestClassifier, fit_out_of_core
+
+    if held == "files":
+        folder = tempfile.TemporaryDirectory()
+        columns = {f"x{i}": column for i, column in enumerate(X.T)} | {"y": y}
+        pyarrow.parquet.write_table(pyarrow.table(columns), Path(folder.name) / "rows.parquet")
+        forest = AUCForestClassifier(N_TREES, random_state=0, n_jobs=1, **options)
+        probe = pyarrow.table(columns).drop_columns("y")
+        return lambda: fit_out_of_core(forest, Path(folder.name), "y"), lambda: forest.predict_proba(probe)
+    import dask
+    import dask.array as da
+    from distributed import Client
+
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
+    client = Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+    parts = da.from_array(X, chunks=(10_000, -1)), da.from_array(y, chunks=10_000)
+    local_rows = {"local_rows": 20_000} if options["strategy"] == "level" else {}
+    dask_forest = DaskAUCForestClassifier(N_TREES, random_state=0, n_jobs=1, client=client, **options, **local_rows)
+    return lambda: dask_forest.fit(*parts), lambda: dask_forest.predict_proba(X)
 
 
 def start(sources: Path) -> subprocess.Popen:
