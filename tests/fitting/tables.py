@@ -48,7 +48,7 @@ def make_forest(**params):
 
 def assert_same_forests(one, other):
     assert_same_trees(one.trees_, other.trees_)
-    assert {name for name in vars(one) if name != "_folded_trees"} == set(vars(other))
+    assert set(vars(one)) == set(vars(other))
     for name in ("classes_", "feature_names_in_", "oob_decision_function_", "class_prior_"):
         if hasattr(other, name):
             assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name[0] == "o"), name

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.persistence.folded_trees import MOST_TREES, FoldedTrees, fold
+from aucforest.persistence import folded_trees
+from aucforest.persistence.folded_trees import MOST_TREES, fold, unfold
 from aucforest.persistence.model_file import ModelFormatError, StoredModel
 from tests.reference.folded_trees import unfold_tree
 
@@ -20,9 +21,9 @@ def make_trees(seed=0, n_cuts=(4, 0, 7), n_classes=2, **options):
 
 def unfolded(arrays, n_classes=2, by_set=()):
     stored = StoredModel(arrays, {})
-    folded = FoldedTrees.check(stored, N_FEATURES, n_classes, np.array(by_set, dtype=np.int64))
+    trees = unfold(stored, N_FEATURES, n_classes, np.array(by_set, dtype=np.int64))
     stored.check_taken()
-    return folded.unfold()
+    return trees
 
 
 trees_of_any_shape = st.tuples(
@@ -79,8 +80,7 @@ def test_features_have_the_room_they_need(dtypes):
     tree.feature[0] = dtypes[1] - 1
     arrays = fold([tree])
     assert arrays["tree.feature"].dtype == dtypes[0]
-    folded = FoldedTrees.check(StoredModel(arrays, {}), dtypes[1], 2, np.empty(0, dtype=np.int64))
-    assert_same_trees([tree], folded.unfold())
+    assert_same_trees([tree], unfold(StoredModel(arrays, {}), dtypes[1], 2, np.empty(0, dtype=np.int64)))
 
 
 def test_too_many_trees_are_refused():
@@ -94,7 +94,7 @@ def test_a_file_of_too_many_trees_is_refused():
         arrays[f"tree.{name}"] = np.concatenate([arrays[f"tree.{name}"]] * (2 * MOST_TREES))
     arrays["tree.missing_left"] = np.zeros(MOST_TREES // 4, dtype=np.uint8)
     with pytest.raises(ModelFormatError, match="the numbers of trees and nodes are out of range"):
-        FoldedTrees.check(StoredModel(arrays, {}), N_FEATURES, 2, np.empty(0, dtype=np.int64))
+        unfolded(arrays)
 
 
 def put(name, place, value):
@@ -242,17 +242,28 @@ def test_any_change_is_refused_or_makes_valid_trees(data, whole, with_sets):
         tree.validate()
 
 
-def test_a_tree_that_takes_too_much_memory_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 3000)
-    assert len(unfolded(fold(make_trees(n_cuts=(7, 7, 7))))) == 3
-    monkeypatch.setattr(FoldedTrees, "_unfold", None)
-    with pytest.raises(ModelFormatError, match=r"a tree of the file would take .*: use a larger machine"):
-        unfolded(fold(make_trees(n_cuts=(7, 8, 7))))
+def test_trees_that_take_too_much_memory_are_refused_before_they_are_made(monkeypatch):
+    arrays, n_made = fold(make_trees(n_cuts=(7, 7, 7))), []
+    make_tree_of = folded_trees.Tree
+    monkeypatch.setattr(folded_trees, "Tree", lambda **parts: n_made.append(1) or make_tree_of(**parts))
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 3 * 15 * 96)
+    assert len(unfolded(arrays)) == len(n_made) == 3
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 3 * 15 * 96 - 1)
+    with pytest.raises(ModelFormatError, match=r"the trees of the file would take .*: use a larger machine"):
+        unfolded(arrays)
+    assert len(n_made) == 3
+    # one at a time, each takes less than it might have
+    monkeypatch.setattr(folded_trees, "_AT_ONCE", 1)
+    assert len(unfolded(arrays)) == 3
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 3 * 15 * 57)
+    with pytest.raises(ModelFormatError, match="the trees of the file would take"):
+        unfolded(arrays)
+    assert len(n_made) == 3 + 3 + 2
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_trees_that_are_unfolded_by_and_by_are_the_same(whole):
+@pytest.mark.parametrize("most", [1, 60, 2**20])
+def test_trees_that_are_unfolded_by_and_by_are_the_same(whole, most, monkeypatch):
+    monkeypatch.setattr(folded_trees, "_AT_ONCE", most)
     trees = make_trees(n_cuts=(4, 0, 7, 31, 2), n_classes=3, whole=whole, by_set=BY_SET)
-    arrays = {name.removeprefix("tree."): array for name, array in fold(trees).items()}
-    for most in (1, 60, 2**20):
-        assert_same_trees(trees, list(FoldedTrees(N_FEATURES, 3, arrays)._unfold(most)))
+    assert_same_trees(trees, unfolded(fold(trees), 3, BY_SET))

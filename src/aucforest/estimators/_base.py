@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,7 +21,6 @@ from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.in_memory import RowsInMemory, TrainingTable
 from aucforest.fitting.spec import FitSpec, check_signs
 from aucforest.fitting.target import Target, code_classes, kept_rows
-from aucforest.persistence.folded_trees import FoldedTrees
 from aucforest.tables.columns import (
     Categories,
     as_table,
@@ -89,6 +87,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
 
+    trees_: list[Tree]
     classes_: NDArray[Any]
     n_features_in_: int
     categories_: Categories
@@ -103,22 +102,10 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    @cached_property
-    def trees_(self) -> list[Tree]:
-        """The grown trees. A fit sets them; those of a file are made at the first access."""
-        if "_folded_trees" not in self.__dict__:
-            raise AttributeError(f"this {type(self).__name__} has no trees_ before it is fitted")
-        folded: FoldedTrees = self._folded_trees
-        return folded.unfold()
-
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what prediction makes anew."""
-        state = dict(super().__getstate__())
-        for name in ("_packed", "_members"):
-            state.pop(name, None)
-        if "trees_" in state:
-            state.pop("_folded_trees", None)
-        return state
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_packed", "_members")}
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
@@ -126,7 +113,7 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         before = dict(vars(self))
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
             delattr(self, name)
-        for name in ("_packed", "_members", "_folded_trees"):
+        for name in ("_packed", "_members"):
             self.__dict__.pop(name, None)
         try:
             yield

@@ -23,8 +23,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path-like
-        A file of this version or an older one. Nothing in it is executed, and all that it says is checked; trees are
-        made of it when they are first used. It may change or go once it is loaded.
+        A file of this version or an older one. Nothing in it is executed, and all that it says is checked. It may
+        change or go once it is loaded.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.fitting.sampling import Drawn
-from aucforest.persistence.folded_trees import FoldedTrees, fold
+from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel
 from aucforest.persistence.plain_values import labels_from_plain, labels_to_plain
 from aucforest.tables.columns import feature_kinds
@@ -83,13 +83,12 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
         _require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
         model.categories_[feature] = labels
     set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
-    model._folded_trees = FoldedTrees.check(stored, n_features, len(model.classes_), set_features)
+    model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
 
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:
     _restore_trees(model, stored)
-    n_trees = len(model._folded_trees)
-    _require(n_trees == 1, f"{n_trees} trees are no {type(model).__name__}")
+    _require(len(model.trees_) == 1, f"{len(model.trees_)} trees are no {type(model).__name__}")
 
 
 _NUMBERS = ("class_prior_", "shrinkage_", "threshold_std_", "oob_score_", "oob_decision_function_")

@@ -27,7 +27,7 @@ from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import Part
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
-from aucforest.persistence.folded_trees import FoldedTrees, fold
+from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tables.columns import feature_kinds
@@ -204,12 +204,12 @@ class JobFolder:
     def _read_trees(self, name: str, kinds: NDArray[np.int8], n_classes: int) -> Iterator[tuple[int, Tree]]:
         """Return numbers and trees of a file, after everything in it is checked."""
         stored = self.read(name)
-        folded = FoldedTrees.check(stored, len(kinds), n_classes, np.flatnonzero(kinds != NUMERIC))
-        numbers = stored.take_array("numbers", "q", (len(folded),)).tolist()
+        trees = unfold(stored, len(kinds), n_classes, np.flatnonzero(kinds != NUMERIC))
+        numbers = stored.take_array("numbers", "q", (len(trees),)).tolist()
         stored.check_taken()
         if numbers[0] < 0 or sorted(set(numbers)) != numbers:
             raise ModelFormatError("the numbers of its trees are not in rising order from 0")
-        return zip(numbers, folded.unfold())
+        return zip(numbers, trees)
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree]) -> None:
         """Write trees, not shrunk, whose numbers rise, into a file of their own; threads may do so at the same time."""

@@ -4,12 +4,11 @@
 pairs are disjoint: so a tree has an odd number of nodes, and a left child is told by the number of its pair. Where all
 weights are whole numbers, class frequencies and weights follow from the class totals of the leaves.
 
-`FoldedTrees.check` takes arrays that anybody may have written. It looks at what unfolding reads and allocates by, and
-unfolds some trees at a time for `Tree.validate`.
+`unfold` takes arrays that anybody may have written. It looks at what unfolding reads and allocates by, and leaves the
+rest to `Tree.validate`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -27,8 +26,8 @@ MOST_TREES = 2**17
 _MOST_NODES = 2**31 - 1
 # Class totals are whole numbers up to here, where float64 sums of them are exact.
 _MOST_TOTAL = 2**32
-# Class frequencies that are made at a time: 256 MiB of trees to keep, and of others what stays in a cache.
-_MOST_UNFOLDED, _MOST_CHECKED = 2**25, 2**17
+# Class frequencies that are made at a time: they stay in a cache until they are checked.
+_AT_ONCE = 2**17
 
 
 def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
@@ -123,94 +122,76 @@ def _unfold(
         start = end
 
 
-@dataclass(frozen=True, eq=False)
-class FoldedTrees:
-    """Valid trees: the arrays of `fold`, without the "tree." of their names, and what the trees read and predict."""
+def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
+    """Take the arrays of `fold` out of a file and make the trees anew; ModelFormatError for any fault.
 
-    n_features: int
-    n_classes: int
-    arrays: Arrays
-
-    def __len__(self) -> int:
-        """Return the number of trees."""
-        return len(self.arrays["n_nodes"])
-
-    @classmethod
-    def check(
-        cls, model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]
-    ) -> "FoldedTrees":
-        """Take the arrays of `fold` out of a file and check everything about them; ModelFormatError for any fault.
-
-        The trees must cut `set_features`, and no others, by sets.
-        """
-        arrays = _take(model, n_classes)
-        n_nodes, feature = arrays["n_nodes"], arrays["feature"]
-        starts, n_cuts = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
-        if not np.array_equal(np.add.reduceat(feature != LEAF, starts, dtype=np.int64), n_cuts):
-            raise ModelFormatError("tree: the number of cuts does not fit the number of nodes")
-        if np.any(arrays["pair"] >= np.repeat(n_cuts, n_cuts)):
-            raise ModelFormatError("tree: a child is out of range")
-        if len(arrays["set_nodes"]) != len(arrays["sets"]):
-            n_sets = len(arrays["sets"])
-            raise ModelFormatError(f"tree: there are {len(arrays['set_nodes'])} nodes with a set, but {n_sets} sets")
-        by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else ()
-        if not np.array_equal(by_set, arrays["set_nodes"]):
-            raise ModelFormatError("tree: it is not the categorical features that are cut by sets")
-        folded = cls(n_features, n_classes, arrays)
-        try:
-            check_memory((16 * n_classes + 64) * int(n_nodes.max()), "a tree of the file", "use a larger machine")
-            for tree in folded._unfold(_MOST_CHECKED):
-                tree.validate()
-        except ValueError as error:
-            raise ModelFormatError(str(error)) from None
-        return folded
-
-    def unfold(self) -> list[Tree]:
-        """Make the trees anew, as many at a time as memory is for their class frequencies; these share memory."""
-        return list(self._unfold(_MOST_UNFOLDED))
-
-    def _unfold(self, most: int) -> Iterator[Tree]:
-        """Yield the trees, so many class frequencies at a time."""
-        ends = np.concatenate(([0], np.cumsum(self.arrays["n_nodes"])))
-        groups = ends[:-1] * self.n_classes // most
-        bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+    The trees must cut `set_features`, and no others, by sets. Each is valid; those made at a time share memory.
+    """
+    arrays = _take(model, n_classes)
+    n_nodes, feature = arrays["n_nodes"], arrays["feature"]
+    starts, n_cuts = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
+    if not np.array_equal(np.add.reduceat(feature != LEAF, starts, dtype=np.int64), n_cuts):
+        raise ModelFormatError("tree: the number of cuts does not fit the number of nodes")
+    if np.any(arrays["pair"] >= np.repeat(n_cuts, n_cuts)):
+        raise ModelFormatError("tree: a child is out of range")
+    if len(arrays["set_nodes"]) != len(arrays["sets"]):
+        n_sets = len(arrays["sets"])
+        raise ModelFormatError(f"tree: there are {len(arrays['set_nodes'])} nodes with a set, but {n_sets} sets")
+    by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else ()
+    if not np.array_equal(by_set, arrays["set_nodes"]):
+        raise ModelFormatError("tree: it is not the categorical features that are cut by sets")
+    ends = np.concatenate(([0], np.cumsum(n_nodes)))
+    groups = ends[:-1] * n_classes // _AT_ONCE
+    bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+    trees: list[Tree] = []
+    n_bytes = 0
+    try:
         for first, last in pairwise(bounds):
-            yield from self._unfold_some(first, ends[first : last + 1].tolist())
+            more = (16 * n_classes + 64) * int(ends[last] - ends[first])
+            check_memory(n_bytes + more, "the trees of the file", "use a larger machine")
+            for tree in _unfold_some(arrays, first, ends[first : last + 1].tolist(), n_features, n_classes):
+                tree.validate()
+                trees.append(tree)
+                n_bytes += tree.nbytes
+    except ValueError as error:
+        raise ModelFormatError(str(error)) from None
+    return trees
 
-    def _unfold_some(self, first_tree: int, ends: list[int]) -> Iterator[Tree]:
-        """Yield the trees from one on whose nodes end there, the first end being that of the nodes before them."""
-        arrays, first, last, last_tree = self.arrays, ends[0], ends[-1], first_tree + len(ends) - 1
-        # Of the nodes of a tree, one less than half are cuts.
-        cuts = slice((first - first_tree) // 2, (last - last_tree) // 2)
-        leaves = slice((first + first_tree) // 2, (last + last_tree) // 2)
-        n_all, feature = last - first, arrays["feature"][first:last].astype(np.int32)
-        total = arrays["total"][leaves].astype(np.float64) if "total" in arrays else np.empty((0, 0))
-        nodes: Arrays = {
-            "threshold": np.empty(n_all),
-            "left_child": np.empty(n_all, dtype=np.int32),
-            "gain": np.empty(n_all),
-            "n_samples": np.empty(n_all, dtype=np.int64),
-            "frequencies": arrays["value"][first:last] if "value" in arrays else np.empty((n_all, self.n_classes)),
-        }
-        of_cuts = arrays["pair"][cuts].astype(np.int64), arrays["threshold"][cuts], arrays["gain"][cuts]
-        of_leaves = arrays["n_samples"][leaves].astype(np.int64), total
-        _unfold(arrays["n_nodes"][first_tree:last_tree], feature, *of_cuts, *of_leaves, *nodes.values())
-        if "total" in arrays:
-            # column by column: reductions along a short axis are slow
-            nodes["weight"] = reduce(np.add, nodes["frequencies"].T)
-            with np.errstate(all="ignore"):
-                nodes["frequencies"] /= nodes["weight"][:, None]
-        else:
-            nodes["weight"] = arrays["weight"][first:last]
-        bits = np.unpackbits(arrays["missing_left"][first // 8 : (last + 7) // 8])[first % 8 :]
-        nodes |= {"feature": feature, "missing_left": bits[:n_all].view(np.bool_)}
-        places = np.searchsorted(arrays["set_nodes"], ends).tolist()
-        for start, end, first_set, last_set, shrinkage in zip(
-            ends, ends[1:], places, places[1:], arrays["shrinkage"][first_tree:last_tree].tolist()
-        ):
-            own = {name: array[start - first : end - first] for name, array in nodes.items()}
-            own["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
-            yield Tree(**own, sets=arrays["sets"][first_set:last_set], n_features=self.n_features, shrinkage=shrinkage)
+
+def _unfold_some(arrays: Arrays, first_tree: int, ends: list[int], n_features: int, n_classes: int) -> Iterator[Tree]:
+    """Yield the trees from one on whose nodes end there, the first end being that of the nodes before them."""
+    first, last, last_tree = ends[0], ends[-1], first_tree + len(ends) - 1
+    # Of the nodes of a tree, one less than half are cuts.
+    cuts = slice((first - first_tree) // 2, (last - last_tree) // 2)
+    leaves = slice((first + first_tree) // 2, (last + last_tree) // 2)
+    n_all, feature = last - first, arrays["feature"][first:last].astype(np.int32)
+    total = arrays["total"][leaves].astype(np.float64) if "total" in arrays else np.empty((0, 0))
+    nodes: Arrays = {
+        "threshold": np.empty(n_all),
+        "left_child": np.empty(n_all, dtype=np.int32),
+        "gain": np.empty(n_all),
+        "n_samples": np.empty(n_all, dtype=np.int64),
+        "frequencies": arrays["value"][first:last] if "value" in arrays else np.empty((n_all, n_classes)),
+    }
+    of_cuts = arrays["pair"][cuts].astype(np.int64), arrays["threshold"][cuts], arrays["gain"][cuts]
+    of_leaves = arrays["n_samples"][leaves].astype(np.int64), total
+    _unfold(arrays["n_nodes"][first_tree:last_tree], feature, *of_cuts, *of_leaves, *nodes.values())
+    if "total" in arrays:
+        # column by column: reductions along a short axis are slow
+        nodes["weight"] = reduce(np.add, nodes["frequencies"].T)
+        with np.errstate(all="ignore"):
+            nodes["frequencies"] /= nodes["weight"][:, None]
+    else:
+        nodes["weight"] = arrays["weight"][first:last]
+    bits = np.unpackbits(arrays["missing_left"][first // 8 : (last + 7) // 8])[first % 8 :]
+    nodes |= {"feature": feature, "missing_left": bits[:n_all].view(np.bool_)}
+    places = np.searchsorted(arrays["set_nodes"], ends).tolist()
+    for start, end, first_set, last_set, shrinkage in zip(
+        ends, ends[1:], places, places[1:], arrays["shrinkage"][first_tree:last_tree].tolist()
+    ):
+        own = {name: array[start - first : end - first] for name, array in nodes.items()}
+        own["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
+        yield Tree(**own, sets=arrays["sets"][first_set:last_set], n_features=n_features, shrinkage=shrinkage)
 
 
 def _take(model: StoredModel, n_classes: int) -> Arrays:
