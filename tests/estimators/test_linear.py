@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
 from aucforest import LinearAUCClassifier
-from aucforest.estimators import _ranking_direction
+from aucforest.estimators import _ranking_direction, linear
 from aucforest.losses import smooth_auc
 from aucforest.losses.pairwise import value_and_gradient
 from aucforest.metrics import hand_till_score, roc_auc_score
@@ -349,3 +349,30 @@ def test_large_numbers_are_scaled_or_refused(solver, unit):
     assert np.isfinite(model.predict_proba(largest)).all()
     with pytest.raises(ValueError, match=r"^X: column 'c' has the value 1e\+308 in row 1, .* below 1e\+100 in size"):
         model.predict(largest.assign(c=[1.0, 1e308]))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("fitted", [True, False])
+def test_a_fit_that_fails_leaves_all_as_it_was(article, fitted, error, monkeypatch):
+    X, _, y, _ = article
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    model = LinearAUCClassifier()
+    if fitted:
+        model.fit(frame, y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="scale the column"):
+        model.fit(1e200 * X, y)
+    assert vars(model) == before
+    with pytest.raises(ValueError, match="1 class with weight"):
+        model.fit(X, y, sample_weight=y)
+    assert vars(model) == before
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(linear, "calibrate", fail)
+    with pytest.raises(error):
+        model.fit(X, y)
+    assert vars(model) == before
+    monkeypatch.undo()
+    assert not hasattr(model.fit(X, y), "feature_names_in_")

@@ -1,6 +1,6 @@
 """scikit-learn estimators."""
 
-from aucforest.estimators._loading import load
+from aucforest.estimators._model_files import load
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.linear import LinearAUCClassifier
 from aucforest.estimators.tree import AUCTreeClassifier

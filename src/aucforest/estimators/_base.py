@@ -1,19 +1,17 @@
 """What the tree and the forest share: parameters, validation of data, prediction."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from aucforest.estimators._model_files import SavedModel
+from aucforest.estimators._model_files import Model
 from aucforest.estimators._paths import paths
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.fitting.coding import Coding
@@ -82,7 +80,7 @@ def refuse_dates(X: Any) -> None:
             raise ValueError(f"X: {where} is not numeric but {dtype}; encode dates and times as numbers")
 
 
-class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
+class TreeBasedClassifier(Model):
     """Base of the classifiers whose fitted state is a list of trees, `trees_`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
@@ -101,26 +99,6 @@ class TreeBasedClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what prediction makes anew."""
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_packed", "_members")}
-
-    @contextmanager
-    def _fitting(self) -> Iterator[None]:
-        """Forget the last fit; where the new one fails, all is as it was."""
-        before = dict(vars(self))
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
-            delattr(self, name)
-        for name in ("_packed", "_members"):
-            self.__dict__.pop(name, None)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None

@@ -1,21 +1,71 @@
-"""Models in files of their own."""
+"""What a model file holds of an estimator: written by `save`, checked and restored by `load`.
+
+A restored model is one that a fit could have left.
+"""
 
 import os
 import warnings
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.estimators._model_parts import DATA, Part
-from aucforest.persistence.model_file import Arrays, write_model
-from aucforest.persistence.plain_values import to_plain
+from aucforest.estimators._prior_correction import PriorCorrection
+from aucforest.fitting.sampling import Drawn
+from aucforest.persistence.folded_trees import fold, unfold
+from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
+from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
+from aucforest.tables.columns import feature_kinds
+from aucforest.tree.features import NUMERIC
+from aucforest.tree.samples import MAX_CLASSES
+
+# What is made of a model later may take memory for every feature.
+_MOST_FEATURES = 2**24
+# What prediction makes anew.
+_MADE_ANEW = ("_packed", "_members")
+_ESTIMATORS: dict[str, Any] = {}
 
 
-class SavedModel:
-    """Base of the estimators that `aucforest.load` knows."""
+class Part(NamedTuple):
+    """Some fitted attributes: what gets them out of a model, as arrays and metadata, and what sets them from a file."""
 
-    # What there is to store beside the classes and features.
+    store: Callable[[Any], tuple[Arrays, dict[str, Any]]]
+    restore: Callable[[Any, StoredModel], None]
+
+
+class Model(ClassifierMixin, BaseEstimator):
+    """Base of the estimators: what a fit leaves; `load` knows those that say of which `_parts` it is made."""
+
     _parts: ClassVar[tuple[Part, ...]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_parts" in vars(cls):
+            _ESTIMATORS[cls.__name__] = cls
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what prediction makes anew."""
+        return {name: value for name, value in super().__getstate__().items() if name not in _MADE_ANEW}
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Forget the last fit; where the new one fails, all is as it was."""
+        before = dict(vars(self))
+        for name in before:
+            if name in _MADE_ANEW or (name.endswith("_") and not name.startswith("__")):
+                delattr(self, name)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into one file, for `aucforest.load`.
@@ -64,24 +114,210 @@ class SavedModel:
         check_is_fitted(self)
         if "_parts" not in vars(type(self)):
             raise TypeError(f"a model file holds no {type(self).__name__}: a subclass may know more than is stored")
+        parameters, left_out = {}, []
+        for name, value in self.get_params(deep=False).items():
+            try:
+                parameters[name] = to_plain(value)
+            except TypeError:
+                left_out.append(name)
+                what = f"{name}={value!r} cannot be stored: set it again before the loaded model is fitted anew"
+                warnings.warn(what, stacklevel=2)
         arrays: Arrays = {}
-        parameters, left_out = _plain_parameters(self)
         metadata = {"estimator": type(self).__name__, "parameters": parameters, "left_out": left_out}
-        for part in (DATA, *self._parts):
+        for part in (_DATA, *self._parts):
             more_arrays, more_metadata = part.store(self)
             arrays |= more_arrays
             metadata |= more_metadata
         write_model(path, arrays, metadata)
 
 
-def _plain_parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the parameters as JSON can hold them, and the names of those that it cannot, with a warning."""
-    parameters, left_out = {}, []
-    for name, value in model.get_params(deep=False).items():
-        try:
-            parameters[name] = to_plain(value)
-        except TypeError:
-            left_out.append(name)
-            what = f"{name}={value!r} cannot be stored: set it again before the loaded model is fitted anew"
-            warnings.warn(what, stacklevel=3)
-    return parameters, left_out
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        A file of this version or an older one. Nothing in it is executed, and all that it says is checked. It may
+        change or go once it is loaded.
+
+    Returns
+    -------
+    AUCForestClassifier, AUCTreeClassifier or LinearAUCClassifier
+        It predicts the same, to the last bit, and can be fitted further with ``warm_start``.
+
+    Raises
+    ------
+    ModelFormatError
+        For a file that is no model, is damaged, or was made by a newer version; a ValueError.
+    OSError
+        When there is no such file, or it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import aucforest
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = aucforest.LinearAUCClassifier().fit(X, y)
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     model.save(file.name)
+    ...     aucforest.load(file.name)
+    LinearAUCClassifier()
+    """
+    try:
+        stored = read_model(path)
+        name = stored.take("estimator", str)
+        if name not in _ESTIMATORS:
+            raise ModelFormatError(f"{name!r} is none of the estimators {', '.join(_ESTIMATORS)}")
+        parameters = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
+        left_out, known = stored.take("left_out", list), _ESTIMATORS[name]().get_params()
+        if unknown := [parameter for parameter in (*parameters, *left_out) if parameter not in known]:
+            raise ModelFormatError(f"{name} has no parameter {unknown[0]!r}")
+        validate_parameter_constraints(_ESTIMATORS[name]._parameter_constraints, parameters, name)
+        model = _ESTIMATORS[name](**parameters, **dict.fromkeys(left_out))
+        for part in (_DATA, *model._parts):
+            part.restore(model, stored)
+        stored.check_taken()
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ModelFormatError(f"{os.fspath(path)}: {error}") from error
+    return model
+
+
+def _require(holds: Any, sentence: str) -> None:
+    if not holds:
+        raise ModelFormatError(sentence)
+
+
+def _store_data(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    """Return what a model knows of classes and features."""
+    if model.n_features_in_ > _MOST_FEATURES:
+        raise ValueError(f"a model file knows at most {_MOST_FEATURES} features, not {model.n_features_in_}")
+    metadata = {"n_features": model.n_features_in_, "classes": labels_to_plain(model.classes_)}
+    if hasattr(model, "feature_names_in_"):
+        metadata["feature_names"] = labels_to_plain(model.feature_names_in_)
+    return {}, metadata
+
+
+def _restore_data(model: Any, stored: StoredModel) -> None:
+    n_features, classes = stored.take("n_features", int), labels_from_plain(stored.take("classes", dict))
+    _require(1 <= n_features <= _MOST_FEATURES, f"n_features is {n_features}")
+    _require(2 <= len(classes) <= MAX_CLASSES, f"there are {len(classes)} classes")
+    _require(all(one < next_one for one, next_one in pairwise(classes.tolist())), "the classes are not in rising order")
+    model.n_features_in_, model.classes_ = n_features, classes
+    if "feature_names" in stored:
+        names = labels_from_plain(stored.take("feature_names", dict))
+        are_names = names.dtype == object and all(isinstance(name, str) for name in names)
+        _require(are_names and len(names) == n_features, f"feature_names are not {n_features} strings")
+        model.feature_names_in_ = names
+
+
+def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    categories = [[feature, labels_to_plain(labels)] for feature, labels in model.categories_.items()]
+    return fold(model.trees_), {"categories": categories}
+
+
+def _restore_trees(model: Any, stored: StoredModel) -> None:
+    n_features = model.n_features_in_
+    model.categories_ = {}
+    for item in stored.take("categories", list):
+        _require(isinstance(item, list) and len(item) == 2 and type(item[0]) is int, "categories are not in pairs")
+        feature, labels = item[0], labels_from_plain(item[1])
+        _require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
+        model.categories_[feature] = labels
+    set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
+    model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
+
+
+def _restore_tree(model: Any, stored: StoredModel) -> None:
+    _restore_trees(model, stored)
+    _require(len(model.trees_) == 1, f"{len(model.trees_)} trees are no {type(model).__name__}")
+
+
+_NUMBERS = ("class_prior_", "shrinkage_", "threshold_", "threshold_std_", "oob_score_", "oob_decision_function_")
+
+
+def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
+    numbers = {name: getattr(forest, name, None) for name in _NUMBERS}
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in numbers.items() if value is not None}
+    if (correction := forest._prior_correction) is not None:
+        arrays["prior_correction"] = np.array([correction.exponent, *correction.offsets])
+    return arrays, {"seed": forest._seed, "drawn": [list(drawn) for drawn in forest._drawn]}
+
+
+def _restore_forest(forest: Any, stored: StoredModel) -> None:
+    n_classes = len(forest.classes_)
+    forest._seed = stored.take("seed", int)
+    _require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
+    forest._drawn = []
+    for item in stored.take("drawn", list):
+        _require(
+            isinstance(item, list) and len(item) == 3 and isinstance(item[1], list), "drawn is not what it should be"
+        )
+        n_rows, sizes, replace = item
+        _require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn are no numbers of rows")
+        _require(type(replace) is bool, "drawn does not say whether rows were replaced")
+        forest._drawn.append(Drawn(n_rows, tuple(sizes), replace))
+    prior = forest.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
+    _require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are no shares")
+    forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))
+    _require(0.0 <= forest.shrinkage_ < np.inf, f"shrinkage_ is {forest.shrinkage_}")
+    for name in ("threshold_std_", "oob_score_"):
+        if name in stored:
+            setattr(forest, name, float(stored.take_array(name, "d", ())))
+    if "oob_decision_function_" in stored:
+        chances = forest.oob_decision_function_ = stored.take_array("oob_decision_function_", "d", (-1, n_classes))
+        _require(not np.any((chances < 0.0) | (chances > 1.0)), "oob_decision_function_ are no probabilities")
+    forest.threshold_ = _restore_threshold(stored, n_classes)
+    forest._prior_correction = None
+    if "prior_correction" in stored:
+        # Of a class that is never drawn the logarithm is -inf.
+        numbers = stored.take_array("prior_correction", "d", (1 + n_classes,))
+        exponent, offsets = float(numbers[0]), numbers[1:]
+        _require(0.0 < exponent < np.inf, "the exponent of prior_correction is not positive")
+        _require(np.all(offsets < np.inf) and offsets.max() > -np.inf, "prior_correction is not finite")
+        forest._prior_correction = PriorCorrection(exponent, offsets)
+
+
+def _restore_threshold(stored: StoredModel, n_classes: int) -> float | NDArray[np.float64] | None:
+    """Return what `predict` goes by: nothing, a probability of two classes, or shares or costs of any."""
+    if "threshold_" not in stored:
+        return None
+    threshold, costs = stored.take_array("threshold_", "d"), (n_classes, n_classes)
+    _require(threshold.shape in (() if n_classes == 2 else (n_classes,), costs), "threshold_ does not fit the classes")
+    if threshold.ndim == 0:
+        # A probability, or infinity where it is best to predict nothing but the first class.
+        _require(0.0 <= threshold <= 1.0 or threshold == np.inf, f"threshold_ is {threshold}")
+        return float(threshold)
+    _require(np.all(np.isfinite(threshold)), "threshold_ is not finite")
+    return threshold
+
+
+def _store_linear(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    curves = model.loss_curve_ if len(model.classes_) > 2 else [model.loss_curve_]
+    return {
+        "coef_": model.coef_,
+        "intercept_": model.intercept_,
+        "n_iter_": model.n_iter_,
+        "loss_curve_": np.concatenate([np.asarray(curve, dtype=np.float64) for curve in curves]),
+    }, {}
+
+
+def _restore_linear(model: Any, stored: StoredModel) -> None:
+    n_classes = len(model.classes_)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    model.coef_ = stored.take_array("coef_", "d", (n_pairs, model.n_features_in_))
+    model.intercept_ = stored.take_array("intercept_", "d", (n_pairs,))
+    _require(np.all(np.isfinite(model.coef_)) and np.all(np.isfinite(model.intercept_)), "coef_ is not finite")
+    model.n_iter_ = stored.take_array("n_iter_", "q", (n_pairs,))
+    losses = stored.take_array("loss_curve_", "d", (-1,))
+    fits = np.all((model.n_iter_ >= 0) & (model.n_iter_ <= len(losses))) and model.n_iter_.sum() == len(losses)
+    _require(fits, "n_iter_ does not fit the losses")
+    curves = [curve.tolist() for curve in np.split(losses, np.cumsum(model.n_iter_)[:-1])]
+    model.loss_curve_ = curves if n_classes > 2 else curves[0]
+
+
+_DATA = Part(_store_data, _restore_data)
+TREE = Part(_store_trees, _restore_tree)
+TREES = Part(_store_trees, _restore_trees)
+FOREST = Part(_store_forest, _restore_forest)
+LINEAR = Part(_store_linear, _restore_linear)

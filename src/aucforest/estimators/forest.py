@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._exports import Exports
 from aucforest.estimators._forest_fit import ForestFit
-from aucforest.estimators._model_parts import FOREST, TREES
+from aucforest.estimators._model_files import FOREST, TREES
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.training_rows import training_rows
 from aucforest.estimators.tree import AUCTreeClassifier

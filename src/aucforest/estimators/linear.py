@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from aucforest.estimators._model_files import SavedModel
-from aucforest.estimators._model_parts import LINEAR
+from aucforest.estimators._model_files import LINEAR, Model
 from aucforest.estimators._ranking_direction import Direction, Vector, ascend, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses._pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
@@ -22,7 +21,7 @@ from aucforest.metrics import roc_auc_score
 from aucforest.tables.columns import decode_labels
 
 
-class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
+class LinearAUCClassifier(Model):
     """Linear classifier that maximises the smoothed ROC AUC of its score.
 
     A score has the same AUC whatever its scale and intercept, so training finds a direction; a one-dimensional
@@ -165,31 +164,33 @@ class LinearAUCClassifier(SavedModel, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             For values that are not finite or too large, parameters out of range, or fewer than two classes with weight.
+            A fit that fails or is interrupted leaves the classifier as it was.
         """
-        X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
-        self._check_sizes(X)
-        code_classes(y)  # refuses what are no labels
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            kept = sample_weight > 0.0
-            X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
-        classes, codes = number_classes(y)
-        n_classes = len(classes)
-        if n_classes < 2:
-            raise ValueError(f"y has {n_classes} class with weight; a classifier needs at least 2 classes")
-        random = check_random_state(self.random_state)
-        fits = []
-        for first, second in combinations(range(n_classes), 2):
-            rows = (codes == first) | (codes == second)
-            weights = None if sample_weight is None else sample_weight[rows]
-            pairs = check_pairs(codes[rows] == second, int(np.count_nonzero(rows)), weights)
-            fits.append(self._fit_pair(X[rows], pairs, random))
-        self.classes_ = classes
-        self.coef_ = np.array([coef for coef, _, _ in fits])
-        self.intercept_ = np.array([intercept for _, intercept, _ in fits])
-        curves = [losses for _, _, losses in fits]
-        self.n_iter_ = np.array([len(losses) for losses in curves])
-        self.loss_curve_ = curves if n_classes > 2 else curves[0]
+        with self._fitting():
+            X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
+            self._check_sizes(X)
+            code_classes(y)  # refuses what are no labels
+            if sample_weight is not None:
+                sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+                kept = sample_weight > 0.0
+                X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
+            classes, codes = number_classes(y)
+            n_classes = len(classes)
+            if n_classes < 2:
+                raise ValueError(f"y has {n_classes} class with weight; a classifier needs at least 2 classes")
+            random = check_random_state(self.random_state)
+            fits = []
+            for first, second in combinations(range(n_classes), 2):
+                rows = (codes == first) | (codes == second)
+                weights = None if sample_weight is None else sample_weight[rows]
+                pairs = check_pairs(codes[rows] == second, int(np.count_nonzero(rows)), weights)
+                fits.append(self._fit_pair(X[rows], pairs, random))
+            self.classes_ = classes
+            self.coef_ = np.array([coef for coef, _, _ in fits])
+            self.intercept_ = np.array([intercept for _, intercept, _ in fits])
+            curves = [losses for _, _, losses in fits]
+            self.n_iter_ = np.array([len(losses) for losses in curves])
+            self.loss_curve_ = curves if n_classes > 2 else curves[0]
         return self
 
     def _fit_pair(self, X: Vector, pairs: Pairs, random: np.random.RandomState) -> tuple[Vector, float, list[float]]:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
 from aucforest.estimators._exports import Exports
-from aucforest.estimators._model_parts import TREE
+from aucforest.estimators._model_files import TREE
 from aucforest.exports.sklearn import as_decision_tree
 from aucforest.fitting.spec import FitSpec
 from aucforest.tree.tree import Tree
