@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.estimators._paths import add_shrunk, paths
-from aucforest.tree.tree import depths
+from aucforest.estimators._paths import add_shrunk, path_indicator
 from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
 from tests.reference.paths import path
 from tests.tree.chains import make_chain
-from tests.tree.test_shrinkage import SEEDS, random_tree
+from tests.tree.test_shrinkage import SEEDS
 
 
 @pytest.mark.parametrize("n_splits", [0, 1, 2, 30])
@@ -20,15 +19,18 @@ def test_paths(n_splits, seed):
     tree = make_tree(seed, n_splits)
     left, right = tree.left_child.tolist(), tree.right_child.tolist()
     leaves = np.random.default_rng(seed).permutation(np.flatnonzero(tree.is_leaf).repeat(2))
-    nodes, starts = paths(tree.left_child, tree.depth, leaves)
-    assert [some.tolist() for some in np.split(nodes, starts[1:-1])] == [path(left, right, leaf) for leaf in leaves]
+    found = path_indicator(tree, leaves)
+    assert found.shape == (len(leaves), tree.n_nodes)
+    rows = np.split(found.indices, found.indptr[1:-1])
+    assert [nodes.tolist() for nodes in rows] == [path(left, right, leaf) for leaf in leaves]
 
 
 def test_chains_take_time_in_proportion_to_their_nodes():
     """Seconds are not measured, since machines differ: with the square of the nodes, this would take far too long."""
     for chain in (make_chain(10), make_chain(10**6)):
         assert chain.max_depth == chain.n_nodes // 2
-        nodes, starts = paths(chain.left_child, chain.depth, np.array([1, chain.n_nodes - 1]))
+        found = path_indicator(chain, np.array([1, chain.n_nodes - 1]))
+        nodes, starts = found.indices, found.indptr
         assert nodes[:2].tolist() == [0, 1]
         assert nodes[2:].tolist() == [*range(0, chain.n_nodes, 2)]
         assert starts.tolist() == [0, 2, 3 + chain.n_nodes // 2]
@@ -41,14 +43,14 @@ def test_add_shrunk(seed, n_classes, last_alone):
     n_columns = 1 if last_alone else n_classes
     total, n_trees = np.zeros((n_rows, n_columns, len(amounts))), np.zeros(n_rows, dtype=np.int64)
     expected, seen = np.zeros_like(total), np.zeros(n_rows)
-    for tree in range(3):
-        left_child, weight, value = random_tree(seed + tree, n_classes)
-        leaves = rng.choice(np.flatnonzero(left_child < 0), n_rows)
+    for i in range(3):
+        tree = make_tree(seed + i, int(rng.integers(12)), n_classes=n_classes, whole=False)
+        leaves = rng.choice(np.flatnonzero(tree.is_leaf), n_rows)
         counts = rng.integers(3, size=n_rows).astype(np.uint16)
-        depth = depths(left_child, np.where(left_child < 0, -1, left_child + 1))
-        add_shrunk(left_child, depth, weight, value, amounts, leaves, counts, total, n_trees)
+        add_shrunk(tree, amounts, leaves, counts, total, n_trees)
         for i, amount in enumerate(amounts):
-            by_node = np.array(reference.shrink(left_child, weight, value, amount))[:, n_classes - n_columns :]
+            shrunk = reference.shrink(tree.left_child, tree.weight, tree.value, amount)
+            by_node = np.array(shrunk)[:, n_classes - n_columns :]
             expected[counts == 0, :, i] += by_node[leaves[counts == 0]]
         seen += counts == 0
     np.testing.assert_allclose(total, expected, atol=1e-13)

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.metrics import make_scorer
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier, metrics
-from aucforest.estimators._base import path_indicator
+from aucforest.estimators._paths import path_indicator
 
 # The names of the stand-ins that the present test has used.
 used: list[str] = []

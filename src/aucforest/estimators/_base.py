@@ -6,13 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from aucforest.estimators._model_files import Model
-from aucforest.estimators._paths import paths
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.growing import run_in_threads
@@ -154,8 +152,9 @@ class TreeBasedClassifier(Model):
         """How many threads; a tree has one."""
         return getattr(self, "n_jobs", 1)
 
-    def _feature_importances(self) -> NDArray[np.float64]:
-        """Return the gains by feature summed over trees, normalised to sum 1."""
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Total gain by feature times node weight, normalised to sum 1; zeros where nothing is split."""
         check_is_fitted(self, "trees_")
         gains = np.zeros(self.n_features_in_)
         for tree in self.trees_:
@@ -278,9 +277,3 @@ def _find_all_leaves(*arguments: Any) -> None:
     found = np.empty(leaves.T.shape, dtype=np.int64)
     find_leaves(*(*arrays, block, np.zeros(found.shape, dtype=np.uint16), active, spare, found))
     leaves[:] = found.T
-
-
-def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
-    """Return the nodes on the way to every leaf: a (n_samples, n_nodes) matrix of ones."""
-    nodes, starts = paths(tree.left_child, tree.depth, leaves)
-    return csr_matrix((np.ones(len(nodes), dtype=np.int64), nodes, starts), shape=(len(leaves), tree.n_nodes))

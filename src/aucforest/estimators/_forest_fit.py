@@ -1,7 +1,7 @@
 """The fit of a forest, step by step: trees, how much they lean on their ancestors, threshold, out-of-bag score."""
 
 import warnings
-from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
-from aucforest.estimators._shrinkage import PRIOR, PackSome, choose_amount, row_weight, rows_to_score, shrink_trees
+from aucforest.estimators._shrinkage import PRIOR, choose_amount, row_weight, rows_to_score
 from aucforest.estimators.thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.in_memory import TrainingTable
@@ -29,15 +29,7 @@ _MOST_PACKED = 2**25
 
 
 class Start(NamedTuple):
-    """Where a fit starts from: the seed and, with a warm start, the forest there is.
-
-    seed : int
-    trees : list of Tree
-    drawn : list of Drawn
-        How the trees there are drew their rows.
-    classes : ndarray of shape (n_classes,)
-    categories : dict of int to ndarray
-    """
+    """Where a fit starts from: the seed and, with a warm start, the trees there are and what they know."""
 
     seed: int
     trees: list[Tree]
@@ -109,7 +101,7 @@ class ForestFit(TreeBasedClassifier):
             check_same_categories(start.categories, coding.categories)
         self._seed, self._drawn, self.trees_ = start.seed, drawn, start.trees + table.grow(spec, coding)
         self._prior_correction = odds_formula(draws, n_classes) if self.prior_correction else None
-        self.class_prior_ = self._prior_of(target, draws)
+        self.class_prior_ = self._class_frequencies(target, draws)
         self.__dict__.pop("_packed", None)
         rows = None
         if draws is not None and len(drawn) == 1:
@@ -118,7 +110,9 @@ class ForestFit(TreeBasedClassifier):
         self._shrink(rows, spec, row_weight(spec.weights, target.kept_weight, bootstrap=draws is not None))
         sums, groups = self._sum_for(self.threshold, rows)
         if self._prior_correction is not None and rows is not None and sums is not None:
-            self._fit_prior_correction(rows, sums, self._weighted_prior(spec))
+            seen = sums.n_trees > 0
+            known = sums.total[seen] / sums.n_trees[seen, None], rows.labels[seen], rows.weights_of(seen)
+            self._prior_correction = fit_correction(self._prior_correction, *known, self._weighted_frequencies(spec))
         self._set_threshold(self.threshold, rows, sums, groups)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums)
@@ -128,18 +122,15 @@ class ForestFit(TreeBasedClassifier):
         target, n_classes, scored = table.target, len(table.target.classes), None
         if self.shrinkage == "auto" and self.bootstrap:
             scored = rows_to_score(target.kept_labels, n_classes, tree_keys(start.seed, range(1))[0])
-        return FitSpec.resolve(
-            self.get_params(deep=False),
-            target,
-            table.names,
-            table.n_features,
-            start.seed,
-            n_trees_before=len(start.trees),
-            scored=scored,
-            n_sums=self._n_sums(n_classes),
-        )
+        # The out-of-bag sums that are kept at a time.
+        tuned = 2 * N_GROUPS + 1 if is_tuned(self.threshold, n_classes) else 0
+        corrected = self.prior_correction and self.sampling not in ("bootstrap", "subsample")
+        n_sums = max(tuned, 3 if self.oob_score else 0, 1 if corrected else 0)
+        known = (target, table.names, table.n_features, start.seed)
+        params = self.get_params(deep=False)
+        return FitSpec.resolve(params, *known, n_trees_before=len(start.trees), scored=scored, n_sums=n_sums)
 
-    def _prior_of(self, target: Target, draws: RowDraws | None) -> NDArray[np.float64]:
+    def _class_frequencies(self, target: Target, draws: RowDraws | None) -> NDArray[np.float64]:
         """Return the class frequencies that probabilities refer to."""
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=len(target.classes))
         if draws is not None and len(draws.sizes) == len(frequencies) and not self.prior_correction:
@@ -148,58 +139,53 @@ class ForestFit(TreeBasedClassifier):
 
     def _shrink(self, rows: TrainingRows | None, spec: FitSpec, unit: float) -> None:
         """Shrink what the trees predict, by an amount that is given or chosen out of bag; a row weighs one unit."""
+        is_large = sum(tree.n_nodes for tree in self.trees_) > _MOST_PACKED
         if self.shrinkage != "auto":
-            amount = float(self.shrinkage or 0.0)
+            self.shrinkage_ = float(self.shrinkage or 0.0)
         elif rows is None:
-            amount = PRIOR
+            self.shrinkage_ = PRIOR
         else:
+            packed = None if is_large else self._pack_nodes()
+
+            def pack(trees: range) -> tuple[PackedTrees, range]:
+                """Lay some trees out for walking: all at once, unless they are large."""
+                if packed is None:
+                    return PackedTrees(self.trees_[trees.start : trees.stop]), range(len(trees))
+                return packed, trees
+
             scored = spec.scored if rows.bags.kept is None else rows.bags.kept[spec.scored]
-            amount = choose_amount(self.trees_, self._packing(), rows, scored, unit, self._mean_of_trees, self.n_jobs)
-        self.shrinkage_, self.trees_ = amount, shrink_trees(self.trees_, amount * unit)
-        if not self._is_large() and self._n_predicted() <= _MOST_PACKED:
+            self.shrinkage_ = choose_amount(self.trees_, pack, rows, scored, unit, self._mean_of_trees, self.n_jobs)
+        self.trees_ = [replace(tree, shrinkage=self.shrinkage_ * unit) for tree in self.trees_]
+        if not is_large and self._n_predicted() <= _MOST_PACKED:
             self._pack()
-
-    def _is_large(self) -> bool:
-        """Say whether the trees take so much memory that they should not be laid out for walking before they walk."""
-        return sum(tree.n_nodes for tree in self.trees_) > _MOST_PACKED
-
-    def _packing(self) -> PackSome:
-        """Return what lays some trees out for walking: all at once, unless they are large."""
-        if self._is_large():
-            return lambda trees: (PackedTrees(self.trees_[trees.start : trees.stop]), range(len(trees)))
-        packed = self._pack_nodes()
-        return lambda trees: (packed, trees)
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, Sums | None]:
         """Return the out-of-bag sums over all trees and over groups of them, where a fit needs them."""
         n_trees = len(self.trees_)
-        if rows is not None and is_tuned(threshold, len(self.classes_)):
+        tuned = is_tuned(threshold, len(self.classes_))
+        if rows is None or not (tuned or self.oob_score or self._prior_correction is not None):
+            return None, None
+        # Not the sum of the groups, which would be rounded otherwise: a threshold is a probability that a row has.
+        ranges = [range(n_trees)]
+        if tuned:
             bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
-            # Not the sum of the groups, which would be rounded otherwise: a threshold is a probability that a row has.
-            whole, *groups = self._sum_out_of_bag(rows, [range(n_trees), *(range(*pair) for pair in pairwise(bounds))])
-            return whole, Sums(*map(np.stack, zip(*groups)))
-        if rows is not None and (self.oob_score or self._prior_correction is not None):
-            return self._sum_out_of_bag(rows, [range(n_trees)])[0], None
-        return None, None
+            ranges += [range(*pair) for pair in pairwise(bounds)]
+        if rows.sum_rows is not None:
+            whole, *groups = rows.sum_rows(rows.bags, self._pack(), ranges)
+        else:
+            whole, *groups = sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs)
+        return whole, Sums(*map(np.stack, zip(*groups))) if tuned else None
 
-    def _weighted_prior(self, spec: FitSpec) -> NDArray[np.float64]:
+    def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
         """Return the class frequencies of the training rows as `class_weight` changes them."""
         prior = self.class_prior_
         if spec.params.balance_draws and spec.draws is not None:
-            # Classes weigh alike in what a tree draws.
+            # Classes weigh alike in a bootstrap sample.
             with np.errstate(divide="ignore"):
                 prior = np.where(prior > 0, 1.0 / spec.draws.rates, 0.0)
         elif spec.class_weights is not None:
             prior = prior * spec.class_weights
         return prior / prior.sum()
-
-    def _fit_prior_correction(self, rows: TrainingRows, sums: Sums, prior: NDArray[np.float64]) -> None:
-        """Fit the correction of priors to the rows that some tree did not draw."""
-        assert self._prior_correction is not None
-        total, n_trees = sums
-        seen = n_trees > 0
-        known = (total[seen] / n_trees[seen, None], rows.labels[seen], rows.weights_of(seen))
-        self._prior_correction = fit_correction(self._prior_correction, *known, prior)
 
     def _set_threshold(self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: Sums | None) -> None:
         """Set what turns probabilities into labels, tuned out of bag where there are sums for it."""
@@ -210,18 +196,6 @@ class ForestFit(TreeBasedClassifier):
         self.threshold_, self.threshold_std_ = tune_threshold(
             threshold, rows.labels, sums, groups, rows.sample_weight, self._mean_of_trees, self._seed
         )
-
-    def _n_sums(self, n_classes: int) -> int:
-        """Return how many out-of-bag sums a fit keeps at a time."""
-        tuned = 2 * N_GROUPS + 1 if is_tuned(self.threshold, n_classes) else 0
-        corrected = self.prior_correction and self.sampling not in ("bootstrap", "subsample")
-        return max(tuned, 3 if self.oob_score else 0, 1 if corrected else 0)
-
-    def _sum_out_of_bag(self, rows: TrainingRows, ranges: Sequence[range]) -> list[Sums]:
-        """Sum what some trees predict of the rows that they did not draw, for several ranges of trees."""
-        if rows.sum_rows is not None:
-            return rows.sum_rows(rows.bags, self._pack(), ranges)
-        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs)
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums) -> None:
         """Set the out-of-bag probabilities and their score, over the rows that some tree did not draw."""
@@ -236,9 +210,8 @@ class ForestFit(TreeBasedClassifier):
         self.oob_score_ = float("nan")
         if np.any(seen):
             scorer = resolve_scorer("roc_auc" if isinstance(self.oob_score, bool | np.bool_) else self.oob_score)
-            # Scorers with a name ask for nothing but probabilities.
-            X = rows.X[seen] if callable(self.oob_score) else None
-            known = (X, rows.labels[seen], proba[seen], rows.weights_of(seen))
+            X = rows.X[seen] if callable(self.oob_score) else None  # by name they ask for nothing but probabilities
+            known = X, rows.labels[seen], proba[seen], rows.weights_of(seen)
             self.oob_score_ = score_probabilities(self, scorer, *known)
 
     def _check_draws(self, drawn: list[Drawn], n_classes: int) -> None:

@@ -2,17 +2,19 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_kernel
+from aucforest.tree.tree import Tree
 
 # Shrunk frequencies that are kept at a time, 256 MiB: of more classes, those of some after those of others.
 _MOST_SHRUNK = 2**25
 
 
-def _parents(left_child: NDArray[np.int32]) -> NDArray[np.int64]:
+def _parents(tree: Tree) -> NDArray[np.int64]:
     """Return the parent of every node, -1 for the root."""
-    parent, splits = np.full(len(left_child), -1), np.flatnonzero(left_child >= 0)
-    parent[left_child[splits]] = parent[left_child[splits] + 1] = splits
+    parent, splits = np.full(tree.n_nodes, -1), np.flatnonzero(~tree.is_leaf)
+    parent[tree.left_child[splits]] = parent[tree.left_child[splits] + 1] = splits
     return parent
 
 
@@ -27,14 +29,12 @@ def _fill_paths(parent, leaves, ends, nodes):
             node = parent[node]
 
 
-def paths(
-    left_child: NDArray[np.int32], depth: NDArray[np.int64], leaves: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes that rows pass, from the root to the leaf, row after row; and where those of each row begin."""
-    starts = np.concatenate(([0], np.cumsum(depth[leaves] + 1)))
+def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
+    """Return the nodes that rows pass, from the root to their leaves: a (n_samples, n_nodes) matrix of ones."""
+    starts = np.concatenate(([0], np.cumsum(tree.depth[leaves] + 1)))
     nodes = np.empty(starts[-1], dtype=np.int64)
-    _fill_paths(_parents(left_child), np.ascontiguousarray(leaves), starts[1:], nodes)
-    return nodes, starts
+    _fill_paths(_parents(tree), np.ascontiguousarray(leaves), starts[1:], nodes)
+    return csr_matrix((np.ones(len(nodes), dtype=np.int64), nodes, starts), shape=(len(leaves), tree.n_nodes))
 
 
 @bare_kernel
@@ -80,36 +80,21 @@ def _add_paths(parent, depth, weight, value, amounts, leaves, counts, buffers, t
 
 
 def add_shrunk(
-    left_child: NDArray[np.int32],
-    depth: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    value: NDArray[np.float64],
+    tree: Tree,
     amounts: NDArray[np.float64],
     leaves: NDArray[np.int64],
     counts: NDArray[np.uint16],
     total: NDArray[np.float64],
     n_trees: NDArray[np.int64],
 ) -> None:
-    """Add what the leaves of rows predict when shrunk by several amounts, for the rows out of bag.
+    """Add what the leaves of out-of-bag rows predict when shrunk by several amounts, in units of weight.
 
-    Cheaper than to shrink all nodes by every amount where rows reach few of the leaves.
-
-    Parameters
-    ----------
-    left_child, depth, weight, value
-        Those of a `Tree`.
-    amounts : ndarray of shape (n_amounts,), float64
-        Several lambda, in units of weight.
-    leaves, counts : ndarray of shape (n_rows,)
-        The leaf of every row, and how often the row is in the sample of the tree.
-    total : ndarray of shape (n_rows, n_last_columns, n_amounts), float64
-        Added to, for the last columns of `value`.
-    n_trees : ndarray of shape (n_rows,), int64
-        Raised by one for the rows out of bag.
+    `counts` says how often each row is in the bootstrap sample. `total`, (n_rows, n_last_classes, n_amounts), is added
+    to, and `n_trees` raised by one. Cheaper than to shrink all nodes by every amount where rows reach few leaves.
     """
-    n_columns, n_held = total.shape[1], int(depth.max()) + 1
-    value = value[:, value.shape[1] - n_columns :]
-    parent, first = _parents(left_child), np.empty(len(left_child), dtype=np.int64)
+    n_columns, n_held = total.shape[1], tree.max_depth + 1
+    value = tree.value[:, tree.n_classes - n_columns :]
+    parent, first = _parents(tree), np.empty(tree.n_nodes, dtype=np.int64)
     path, held = np.empty((2, n_held), dtype=np.int64)
     after, factors = np.empty(len(leaves), dtype=np.int64), np.empty(len(amounts))
     step = max(1, _MOST_SHRUNK // (n_held * len(amounts)))
@@ -117,4 +102,5 @@ def add_shrunk(
         some = slice(start, start + step)
         sums, times = total[:, some], n_trees if start == 0 else np.zeros_like(n_trees)
         buffers = first, after, path, held, factors, np.empty((n_held, *sums.shape[1:]))
-        _add_paths(parent, depth, weight, value[:, some], tuple(amounts), leaves, counts, buffers, sums, times)
+        arrays = parent, tree.depth, tree.weight, value[:, some]
+        _add_paths(*arrays, tuple(amounts), leaves, counts, buffers, sums, times)

@@ -53,25 +53,11 @@ def fit_correction(
     sample_weight: NDArray[np.float64] | None,
     prior: NDArray[np.float64],
 ) -> PriorCorrection:
-    """Fit a correction to out-of-bag rows.
+    """Fit a correction to out-of-bag rows: their probabilities as trees predict them, class codes and weights.
 
-    Parameters
-    ----------
-    start : PriorCorrection
-        What it is near to: the logarithm of the exponent has a normal prior of standard deviation 1.
-    proba : ndarray of shape (n_rows, n_classes)
-        As trees predict them.
-    labels : ndarray of shape (n_rows,), uint16
-        The numbers of the classes.
-    sample_weight : ndarray of shape (n_rows,), or None
-    prior : ndarray of shape (n_classes,)
-        The class frequencies that the probabilities refer to, those of the training rows times class weights: classes
-        that are drawn often have fewer rows out of bag.
-
-    Returns
-    -------
-    PriorCorrection
-        `start` itself where all rows of a class were drawn by all trees.
+    The logarithm of the exponent has a normal prior of standard deviation 1 around that of `start`, which stays where
+    all rows of a class were drawn by all trees. `prior` are the class frequencies that the probabilities refer to,
+    those of the training rows times class weights: classes that are drawn often have fewer rows out of bag.
     """
     is_drawn = np.isfinite(start.offsets)
     if len(np.unique(labels)) < np.count_nonzero(is_drawn):

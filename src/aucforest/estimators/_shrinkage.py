@@ -1,7 +1,6 @@
 """How much the nodes of a forest lean on their ancestors, chosen by its own out-of-bag AUC."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._paths import add_shrunk
+from aucforest.estimators.thresholds import Finish
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.metrics.roc import class_roc_auc
@@ -34,13 +34,7 @@ _GROUPS, _MOST_SUMS = 8, 2**25
 # Seconds that a row takes in a tree, or so.
 _ROW_TIME = 2e-8
 
-Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 PackSome = Callable[[range], tuple[PackedTrees, range]]
-
-
-def shrink_trees(trees: list[Tree], amount: float) -> list[Tree]:
-    """Return trees that predict shrunk frequencies, by an amount in units of weight."""
-    return [replace(tree, shrinkage=amount) for tree in trees]
 
 
 def row_weight(
@@ -68,26 +62,11 @@ def choose_amount(
     finish: Finish,
     n_jobs: int | None,
 ) -> float:
-    """Choose how much to shrink: by ROC AUC, of more than two classes Hand and Till's, of out-of-bag probabilities.
+    """Choose one of `AMOUNTS` by ROC AUC, of more than two classes Hand and Till's, of out-of-bag probabilities.
 
-    Parameters
-    ----------
-    trees : list of Tree
-    pack : callable
-        Takes a range of trees; returns these, among others or not, laid out for walking, and their places there.
-    training : TrainingRows
-    wanted : ndarray of int64
-        The rows to score by, rising; see `rows_to_score`.
-    unit : float
-        The weight of what counts as a row.
-    finish : callable
-        Turns sums over trees and their number into class probabilities.
-    n_jobs : int or None
-
-    Returns
-    -------
-    float
-        One of `AMOUNTS`, `PRIOR` unless another is better by `_STANDARD_ERRORS`.
+    `wanted` are the rows to score by, see `rows_to_score`, and `unit` is the weight of what counts as a row. `pack`
+    lays some trees out for walking, among others or not, and says where they are there. `finish` turns sums over trees
+    and their number into class probabilities. It is `PRIOR` unless another is better by `_STANDARD_ERRORS`.
     """
     n_classes = trees[0].n_classes
     if len(wanted) == 0:
@@ -100,17 +79,8 @@ def choose_amount(
     sums, n_trees = sums[seen], n_trees[seen, None]
     if n_classes == 2:
         scores = list(np.ascontiguousarray((sums[:, 0] / n_trees).T))
-        return _best_amount(truth, scores, weights)
-    scores = [finish(np.ascontiguousarray(sums[:, :, i]), n_trees) for i in range(len(AMOUNTS))]
-    return _best_amount(truth, scores, weights)
-
-
-def _best_amount(
-    truth: NDArray[np.uint16],
-    scores: list[NDArray[np.float64]],
-    weights: NDArray[np.float64] | None,
-) -> float:
-    """Return the best amount if it is clearly better than `PRIOR`, given the scores of rows for every amount."""
+    else:
+        scores = [finish(np.ascontiguousarray(sums[:, :, i]), n_trees) for i in range(len(AMOUNTS))]
 
     def measure_rows(rows: Any, amount: int) -> float:
         weight = None if weights is None else weights[rows]
@@ -133,22 +103,17 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDAr
 
     None where they would be fewer than two of a class. `seed` is the key of the first tree.
     """
-    generator, most = np.random.default_rng(seed), _most_rows(n_classes) // n_classes
+    enough = max(_ROWS_TIMES_CLASSES // n_classes, _ROWS_OF_CLASS * n_classes)
+    most = min(_ROWS, enough, _MOST_SUMS // (n_classes * len(AMOUNTS))) // n_classes
     if most < 2:
         return np.empty(0, dtype=np.int64)
-    chosen = []
+    generator, chosen = np.random.default_rng(seed), []
     for k in range(n_classes):
         is_class = labels == k
         n_rows = np.count_nonzero(is_class)
         ranks = np.arange(n_rows) if n_rows <= most else generator.choice(n_rows, most, replace=False, shuffle=False)
         chosen.append(_places(is_class, np.sort(ranks)))
     return np.sort(np.concatenate(chosen))
-
-
-def _most_rows(n_classes: int) -> int:
-    """Return how many rows may be scored, since their sums for all amounts must fit into memory."""
-    enough = max(_ROWS_TIMES_CLASSES // n_classes, _ROWS_OF_CLASS * n_classes)
-    return min(_ROWS, enough, _MOST_SUMS // (n_classes * len(AMOUNTS)))
 
 
 def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -185,9 +150,7 @@ def _sum_amounts(
         packed, some = pack(group)
         find_leaves(*(*packed.arguments(packed.names, some), table, counts, *scratch, leaves))
         for i, tree in enumerate(trees[group.start : group.stop]):
-            add_shrunk(
-                tree.left_child, tree.depth, tree.weight, tree.value, amounts, leaves[i], counts[i], total, n_trees
-            )
+            add_shrunk(tree, amounts, leaves[i], counts[i], total, n_trees)
         return total, n_trees
 
     # As many groups whatever n_jobs is: sums are rounded alike.

@@ -12,10 +12,11 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
+from aucforest.estimators._base import TREE_CONSTRAINTS
 from aucforest.estimators._exports import Exports
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._model_files import FOREST, TREES
+from aucforest.estimators._paths import path_indicator
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.training_rows import training_rows
 from aucforest.estimators.tree import AUCTreeClassifier
@@ -319,23 +320,16 @@ class AUCForestClassifier(Exports, ForestFit):
     def estimators_(self) -> list[AUCTreeClassifier]:
         """The trees as classifiers of their own, made at the first access."""
         check_is_fitted(self, "trees_")
-        if "_members" in self.__dict__:
-            members: list[AUCTreeClassifier] = self.__dict__["_members"]
-            return members
-        names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
-        params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
-        shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
-        members = [AUCTreeClassifier(**params) for _ in self.trees_]
-        for member, tree in zip(members, self.trees_):
-            member.__dict__.update(shared, trees_=[tree])
-        self._members = members
-        return members
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Total gain by feature times node weight, normalised to sum 1; zeros for trees without a split."""
-        return self._feature_importances()
+        if "_members" not in self.__dict__:
+            names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
+            params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+            fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
+            shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
+            members = [AUCTreeClassifier(**params) for _ in self.trees_]
+            for member, tree in zip(members, self.trees_):
+                member.__dict__.update(shared, trees_=[tree])
+            self._members = members
+        return self._members
 
     def __len__(self) -> int:
         """Return the number of trees."""

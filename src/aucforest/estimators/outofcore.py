@@ -110,19 +110,13 @@ def fit_out_of_core(
     features, start, job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
         columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-        job = JobFolder(folder, {**columns, **_describe(forest, start.seed, table, rows)})
+        params, files = describe_fit(forest.get_params(deep=False), start.seed, rows, "folder"), table.fingerprint()
+        if files is None:
+            raise ValueError(f"folder needs files: nothing tells whether {table.name} is the same later")
+        job = JobFolder(folder, {**columns, **files, **params})
     with job or nullcontext(), forest._fitting():
         forest._fit_rows(RowsOnDisk(features, limit, job), start)
     return forest
-
-
-def _describe(forest: AUCForestClassifier, seed: int, table: Any, rows: Target) -> dict[str, Any]:
-    """Return what tells a fit from others, beside its columns."""
-    params = describe_fit(forest.get_params(deep=False), seed, rows, "folder")
-    files = table.fingerprint()
-    if files is None:
-        raise ValueError(f"folder needs files: nothing tells whether {table.name} is the same later")
-    return {**files, **params}
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:

@@ -57,20 +57,10 @@ def tune_threshold(
     finish: Finish,
     seed: int,
 ) -> tuple[float, float]:
-    """Choose a threshold among all scores, with its standard deviation over resampled groups of trees.
+    """Choose a threshold of two classes among all scores, with its standard deviation over resampled groups of trees.
 
-    Parameters
-    ----------
-    threshold : one of `TUNED`, or a dict of costs
-    labels : ndarray of shape (n_rows,)
-        0 or 1.
-    sums, groups : Sums
-        Of the same rows, over all trees and by groups of them.
-    weights : ndarray of shape (n_rows,), or None
-    finish : callable
-        Turns sums over trees and their number into class probabilities.
-    seed : int
-        Of the resampling.
+    `sums` are over all trees and `groups` over groups of them; `finish` turns sums over trees and their number into
+    class probabilities.
     """
     criterion, cost = threshold, None
     if isinstance(threshold, dict):

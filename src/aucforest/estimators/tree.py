@@ -11,9 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.estimators._base import TREE_CONSTRAINTS, path_indicator
+from aucforest.estimators._base import TREE_CONSTRAINTS
 from aucforest.estimators._exports import Exports
 from aucforest.estimators._model_files import TREE
+from aucforest.estimators._paths import path_indicator
 from aucforest.exports.sklearn import as_decision_tree
 from aucforest.fitting.spec import FitSpec
 from aucforest.tree.tree import Tree
@@ -208,11 +209,6 @@ class AUCTreeClassifier(Exports):
         """The grown tree."""
         check_is_fitted(self, "trees_")
         return self.trees_[0]
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Total gain by feature times node weight, normalised to sum 1; zeros for a tree without a split."""
-        return self._feature_importances()
 
     def get_depth(self) -> int:
         """Return the depth of the deepest leaf."""
