@@ -32,7 +32,7 @@ FLOORS = {
 OPEN_SECRETS = {
     "metrics._validation", "metrics._intervals", "metrics._walks", "metrics._ranking",
     "metrics.confidence._normal_quantile", "losses._pairs", "estimators._base", "estimators._coded_fit",
-    "estimators._out_of_bag", "estimators._oob_score", "estimators._training_data",
+    "estimators._training_data",
     "tree.prediction._add_leaf", "tree.prediction._walk",
 }  # fmt: skip
 

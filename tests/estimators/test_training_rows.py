@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import training_rows
 from tests.estimators.data import make_table, small_forest, walk
 
 X, Y = make_table(n_rows=300, n_classes=3, missing=0.1)

@@ -6,12 +6,12 @@ from aucforest.tree.tree import SET_WORDS, Tree
 from tests.estimators.data import walk
 
 
-def random_tree(rng, n_cuts=12, *, n_codes=None, n_features=4, n_classes=2, shrinkage=0.0):
-    """Return a valid tree; `n_codes` maps the features that are cut by sets to their numbers of codes."""
-    n_codes, n_nodes = n_codes or {}, 2 * n_cuts + 1
+def random_tree(rng, n_splits=12, *, n_codes=None, n_features=4, n_classes=2, shrinkage=0.0):
+    """Return a valid tree; `n_codes` maps the features that are split by sets to their numbers of codes."""
+    n_codes, n_nodes = n_codes or {}, 2 * n_splits + 1
     feature, left_child = np.full(n_nodes, -1, dtype=np.int32), np.full(n_nodes, -1, dtype=np.int32)
     leaves, children = [0], []
-    for i in range(n_cuts):
+    for i in range(n_splits):
         node = leaves.pop(rng.integers(len(leaves)))
         feature[node], left_child[node] = rng.integers(n_features), 2 * i + 1
         children.append(node)

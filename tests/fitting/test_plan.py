@@ -48,7 +48,7 @@ def test_what_is_no_number_of_bytes(text):
         parse_bytes(text, "memory_limit")
 
 
-def test_lessmodule_is_fewer_threads_and_then_levels():
+def test_less_memory_is_fewer_threads_and_then_levels():
     limits = np.geomspace(2**33, 750e6, 40).astype(int).tolist()
     plans = [plan(limit) for limit in limits]
     assert plans[0].workers.n_threads == 4
@@ -89,7 +89,7 @@ def test_what_takes_more():
     assert plan(2**40, max_samples=0.1).worker_bytes < base
 
 
-def test_copies_of_branches_takemodule_where_there_are_any():
+def test_copies_of_branches_take_memory_where_there_are_any():
     """Each of four threads copies an eighth of the rows, and an eighth of these."""
     with_copies, without = plan(2**40, max_features=9).worker_bytes, plan(2**40, max_features=8).worker_bytes
     assert with_copies - without > 4 * 100 * (N_ROWS // 8 + N_ROWS // 64)

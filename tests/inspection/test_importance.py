@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import importance, oob_permutation_importance
 from aucforest.metrics import compare_auc, hand_till_score
 from tests.estimators.data import make_table, small_forest

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import predict_proba_stderr
 from aucforest.inspection.jackknife import _estimate_variances
 from tests.estimators.data import make_table, small_forest

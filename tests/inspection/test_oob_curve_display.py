@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from aucforest import AUCForestClassifier
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import OOBCurveDisplay
 from tests.estimators.data import make_table, small_forest, small_tree
 

@@ -15,8 +15,8 @@ from .trees import assert_same_trees, make_tree
 N_FEATURES, BY_SET = 3, np.array([1])
 
 
-def make_trees(seed=0, n_cuts=(4, 0, 7), n_classes=2, **options):
-    return [make_tree(seed + i, n, N_FEATURES, n_classes, **options) for i, n in enumerate(n_cuts)]
+def make_trees(seed=0, n_splits=(4, 0, 7), n_classes=2, **options):
+    return [make_tree(seed + i, n, N_FEATURES, n_classes, **options) for i, n in enumerate(n_splits)]
 
 
 def unfolded(arrays, n_classes=2, by_set=()):
@@ -44,19 +44,19 @@ def test_trees_come_back_to_the_last_bit(shape, whole, with_sets):
 @given(trees_of_any_shape)
 def test_unfolding_agrees_with_the_reference(shape):
     trees = make_trees(*shape)
-    arrays, n_cuts, n_leaves = fold(trees), 0, 0
+    arrays, n_splits, n_leaves = fold(trees), 0, 0
     for tree in trees:
-        cuts, leaves = slice(n_cuts, n_cuts + tree.n_nodes // 2), slice(n_leaves, n_leaves + tree.n_leaves)
-        by_cut = (arrays[f"tree.{name}"][cuts].tolist() for name in ("pair", "threshold", "gain"))
+        splits, leaves = slice(n_splits, n_splits + tree.n_nodes // 2), slice(n_leaves, n_leaves + tree.n_leaves)
+        by_split = (arrays[f"tree.{name}"][splits].tolist() for name in ("pair", "threshold", "gain"))
         by_leaf = (arrays[f"tree.{name}"][leaves].tolist() for name in ("n_samples", "total"))
-        nodes = unfold_tree(tree.feature.tolist(), *by_cut, *by_leaf)
+        nodes = unfold_tree(tree.feature.tolist(), *by_split, *by_leaf)
         for name in ("left_child", "threshold", "gain", "n_samples", "weight", "value"):
             np.testing.assert_array_equal([node[name] for node in nodes], getattr(tree, name))
-        n_cuts, n_leaves = cuts.stop, leaves.stop
+        n_splits, n_leaves = splits.stop, leaves.stop
 
 
 def test_whole_numbers_take_few_bytes():
-    arrays = fold(make_trees(n_cuts=(100, 100)))
+    arrays = fold(make_trees(n_splits=(100, 100)))
     assert [arrays[f"tree.{name}"].dtype.itemsize for name in ("feature", "pair", "n_samples", "total")] == [1, 1, 2, 2]
     assert arrays["tree.threshold"].shape == arrays["tree.pair"].shape == (200,)
 
@@ -117,12 +117,12 @@ def drop_trees(arrays):
         arrays[name] = array[:0]
 
 
-# trees of 9, 1 and 15 nodes; the root of the first is cut first
+# trees of 9, 1 and 15 nodes; the root of the first is split first
 HOSTILE = {
     "feature too great": (put("feature", 0, 3), "a feature is not in"),
     "feature too small": (put("feature", 0, -2), "a feature is not in"),
-    "one leaf more": (put("feature", 0, -1), "the number of cuts does not fit"),
-    "one cut more": (lambda arrays: put("feature", np.argmin(arrays["tree.feature"]), 0)(arrays), "the number of cuts"),
+    "one leaf more": (put("feature", 0, -1), "the number of splits does not fit"),
+    "one split more": (lambda arrays: put("feature", np.argmin(arrays["tree.feature"]), 0)(arrays), "number of splits"),
     "child out of range": (put("pair", 0, 4), "a child is out of range"),
     "child of the next tree": (put("pair", 3, 11), "a child is out of range"),
     "cycle": (put("pair", slice(1, 4), 0), "a child does not come after its parent"),
@@ -243,7 +243,7 @@ def test_any_change_is_refused_or_makes_valid_trees(data, whole, with_sets):
 
 
 def test_trees_that_take_too_much_memory_are_refused_before_they_are_made(monkeypatch):
-    arrays, n_made = fold(make_trees(n_cuts=(7, 7, 7))), []
+    arrays, n_made = fold(make_trees(n_splits=(7, 7, 7))), []
     make_tree_of = folded_trees.Tree
     monkeypatch.setattr(folded_trees, "Tree", lambda **parts: n_made.append(1) or make_tree_of(**parts))
     monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 3 * 15 * 96)
@@ -265,5 +265,5 @@ def test_trees_that_take_too_much_memory_are_refused_before_they_are_made(monkey
 @pytest.mark.parametrize("most", [1, 60, 2**20])
 def test_trees_that_are_unfolded_by_and_by_are_the_same(whole, most, monkeypatch):
     monkeypatch.setattr(folded_trees, "_AT_ONCE", most)
-    trees = make_trees(n_cuts=(4, 0, 7, 31, 2), n_classes=3, whole=whole, by_set=BY_SET)
+    trees = make_trees(n_splits=(4, 0, 7, 31, 2), n_classes=3, whole=whole, by_set=BY_SET)
     assert_same_trees(trees, unfolded(fold(trees), 3, BY_SET))

@@ -5,14 +5,14 @@ import numpy as np
 from aucforest.tree.tree import Tree
 
 
-def make_tree(seed, n_cuts, n_features=3, n_classes=2, *, whole=True, by_set=()):
-    """Return a tree of random cuts, whose class totals are whole numbers or not; some features are cut by sets."""
+def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=()):
+    """Return a tree of random splits, whose class totals are whole numbers or not; some features are split by sets."""
     rng = np.random.default_rng(seed)
     left, leaves = {}, [0]
-    for cut in range(n_cuts):
-        left[leaves.pop(rng.integers(len(leaves)))] = 2 * cut + 1
-        leaves += [2 * cut + 1, 2 * cut + 2]
-    n_nodes = 2 * n_cuts + 1
+    for split in range(n_splits):
+        left[leaves.pop(rng.integers(len(leaves)))] = 2 * split + 1
+        leaves += [2 * split + 1, 2 * split + 2]
+    n_nodes = 2 * n_splits + 1
     totals, n_samples = np.zeros((n_nodes, n_classes)), np.zeros(n_nodes, dtype=np.int64)
     for node in range(n_nodes - 1, -1, -1):
         if node in left:
@@ -23,7 +23,7 @@ def make_tree(seed, n_cuts, n_features=3, n_classes=2, *, whole=True, by_set=())
             totals[node] = drawn if whole else drawn * rng.random()
             totals[node, rng.integers(n_classes)] += 1
             n_samples[node] = rng.integers(1, 300)
-    cuts = np.array(sorted(left), dtype=np.int64)
+    splits = np.array(sorted(left), dtype=np.int64)
     nodes = {
         "feature": np.full(n_nodes, -1, dtype=np.int32),
         "threshold": np.zeros(n_nodes),
@@ -34,10 +34,10 @@ def make_tree(seed, n_cuts, n_features=3, n_classes=2, *, whole=True, by_set=())
         "weight": totals.sum(axis=1),
     }
     nodes["frequencies"] = totals / nodes["weight"][:, None]
-    nodes["feature"][cuts] = rng.integers(0, n_features, len(cuts))
-    nodes["threshold"][cuts] = rng.normal(size=len(cuts))
-    nodes["left_child"][cuts] = [left[cut] for cut in cuts]
-    nodes["gain"][cuts] = rng.random(len(cuts)) + 1e-9
+    nodes["feature"][splits] = rng.integers(0, n_features, len(splits))
+    nodes["threshold"][splits] = rng.normal(size=len(splits))
+    nodes["left_child"][splits] = [left[split] for split in splits]
+    nodes["gain"][splits] = rng.random(len(splits)) + 1e-9
     set_nodes = np.flatnonzero(np.isin(nodes["feature"], by_set))
     nodes["threshold"][set_nodes] = 0.0
     sets = rng.integers(0, 2**64, (len(set_nodes), 4), dtype=np.uint64)

@@ -10,7 +10,7 @@ from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.metrics import compare_auc
 from aucforest.report.cuts import costs_of
 from aucforest.report.figures import RECALLS, _Curves, cumulate_class, reliability, resample, thin

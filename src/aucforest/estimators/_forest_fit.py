@@ -1,6 +1,7 @@
 """The fit of a forest, step by step: trees, how much they lean on their ancestors, threshold, out-of-bag score."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
-from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators._shrinkage import PRIOR, choose_amount, row_weight, rows_to_score
+from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
 from aucforest.estimators.thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.in_memory import TrainingTable
@@ -68,7 +69,7 @@ class ForestFit(TreeBasedClassifier):
     verbose: int
 
     _seed: int
-    _drawn: list[Drawn]  # how the trees there are drew their rows
+    _drawn: list[Drawn]  # sizes of the bootstrap samples of trees
 
     def _start(self) -> Start:
         """Return where a fit starts from."""
@@ -122,13 +123,15 @@ class ForestFit(TreeBasedClassifier):
         target, n_classes, scored = table.target, len(table.target.classes), None
         if self.shrinkage == "auto" and self.bootstrap:
             scored = rows_to_score(target.kept_labels, n_classes, tree_keys(start.seed, range(1))[0])
-        # The out-of-bag sums that are kept at a time.
+        known = (self.get_params(deep=False), target, table.names, table.n_features, start.seed)
+        n_sums = self._n_sums(n_classes)
+        return FitSpec.resolve(*known, n_trees_before=len(start.trees), scored=scored, n_sums=n_sums)
+
+    def _n_sums(self, n_classes: int) -> int:
+        """Return how many out-of-bag sums a fit keeps at a time."""
         tuned = 2 * N_GROUPS + 1 if is_tuned(self.threshold, n_classes) else 0
         corrected = self.prior_correction and self.sampling not in ("bootstrap", "subsample")
-        n_sums = max(tuned, 3 if self.oob_score else 0, 1 if corrected else 0)
-        known = (target, table.names, table.n_features, start.seed)
-        params = self.get_params(deep=False)
-        return FitSpec.resolve(params, *known, n_trees_before=len(start.trees), scored=scored, n_sums=n_sums)
+        return max(tuned, 3 if self.oob_score else 0, 1 if corrected else 0)
 
     def _class_frequencies(self, target: Target, draws: RowDraws | None) -> NDArray[np.float64]:
         """Return the class frequencies that probabilities refer to."""
@@ -170,11 +173,14 @@ class ForestFit(TreeBasedClassifier):
         if tuned:
             bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
             ranges += [range(*pair) for pair in pairwise(bounds)]
-        if rows.sum_rows is not None:
-            whole, *groups = rows.sum_rows(rows.bags, self._pack(), ranges)
-        else:
-            whole, *groups = sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs)
+        whole, *groups = self._sum_out_of_bag(rows, ranges)
         return whole, Sums(*map(np.stack, zip(*groups))) if tuned else None
+
+    def _sum_out_of_bag(self, rows: TrainingRows, ranges: Sequence[range]) -> list[Sums]:
+        """Sum what some trees predict of the rows that they did not draw, for several ranges of trees."""
+        if rows.sum_rows is not None:
+            return rows.sum_rows(rows.bags, self._pack(), ranges)
+        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs)
 
     def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
         """Return the class frequencies of the training rows as `class_weight` changes them."""

@@ -189,7 +189,6 @@ def _require(holds: Any, sentence: str) -> None:
 
 
 def _store_data(model: Any) -> tuple[Arrays, dict[str, Any]]:
-    """Return what a model knows of classes and features."""
     if model.n_features_in_ > _MOST_FEATURES:
         raise ValueError(f"a model file knows at most {_MOST_FEATURES} features, not {model.n_features_in_}")
     metadata = {"n_features": model.n_features_in_, "classes": labels_to_plain(model.classes_)}
@@ -258,7 +257,7 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
         _require(type(replace) is bool, "drawn does not say whether rows were replaced")
         forest._drawn.append(Drawn(n_rows, tuple(sizes), replace))
     prior = forest.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
-    _require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are no shares")
+    _require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are no class frequencies")
     forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))
     _require(0.0 <= forest.shrinkage_ < np.inf, f"shrinkage_ is {forest.shrinkage_}")
     for name in ("threshold_std_", "oob_score_"):
@@ -279,7 +278,7 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
 
 
 def _restore_threshold(stored: StoredModel, n_classes: int) -> float | NDArray[np.float64] | None:
-    """Return what `predict` goes by: nothing, a probability of two classes, or shares or costs of any."""
+    """Return what `predict` goes by: nothing, a probability of two classes, or class frequencies or costs of any."""
     if "threshold_" not in stored:
         return None
     threshold, costs = stored.take_array("threshold_", "d"), (n_classes, n_classes)

@@ -1,11 +1,9 @@
-"""Probabilities brought back to the class shares of the training rows, where trees draw classes at other rates.
+"""Probabilities brought back to the class frequencies of the training rows, where trees draw classes at other rates.
 
-Draws at rates r_k turn p_k into p_k r_k, normalised, in a model that knows the true shares of every leaf. So p_k / r_k
-undoes them: of two classes it divides the odds by r_1 / r_0 (Elkan 2001; Dal Pozzolo, Caelen, Johnson, Bontempi 2015).
-Trees of few rows are less sure than they should be, which this formula leaves as it is. Out-of-bag rows tell by how
-much: p_k becomes p_k ** b * c_k, normalised, with b and c fitted by maximum likelihood; the formula is b = 1 and
-c_k = 1 / r_k. Of two classes the order of probabilities stays, and with it every measure of ranking. As in every
-logistic regression, the mean of the fitted probabilities is the share of each class.
+Draws at rates r_k turn p_k into p_k r_k, normalised; p_k / r_k undoes them (Elkan 2001; Dal Pozzolo, Caelen, Johnson,
+Bontempi 2015). Trees of few rows are less sure than they should be. Out-of-bag rows tell by how much: p_k becomes
+p_k ** b * c_k, normalised, with b and c fitted by maximum likelihood; the formula is b = 1 and c_k = 1 / r_k. Two
+classes are ranked as before, and the mean of the fitted probabilities is the frequency of each class.
 """
 
 from typing import NamedTuple
@@ -17,7 +15,7 @@ from scipy.special import logsumexp, softmax
 
 from aucforest.fitting.bootstrap import RowDraws
 
-# Shares of 0 have no logarithm.
+# Probabilities of 0 have no logarithm.
 LEAST = 1e-6
 
 
@@ -65,8 +63,8 @@ def fit_correction(
     logs, rows = _logarithm(proba[:, is_drawn]), np.arange(len(labels))
     places = (np.cumsum(is_drawn) - 1)[labels]
     weight = np.ones(len(labels)) if sample_weight is None else sample_weight / sample_weight.mean()
-    found_shares = np.bincount(labels, weight, minlength=len(prior)) / len(labels)
-    weight = weight * (prior[labels] / found_shares[labels])
+    frequencies = np.bincount(labels, weight, minlength=len(prior)) / len(labels)
+    weight = weight * (prior[labels] / frequencies[labels])
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         exponent = np.exp(parameters[0])

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,11 @@ from aucforest.losses.smooth import draw_pairs
 
 Vector = NDArray[np.float64]
 Objective = Callable[[Vector], tuple[float, Vector]]
+# Coefficients of a score, and the loss after each iteration.
+Direction = tuple[Vector, list[float]]
 
 _STEP = math.sqrt(10.0)  # the largest ratio of two widths of the path
 _LEAST_SLOPE = 1e-3
-
-
-class Direction(NamedTuple):
-    """Coefficients of a score, and the loss after each iteration."""
-
-    theta: Vector
-    losses: list[float]
 
 
 def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: int, tol: float) -> Direction:
@@ -62,7 +57,7 @@ def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: 
         if not deviation > 0.0:
             break  # no feature tells the classes apart
         theta = _descend(partial(smoothed, width=width), theta / deviation, losses, max_iter, tol)
-    return Direction(theta, losses)
+    return theta, losses
 
 
 @cache
@@ -118,7 +113,7 @@ def ascend(
         losses.append(1.0 - float(sigmoid.mean()) + 0.5 * alpha * float(theta @ theta))
         gradient = (sigmoid * (1.0 - sigmoid)) @ difference / (eps * n_pairs)
         theta = theta + learning_rate * (gradient - alpha * theta)
-    return Direction(theta, losses)
+    return theta, losses
 
 
 def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:

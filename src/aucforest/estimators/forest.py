@@ -13,18 +13,16 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS
-from aucforest.estimators._exports import Exports
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._model_files import FOREST, TREES
 from aucforest.estimators._paths import path_indicator
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
-from aucforest.estimators.training_rows import training_rows
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.sampling import SCHEMES
-from aucforest.metrics.thresholds import decide
 
 
-class AUCForestClassifier(Exports, ForestFit):
+class AUCForestClassifier(ForestFit):
     """A random forest whose splits are scored by the AUC of the two children.
 
     Parameters
@@ -51,8 +49,7 @@ class AUCForestClassifier(Exports, ForestFit):
     max_leaf_nodes : int or None, default=None
         Most leaves of a tree, which then grows best first.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
-        1 where the probability of ``classes_[1]`` must not fall as the feature rises, -1 where it must not rise, 0
-        where it is free. Two classes only.
+        1 where probabilities must not fall as the feature rises, -1 where they must not rise; see `AUCTreeClassifier`.
     bootstrap : bool, default=True
         Whether each tree grows on a bootstrap sample of the rows; otherwise each sees all rows.
     sampling : {"bootstrap", "stratified", "balanced", "subsample"} or dict, default="bootstrap"
@@ -90,8 +87,7 @@ class AUCForestClassifier(Exports, ForestFit):
     max_bins : int or None, default=255
         Most distinct codes of a feature, 2 to 255; None searches all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
-        Columns whose values are categories, in no order: names, indices or a mask. "from_dtype" takes the columns of
-        a pandas or polars frame that hold categories, text or bools; an array has none.
+        Columns whose values are categories, in no order. See `AUCTreeClassifier`.
     warm_start : bool, default=False
         Whether `fit` keeps the trees there are and adds the missing ones; the data should be the same, and for
         `oob_score`, tuned thresholds and prior correction also the sampling.
@@ -116,8 +112,7 @@ class AUCForestClassifier(Exports, ForestFit):
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, where X had string column names.
     categories_ : dict of int to ndarray
-        The categories of each categorical feature, by its index: their places are their codes in ``trees_``. Up to 254
-        keep a code of their own; the rarest beyond come last and have code 254 together.
+        The categories of each categorical feature, by its index, in the order of their codes in ``trees_``.
     feature_importances_ : ndarray of shape (n_features,)
         Total gain by feature times node weight, normalised to sum 1.
     class_prior_ : ndarray of shape (n_classes,)
@@ -265,20 +260,6 @@ class AUCForestClassifier(Exports, ForestFit):
         with self._fitting():
             self._fit_rows(self._hold(X, y, sample_weight), start)
         return self
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict classes by `threshold_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        proba = self.predict_proba(X)
-        return self.classes_[decide(proba, self.threshold_)]
 
     def set_threshold(
         self,

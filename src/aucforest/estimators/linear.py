@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from aucforest.estimators._model_files import LINEAR, Model
-from aucforest.estimators._ranking_direction import Direction, Vector, ascend, calibrate, follow_path
+from aucforest.estimators._ranking_direction import Vector, ascend, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses._pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
@@ -197,7 +197,13 @@ class LinearAUCClassifier(Model):
         """Return coefficients, intercept and loss curve of two classes."""
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
-        theta, losses = self._solve(X, pairs, random)
+        if self.solver == "lbfgs":
+            limits: Any = {"eps": self.eps or 0.1, "max_iter": self.max_iter or 200, "tol": self.tol}
+            theta, losses = follow_path(X, pairs, alpha=self.alpha, **limits)
+        else:
+            steps: Any = {"n_epochs": self.max_iter or 900, "n_pairs": self.n_pairs, "random": random}
+            rates: Any = {"eps": self.eps or 0.01, "learning_rate": self.learning_rate, "decay": self.decay}
+            theta, losses = ascend(X, pairs, alpha=self.alpha, **steps, **rates)
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
             theta, score = -theta, -score  # outliers or a bad start led the solver to the wrong side
@@ -205,23 +211,6 @@ class LinearAUCClassifier(Model):
         slope, intercept = calibrate(score / deviation, pairs)
         coef = slope / deviation * theta / scaler.scale_
         return coef, intercept - float(coef @ scaler.mean_), losses
-
-    def _solve(self, X: Vector, pairs: Pairs, random: np.random.RandomState) -> Direction:
-        """Return what the solver finds, its own defaults filled in."""
-        if self.solver == "lbfgs":
-            eps, max_iter = self.eps or 0.1, self.max_iter or 200
-            return follow_path(X, pairs, eps=eps, alpha=self.alpha, max_iter=max_iter, tol=self.tol)
-        return ascend(
-            X,
-            pairs,
-            eps=self.eps or 0.01,
-            alpha=self.alpha,
-            n_epochs=self.max_iter or 900,
-            n_pairs=self.n_pairs,
-            learning_rate=self.learning_rate,
-            decay=self.decay,
-            random=random,
-        )
 
     def _check_sizes(self, X: Vector) -> None:
         """Refuse numbers whose squares, or products with coefficients, would overflow."""

@@ -41,10 +41,10 @@ def is_tuned(threshold: Any, n_classes: int) -> bool:
     return n_classes == 2 and (threshold in TUNED or isinstance(threshold, dict))
 
 
-def fixed_threshold(threshold: Any, shares: NDArray[np.float64]) -> Any:
-    """Return what `decide` takes for a rule that is not tuned, given the class shares of the training rows."""
+def fixed_threshold(threshold: Any, prior: NDArray[np.float64]) -> Any:
+    """Return what `decide` takes for a rule that is not tuned, given the class frequencies of the training rows."""
     if threshold == "prevalence":
-        return float(shares[1]) if len(shares) == 2 else shares
+        return float(prior[1]) if len(prior) == 2 else prior
     return np.asarray(threshold["cost"], dtype=np.float64) if isinstance(threshold, dict) else threshold
 
 

@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest.estimators._base import TREE_CONSTRAINTS
-from aucforest.estimators._exports import Exports
+from aucforest.estimators._base import TREE_CONSTRAINTS, TreeBasedClassifier
 from aucforest.estimators._model_files import TREE
 from aucforest.estimators._paths import path_indicator
 from aucforest.exports.sklearn import as_decision_tree
@@ -20,7 +19,7 @@ from aucforest.fitting.spec import FitSpec
 from aucforest.tree.tree import Tree
 
 
-class AUCTreeClassifier(Exports):
+class AUCTreeClassifier(TreeBasedClassifier):
     """A decision tree whose splits are scored by the AUC of the two children.
 
     Parameters

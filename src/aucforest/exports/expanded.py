@@ -1,4 +1,4 @@
-"""Cuts by sets of categories as cuts by thresholds, for formats that know nothing else.
+"""Splits by sets of categories as splits by thresholds, for formats that know nothing else.
 
 The codes of a feature are walked in rising order: a set becomes a chain of thresholds, one wherever the next code goes
 to the other side. All links of a chain lead to the same two children, so the nodes of `chained` share children;
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aucforest.tree.tree import MISSING_CODE, SET_WORDS, Tree
 
-# Copies of one level times features cut by sets: some hundred MB.
+# Copies of one level times features split by sets: some hundred MB.
 _MOST_RANGES = 2**26
 
 
@@ -55,7 +55,7 @@ def _sets_of(tree: Tree, n_codes: Mapping[int, int]) -> tuple[NDArray[np.bool_],
 def chained(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     """Return the nodes of a tree, and behind them what its sets take beyond one threshold each.
 
-    The nodes of the tree keep their numbers; those that cut by a set and what follows them share children. `n_codes`
+    The nodes of the tree keep their numbers; those that split by a set and what follows them share children. `n_codes`
     says how many codes each categorical feature has.
     """
     is_left, n_known = _sets_of(tree, n_codes)
@@ -80,7 +80,7 @@ def chained(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
 
 
 class _Front(NamedTuple):
-    """Copies of nodes not yet written down, and what reaches them: of each feature cut by sets, a range of codes."""
+    """Copies of nodes not yet written down, and what reaches them: of each feature split by sets, a range of codes."""
 
     node: NDArray[np.int64]
     weight: NDArray[np.float64]
@@ -118,7 +118,7 @@ class _Copier:
         return _Front(np.zeros(1, np.int64), self.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
 
     def settle(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
-        """Go on from nodes that all pass on one side; return how much goes left and right in those that cut."""
+        """Go on from nodes that all pass on one side; return how much goes left and right in those that split."""
         rows, node = np.arange(len(front.node)), front.node.copy()
         left, right = np.empty(len(node)), np.empty(len(node))
         while len(rows) > 0:
@@ -132,17 +132,17 @@ class _Copier:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how much of some rows goes left and right in each node that is no leaf: 0 where nothing can."""
         left, right = self.nodes.weight[self.nodes.left[node]], self.nodes.weight[self.nodes.right[node]]
-        cut, column, code = self._cut_by_set(node)
-        rows, number = rows[cut], self.set[node[cut]]
+        split, column, code = self._split_by_set(node)
+        rows, number = rows[split], self.set[node[split]]
         low, high = front.low[rows, column], front.high[rows, column]
         known_left = self.mass_below[number, np.minimum(code, high) + 1] - self.mass_below[number, low]
         known_right = self.mass_below[number, high + 1] - self.mass_below[number, np.maximum(code + 1, low)]
-        missing, missing_left = front.missing[rows, column], self.nodes.missing_left[node[cut]]
-        left[cut] = np.maximum(known_left, 0.0) + self.mass_missing[number] * (missing & missing_left)
-        right[cut] = np.maximum(known_right, 0.0) + self.mass_missing[number] * (missing & ~missing_left)
+        missing, missing_left = front.missing[rows, column], self.nodes.missing_left[node[split]]
+        left[split] = np.maximum(known_left, 0.0) + self.mass_missing[number] * (missing & missing_left)
+        right[split] = np.maximum(known_right, 0.0) + self.mass_missing[number] * (missing & ~missing_left)
         return left, right
 
-    def _cut_by_set(self, node: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+    def _split_by_set(self, node: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
         """Return which nodes belong to chains, the columns of their features, and the last codes that go left."""
         rows = np.flatnonzero(self.by_set[node])
         node = node[rows]
@@ -151,7 +151,7 @@ class _Copier:
 
     def children(self, front: _Front, share: NDArray[np.float64]) -> _Front:
         """Return all left children and then all right ones; such a share of the weight goes left."""
-        rows, column, code = self._cut_by_set(front.node)
+        rows, column, code = self._split_by_set(front.node)
         missing_left = self.nodes.missing_left[front.node[rows]]
         everything = np.arange(len(front.node))
         left, right = front.take(everything), front.take(everything)
@@ -178,16 +178,16 @@ def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> Threshold
     while len(front.node) > 0:
         front, left_mass, right_mass = copier.settle(front)
         of_tree = ThresholdNodes._make(part[front.node] for part in copier.nodes)
-        cut = np.flatnonzero(of_tree.left >= 0)
+        split = np.flatnonzero(of_tree.left >= 0)
         n_nodes += len(front.node)
-        if n_nodes + 2 * len(cut) > most_nodes or 2 * len(cut) * len(copier.features) > _MOST_RANGES:
+        if n_nodes + 2 * len(split) > most_nodes or 2 * len(split) * len(copier.features) > _MOST_RANGES:
             raise ValueError(
                 "trees with thresholds in place of sets of categories are too large: one has more than the"
                 f" {most_nodes} nodes left for it, or more than {_MOST_RANGES} ranges of codes at one depth"
             )
         left, right = np.full(len(front.node), -1), np.full(len(front.node), -1)
-        left[cut] = n_nodes + np.arange(len(cut))
-        right[cut] = left[cut] + len(cut)
+        left[split] = n_nodes + np.arange(len(split))
+        right[split] = left[split] + len(split)
         levels.append(of_tree._replace(left=left, right=right, weight=front.weight))
-        front = copier.children(front.take(cut), left_mass[cut] / (left_mass[cut] + right_mass[cut]))
+        front = copier.children(front.take(split), left_mass[split] / (left_mass[split] + right_mass[split]))
     return ThresholdNodes._make(map(np.concatenate, zip(*levels)))

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing, check_random_state
 from tqdm import tqdm
 
-from aucforest.estimators._oob_score import Scorer, resolve_scorer, score_probabilities
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import Scorer, resolve_scorer, score_probabilities, training_rows
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from aucforest.estimators._oob_score import resolve_scorer, score_probabilities
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities, training_rows
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.display import Display
 from aucforest.inspection.models import check_count, check_forest

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import warn_of_seen
 from aucforest.inspection.models import check_count, check_forest

@@ -1,6 +1,6 @@
 """Trees in few bytes: what follows from the rest is left out, and made anew to the last bit.
 
-`fold` keeps cuts of inner nodes and rows of leaves alone. Every node but the root is one of a pair of children, and
+`fold` keeps splits of inner nodes and rows of leaves alone. Every node but the root is one of a pair of children, and
 pairs are disjoint: so a tree has an odd number of nodes, and a left child is told by the number of its pair. Where all
 weights are whole numbers, class frequencies and weights follow from the class totals of the leaves.
 
@@ -43,7 +43,7 @@ def fold(trees: Sequence[Tree]) -> Arrays:
     """Return the arrays that valid trees of the same features and classes are made anew from.
 
     Names begin with "tree."; of all trees one after the other ``n_nodes`` and ``shrinkage`` by tree; ``feature`` and
-    ``missing_left`` (as bits) by node; ``pair``, ``threshold`` and ``gain`` by cut; ``n_samples`` by leaf;
+    ``missing_left`` (as bits) by node; ``pair``, ``threshold`` and ``gain`` by split; ``n_samples`` by leaf;
     ``set_nodes``, counted over all trees, and ``sets``; and either ``total`` by leaf, or ``weight`` and ``value`` by
     node.
     """
@@ -82,11 +82,11 @@ def fold(trees: Sequence[Tree]) -> Arrays:
 
 def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
     """Return the class totals of the leaves, None where weights and class frequencies do not follow from them."""
-    weight, value, cuts = tree.weight, tree.value, np.flatnonzero(~tree.is_leaf)
-    total, left = np.rint(value * weight[:, None]), tree.left_child[cuts]
+    weight, value, splits = tree.weight, tree.value, np.flatnonzero(~tree.is_leaf)
+    total, left = np.rint(value * weight[:, None]), tree.left_child[splits]
     says_all = (
         total.max() < _MOST_TOTAL
-        and np.array_equal(total[cuts], total[left] + total[left + 1])
+        and np.array_equal(total[splits], total[left] + total[left + 1])
         and np.array_equal(total.sum(axis=1), weight)
         and np.array_equal(total / weight[:, None], value)
     )
@@ -95,11 +95,11 @@ def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
 
 @bare_kernel
 def _unfold(
-    n_nodes, feature, pair, cut_threshold, cut_gain, leaf_rows, leaf_total,
+    n_nodes, feature, pair, split_threshold, split_gain, leaf_rows, leaf_total,
     threshold, left_child, gain, n_samples, total,
 ):  # fmt: skip
-    """Spread cuts and leaves over the nodes of all trees, and sum up rows and class totals, where there are any."""
-    start, cut, leaf = 0, 0, 0
+    """Spread splits and leaves over the nodes of all trees, and sum up rows and class totals, where there are any."""
+    start, split, leaf = 0, 0, 0
     n_classes = leaf_total.shape[1] if len(leaf_total) > 0 else 0
     for tree in range(len(n_nodes)):
         end = start + n_nodes[tree]
@@ -111,8 +111,12 @@ def _unfold(
                     total[node, k] = leaf_total[leaf, k]
                 leaf += 1
             else:
-                threshold[node], left_child[node], gain[node] = cut_threshold[cut], 2 * pair[cut] + 1, cut_gain[cut]
-                cut += 1
+                threshold[node], left_child[node], gain[node] = (
+                    split_threshold[split],
+                    2 * pair[split] + 1,
+                    split_gain[split],
+                )
+                split += 1
         for node in range(end - 1, start - 1, -1):
             if feature[node] != LEAF:
                 left = start + left_child[node]
@@ -125,21 +129,21 @@ def _unfold(
 def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
     """Take the arrays of `fold` out of a file and make the trees anew; ModelFormatError for any fault.
 
-    The trees must cut `set_features`, and no others, by sets. Each is valid; those made at a time share memory.
+    The trees must split `set_features`, and no others, by sets. Each is valid; those made at a time share memory.
     """
     arrays = _take(model, n_classes)
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
-    starts, n_cuts = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
-    if not np.array_equal(np.add.reduceat(feature != LEAF, starts, dtype=np.int64), n_cuts):
-        raise ModelFormatError("tree: the number of cuts does not fit the number of nodes")
-    if np.any(arrays["pair"] >= np.repeat(n_cuts, n_cuts)):
+    starts, n_splits = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
+    if not np.array_equal(np.add.reduceat(feature != LEAF, starts, dtype=np.int64), n_splits):
+        raise ModelFormatError("tree: the number of splits does not fit the number of nodes")
+    if np.any(arrays["pair"] >= np.repeat(n_splits, n_splits)):
         raise ModelFormatError("tree: a child is out of range")
     if len(arrays["set_nodes"]) != len(arrays["sets"]):
         n_sets = len(arrays["sets"])
         raise ModelFormatError(f"tree: there are {len(arrays['set_nodes'])} nodes with a set, but {n_sets} sets")
     by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else ()
     if not np.array_equal(by_set, arrays["set_nodes"]):
-        raise ModelFormatError("tree: it is not the categorical features that are cut by sets")
+        raise ModelFormatError("tree: it is not the categorical features that are split by sets")
     ends = np.concatenate(([0], np.cumsum(n_nodes)))
     groups = ends[:-1] * n_classes // _AT_ONCE
     bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
@@ -161,8 +165,8 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
 def _unfold_some(arrays: Arrays, first_tree: int, ends: list[int], n_features: int, n_classes: int) -> Iterator[Tree]:
     """Yield the trees from one on whose nodes end there, the first end being that of the nodes before them."""
     first, last, last_tree = ends[0], ends[-1], first_tree + len(ends) - 1
-    # Of the nodes of a tree, one less than half are cuts.
-    cuts = slice((first - first_tree) // 2, (last - last_tree) // 2)
+    # Of the nodes of a tree, one less than half are splits.
+    splits = slice((first - first_tree) // 2, (last - last_tree) // 2)
     leaves = slice((first + first_tree) // 2, (last + last_tree) // 2)
     n_all, feature = last - first, arrays["feature"][first:last].astype(np.int32)
     total = arrays["total"][leaves].astype(np.float64) if "total" in arrays else np.empty((0, 0))
@@ -173,9 +177,9 @@ def _unfold_some(arrays: Arrays, first_tree: int, ends: list[int], n_features: i
         "n_samples": np.empty(n_all, dtype=np.int64),
         "frequencies": arrays["value"][first:last] if "value" in arrays else np.empty((n_all, n_classes)),
     }
-    of_cuts = arrays["pair"][cuts].astype(np.int64), arrays["threshold"][cuts], arrays["gain"][cuts]
+    of_splits = arrays["pair"][splits].astype(np.int64), arrays["threshold"][splits], arrays["gain"][splits]
     of_leaves = arrays["n_samples"][leaves].astype(np.int64), total
-    _unfold(arrays["n_nodes"][first_tree:last_tree], feature, *of_cuts, *of_leaves, *nodes.values())
+    _unfold(arrays["n_nodes"][first_tree:last_tree], feature, *of_splits, *of_leaves, *nodes.values())
     if "total" in arrays:
         # column by column: reductions along a short axis are slow
         nodes["weight"] = reduce(np.add, nodes["frequencies"].T)
@@ -203,14 +207,14 @@ def _take(model: StoredModel, n_classes: int) -> Arrays:
         raise ModelFormatError("the numbers of trees and nodes are out of range")
     if np.any(n_nodes % 2 == 0) or n_nodes.sum() != n_all:
         raise ModelFormatError("the numbers of nodes are even, or do not sum to their number in all")
-    n_cuts = (n_all - n_trees) // 2
-    n_leaves = n_cuts + n_trees
+    n_splits = (n_all - n_trees) // 2
+    n_leaves = n_splits + n_trees
     wanted: dict[str, tuple[str, tuple[int, ...]]] = {
         "shrinkage": ("d", (n_trees,)),
         "missing_left": ("B", ((n_all + 7) // 8,)),
-        "pair": ("BHI", (n_cuts,)),
-        "threshold": ("d", (n_cuts,)),
-        "gain": ("d", (n_cuts,)),
+        "pair": ("BHI", (n_splits,)),
+        "threshold": ("d", (n_splits,)),
+        "gain": ("d", (n_splits,)),
         "n_samples": ("BHI", (n_leaves,)),
         "set_nodes": ("BHIq", (-1,)),
         "sets": ("Q", (-1, SET_WORDS)),

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from aucforest._files import write_whole
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.training_rows import training_rows
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
