@@ -51,6 +51,20 @@ def test_the_reference_itself_is_estimated_as_it_was_realised():
         assert row.estimate == pytest.approx(row.realised, abs=1e-9), row.metric
 
 
+def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):
+    scores, y = drawn()
+    estimator = CBPE().fit(scores, y)
+    before = dict(vars(estimator))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CBPE, "_set_limits", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(*drawn(seed=1))
+    assert vars(estimator) == before
+
+
 def test_without_corrections_it_is_the_soft_auc_of_the_curve():
     score, y_true = drawn()
     new, _ = drawn(seed=1)

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest._restoring import restoring
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.fitting.sampling import Drawn
 from aucforest.persistence.folded_trees import fold, unfold
@@ -56,16 +57,11 @@ class Model(ClassifierMixin, BaseEstimator):
     @contextmanager
     def _fitting(self) -> Iterator[None]:
         """Forget the last fit; where the new one fails, all is as it was."""
-        before = dict(vars(self))
-        for name in before:
-            if name in _MADE_ANEW or (name.endswith("_") and not name.startswith("__")):
-                delattr(self, name)
-        try:
+        with restoring(self):
+            for name in list(vars(self)):
+                if name in _MADE_ANEW or (name.endswith("_") and not name.startswith("__")):
+                    delattr(self, name)
             yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model into one file, for `aucforest.load`.

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest._restoring import restoring
 from aucforest.metrics._validation import warn_undefined
 from aucforest.metrics.thresholds import decide
 from aucforest.monitoring._auc import soft_roc_auc
@@ -208,9 +209,10 @@ class CBPE(BaseEstimator):
         pieces = [(chunk, table.take(chunk.rows)) for chunk in chunks.split(len(table.scores))]
         whole = table.take(slice(None))
         check_columns(self, metrics, whole, n_features=None if whole.X is None else whole.X.shape[1])
-        self.classes_, self._metrics, self._chunks = classes, metrics, chunks
-        self._learn(whole)
-        self._set_limits([piece for chunk, piece in pieces if chunk.is_full and len(piece.scores) > 1])
+        with restoring(self):
+            self.classes_, self._metrics, self._chunks = classes, metrics, chunks
+            self._learn(whole)
+            self._set_limits([piece for chunk, piece in pieces if chunk.is_full and len(piece.scores) > 1])
         return self
 
     @classmethod
