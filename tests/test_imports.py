@@ -31,8 +31,7 @@ FLOORS = {
 # What is private to a room by its name, but used by others.
 OPEN_SECRETS = {
     "metrics._validation", "metrics._intervals", "metrics._walks", "metrics._ranking",
-    "metrics.confidence._normal_quantile", "losses._pairs", "estimators._base", "estimators._coded_fit",
-    "estimators._training_data",
+    "losses._pairs", "estimators._base",
     "tree.prediction._add_leaf", "tree.prediction._walk",
 }  # fmt: skip
 

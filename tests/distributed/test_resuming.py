@@ -242,3 +242,10 @@ def test_a_warm_start_with_the_seed_of_another_fit_is_another_fit(source, tmp_pa
     fit(source, tmp_path / "two", forest.set_params(n_estimators=4, random_state=0))
     with pytest.raises(ValueError, match="is the checkpoint of another fit: the seed is"):
         fit(source, tmp_path / "two", make_forest(n_estimators=4, random_state=0))
+
+
+@pytest.mark.parametrize("params", [{"max_samples": 10**6}, {"monotonic_cst": [7]}, {"oob_score": lambda *_: 0.5}])
+def test_a_refused_fit_does_not_claim_the_folder(source, tmp_path, expected, params):
+    with pytest.raises(ValueError, match=r"max_samples|monotonic_cst|oob_score"):
+        fit(source, tmp_path / "folder", make_forest(**params))
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)

@@ -62,6 +62,15 @@ def test_less_memory_is_fewer_threads_and_then_levels():
         assert found.worker_bytes <= limit
 
 
+def test_many_threads_do_not_read_more_than_the_limit_allows():
+    labels = Target(np.array([0, 1]), LABELS[:150], None)
+    forest = make_forest(n_jobs=64)
+    spec = FitSpec.resolve(forest.get_params(), labels, None, 2, 0)
+    wide, narrow = plan_on_disk(spec, labels, 2, 2**31), plan_on_disk(spec, labels, 2, 300_000_000)
+    assert (wide.n_readers, narrow.n_readers) == (8, 2)
+    assert wide.workers.n_threads == 64
+
+
 def test_levels_shrink_with_the_limit():
     large, small = plan(1_500_000_000), plan(1_000_000_000)
     assert large.strategy == small.strategy == "level"
@@ -108,7 +117,8 @@ def cluster_plan(n_rows=10_000_000, n_features=50, memory=8 * GIB, n_workers=4, 
     n_codes = 256 if params["max_bins"] else n_rows
     size = FitSize(n_rows, n_features, 2, 100, n_codes, tree_rows, tree_rows, 7, False)
     given = {name: params[name] for name in ("strategy", "local_rows", "max_hist_bytes")}
-    return plan_on_cluster(size, Workers(n_workers, n_threads, memory), **given)
+    spec = FitSpec.resolve(params, Target(np.array([0, 1]), LABELS[:2], None), None, n_features, 0)
+    return plan_on_cluster(spec, size, Workers(n_workers, n_threads, memory), **given)
 
 
 def test_the_first_strategy_that_fits_is_taken():
@@ -119,6 +129,12 @@ def test_the_first_strategy_that_fits_is_taken():
     assert cluster_plan(n_rows=100_000_000, tree_rows=10_000_000, n_threads=16).strategy == "level"
     assert cluster_plan(strategy="level").strategy == "level"
     assert cluster_plan(n_rows=100_000_000, tree_rows=10_000_000, local_rows=100_000).strategy == "level"
+
+
+def test_level_by_level_is_not_chosen_where_trees_need_all_rows():
+    plan = cluster_plan(n_rows=100_000_000, max_leaf_nodes=9)
+    assert (plan.strategy, plan.reason) == ("gather", "max_leaf_nodes needs all rows of a tree in one place")
+    assert cluster_plan(n_rows=100_000_000, splitter="random", strategy="level").strategy == "level"
 
 
 def test_trees_that_are_gathered_are_grown_in_one_task():

@@ -155,3 +155,19 @@ def test_files_that_are_no_table(tmp_path, written):
     path.write_text('a,b\n1,2\n"3')
     with pytest.raises(ValueError, match="line 3: the header names 2 columns, but the row has 1"):
         open_source(path).schema(["a"])
+
+
+def test_minutes_and_seconds_are_text(tmp_path):
+    """What looks like a time of day but is none, such as 45:61, is text for arrow's reader as well."""
+    (tmp_path / "t.csv").write_text("length,y\n25:00,a\n45:30,b\n61:10,a\n")
+    table = open_source(tmp_path / "t.csv")
+    assert table.schema(["length"]).field("length").type == pa.string()
+    assert [batch.column(0).to_pylist() for batch in table.batches(["length"])] == [["25:00", "45:30", "61:10"]]
+
+
+def test_a_bad_value_is_in_the_file_that_has_it(tmp_path):
+    for i, value in enumerate(("bad", "1.0", "2.0")):
+        (tmp_path / f"{i}.csv").write_text(f"x\n0.5\n{value}\n")
+    table = open_source([tmp_path / f"{i}.csv" for i in range(3)], as_text=None)
+    next(table.batches(["x"]))
+    assert table.place(1) == "0.csv, line 3"

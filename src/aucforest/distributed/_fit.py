@@ -10,6 +10,7 @@ from aucforest.distributed._collections import Partitions, known_lengths, split
 from aucforest.distributed._executor import DaskExecutor, default_client
 from aucforest.distributed._source import RowsOnCluster, read_target
 from aucforest.estimators._base import refuse_dates
+from aucforest.fitting.job import check_seed
 from aucforest.fitting.plan import FitSize, Plan, plan_on_cluster
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
@@ -18,6 +19,8 @@ from aucforest.fitting.target import Target
 def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
     """Fit a DaskAUCForestClassifier; when that fails, all tasks are cancelled and the forest is as it was."""
     refuse_dates(partitions.meta)
+    if forest.checkpoint_dir is not None:
+        check_seed(forest.get_params(deep=False), "checkpoint_dir")
     start = forest._start()
     with _cluster(forest) as executor, forest._fitting():
         forest._fit_rows(RowsOnCluster(executor, partitions, forest.get_params(deep=False)), start)
@@ -39,7 +42,7 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
         spec = FitSpec.resolve(params, target, None, X.shape[1], seed=0)
         size = FitSize.of(spec, len(target.kept_labels), X.shape[1], len(target.classes))
         options = {name: params[name] for name in ("strategy", "local_rows", "max_hist_bytes")}
-        return plan_on_cluster(size, executor.cluster(), **options)
+        return plan_on_cluster(spec, size, executor.cluster(), **options)
 
 
 @contextmanager

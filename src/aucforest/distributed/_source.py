@@ -146,6 +146,9 @@ class RowsOnCluster:
         digests = {
             "the digest of the values": sha256(b"".join(by_part)).hexdigest(),
             "the digest of the bins": sha256(b"".join(array.tobytes() for array in coding.values)).hexdigest(),
+            "the features": self.names,
+            "the categorical features": sorted(coding.categories),
+            "the monotonic constraints": list(spec.params.signs),
         }
         description = describe_fit(self._params, spec.seed, self.target, "checkpoint_dir")
         with JobFolder(folder, digests | description) as job:
@@ -155,7 +158,7 @@ class RowsOnCluster:
         """Choose how trees grow; ClusterError when the smallest worker has too little memory for it."""
         size = FitSize.of(spec, len(self.target.kept_labels), self.n_features, len(self.target.classes))
         options = {name: self._params[name] for name in ("strategy", "local_rows", "max_hist_bytes")}
-        plan = plan_on_cluster(size, self._executor.cluster(), **options)
+        plan = plan_on_cluster(spec, size, self._executor.cluster(), **options)
         self._executor.advice = advice_on_cluster(plan)
         if plan.worker_bytes > plan.workers.memory:
             raise ClusterError(f"too little memory: {self._executor.advice}")

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 from aucforest._files import file_beside
@@ -107,15 +108,15 @@ def fit_out_of_core(
     rows = Target(*read_target(table, reader, sample_weight))
     # Files tell by themselves that they have changed.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
-    features, start, job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
+    features, start, open_job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
         columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
         params, files = describe_fit(forest.get_params(deep=False), start.seed, rows, "folder"), table.fingerprint()
         if files is None:
             raise ValueError(f"folder needs files: nothing tells whether {table.name} is the same later")
-        job = JobFolder(folder, {**columns, **files, **params})
-    with job or nullcontext(), forest._fitting():
-        forest._fit_rows(RowsOnDisk(features, limit, job), start)
+        open_job = partial(JobFolder, folder, {**columns, **files, **params})
+    with closing(RowsOnDisk(features, limit, open_job)) as held, forest._fitting():
+        forest._fit_rows(held, start)
     return forest
 
 

@@ -98,7 +98,7 @@ class CodeMatrix:
         """Record that all is written up to some row of the source and of the matrix."""
         if self._job is not None and n_written > self.n_written:
             self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
-            self._job.write(RECORD, {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known})
+            self._job.write(RECORD, {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known.copy()})
         self.n_read, self.n_written = n_read, n_written
 
 

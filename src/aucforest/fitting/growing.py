@@ -1,4 +1,4 @@
-"""From validated arrays to trees: binning, weights, bootstraps, and growing in parallel."""
+"""From coded rows to trees: weights of rows in a tree, rules, buffers, and growing in parallel."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

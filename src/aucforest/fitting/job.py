@@ -25,6 +25,7 @@ from aucforest._files import half_written, lock, write_whole
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import Part
+from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold, unfold
@@ -70,6 +71,15 @@ def find_versions(package: Path = Path(__file__).parents[1]) -> dict[str, str]:
     return {**packages, "the digest of aucforest's code": digest.hexdigest()[:16]}
 
 
+def check_seed(params: Mapping[str, Any], folder: str) -> None:
+    """Refuse a random_state that is no integer where a parameter names a folder."""
+    if not isinstance(params["random_state"], int | np.integer):
+        raise ValueError(
+            f"{folder} needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
+            f" {params['random_state']!r}"
+        )
+
+
 def describe_fit(params: Mapping[str, Any], seed: int, target: Target, folder: str) -> dict[str, Any]:
     """Return what tells the trees of a fit from others, beside the values of the features.
 
@@ -81,11 +91,7 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target, folder: s
     ValueError
         If random_state is no integer: a fit that goes on would draw otherwise.
     """
-    if not isinstance(params["random_state"], int | np.integer):
-        raise ValueError(
-            f"{folder} needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
-            f" {params['random_state']!r}"
-        )
+    check_seed(params, folder)
     weights = target.sample_weight
     return {
         "the classes": target.classes,
@@ -280,6 +286,8 @@ def grow_missing(
     missing = {number: key for number, key in zip(spec.numbers, spec.keys) if number not in trees}
     names = list(missing)
     for places, grown in grow(list(missing.values())) if missing else ():
+        if not trees:
+            check_trees(grown, len(spec.numbers))
         grown_numbers = [names[place] for place in places]
         if job is not None:
             job.save(grown_numbers, grown)

@@ -178,7 +178,7 @@ def grow_by_level(
 ) -> Iterator[tuple[int, Tree]]:
     """Yield the places of keys and their trees, those of `growing.grow_trees` for all rows, as they are done.
 
-    Parts are futures of `Part`, in the order of their rows; keys are those of `growing.tree_keys`. Nodes of at
+    Parts are `Part` or futures of them, in the order of their rows; keys are those of `spec.tree_keys`. Nodes of at
     most local_rows samples are grown in one task: where that is all samples of a tree, its rows are just gathered.
     max_hist_bytes is the largest message of histograms; a ValueError if that is too small for a node.
     """

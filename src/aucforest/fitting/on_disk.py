@@ -4,12 +4,11 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from tqdm import tqdm
 
@@ -110,12 +109,22 @@ class FeatureBatches(NamedTuple):
 class RowsOnDisk:
     """Training rows of a table that is read batch by batch; see `TrainingTable`.
 
-    Codes and trees are kept in the folder of a job; without one codes lie in a temporary file.
+    Codes and trees are kept in the folder of a job, which is opened once nothing speaks against the fit; without one
+    codes lie in a temporary file.
     """
 
-    def __init__(self, features: FeatureBatches, memory_limit: int, job: JobFolder | None = None) -> None:
+    def __init__(
+        self, features: FeatureBatches, memory_limit: int, open_job: Callable[[], JobFolder] | None = None
+    ) -> None:
         self.names, self.target, self.n_features = features.names, features.target, len(features.names)
-        self._features, self._limit, self._job = features, memory_limit, job
+        self._features, self._limit = features, memory_limit
+        self._open_job = open_job
+        self._job: JobFolder | None = None
+        self._stack = ExitStack()
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        self._stack.close()
 
     @property
     def X(self) -> SomeRows:
@@ -125,8 +134,9 @@ class RowsOnDisk:
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values and write those of all rows, or what of them is not there."""
-        self._spec, self._n_threads = spec, effective_n_jobs(spec.n_jobs)
-        self._plan = plan_on_disk(spec, self.target, self.n_features, self._limit)
+        self._spec, self._plan = spec, plan_on_disk(spec, self.target, self.n_features, self._limit)
+        if self._open_job is not None:
+            self._job = self._stack.enter_context(self._open_job())
         if spec.verbose:
             how = f"{self._plan.reason}, {self._plan.workers.n_threads} threads"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
@@ -182,7 +192,7 @@ class RowsOnDisk:
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
         """Yield the first row after each batch, and what a function returns of it."""
-        return self._features.map(function, what, self._n_threads, self._spec.verbose, first_row)
+        return self._features.map(function, what, self._plan.n_readers, self._spec.verbose, first_row)
 
     def _choose_coding(self) -> Coding:
         """Choose codes as a fit of all rows in memory does."""
@@ -204,7 +214,7 @@ class RowsOnDisk:
                 size *= 2
             merged.append((size, summary))
         whole = merge_all([summary for _, summary in merged], spec.max_bins)
-        return choose_coding(whole, sample_weight, spec.max_bins, run_in_threads(self._n_threads))
+        return choose_coding(whole, sample_weight, spec.max_bins, run_in_threads(self._plan.n_readers))
 
     def _write_codes(self) -> None:
         """Write the codes that are not there yet; and the values of the rows of `FitSpec.scored`."""

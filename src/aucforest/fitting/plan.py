@@ -36,8 +36,8 @@ _COPIED = 7
 _HANDED_BYTES, _HANDED_OVER = 12, 4
 # Bytes of a sampled value while bins are chosen: of all sampled values, and of those of a feature that have weights.
 _SAMPLED_BYTES, _WEIGHED_BYTES = 16, 40
-# Out of core: bytes of batches on their way, for each thread and what is read ahead.
-_BATCH_BYTES = 2**26
+# Out of core: bytes of batches on their way, for each thread that reads and what is read ahead; and most such threads.
+_BATCH_BYTES, _READERS = 2**26, 8
 # Out of core: how often the histograms of a part are there, in two rounds and as sums of them.
 _HISTOGRAMS = 3
 # On a cluster: the part of a worker's memory that rows of trees may take, since tasks and results need theirs.
@@ -230,6 +230,8 @@ class Plan:
         Parts of the rows.
     worker_bytes : int
         What a worker needs, beside the trees.
+    n_readers : int
+        Threads that read and encode batches out of core.
     """
 
     size: FitSize
@@ -240,6 +242,7 @@ class Plan:
     max_hist_bytes: int
     n_parts: int
     worker_bytes: int = 0
+    n_readers: int = 1
 
     @property
     def part_rows(self) -> int:
@@ -274,9 +277,10 @@ class Plan:
 
 
 def plan_on_cluster(
-    size: FitSize, workers: Workers, *, strategy: str, local_rows: int | None, max_hist_bytes: int | str
+    spec: FitSpec, size: FitSize, workers: Workers, *, strategy: str, local_rows: int | None, max_hist_bytes: int | str
 ) -> Plan:
     """Choose how a cluster grows a forest; the options are those of `DaskAUCForestClassifier`."""
+    in_one_place = "max_bins=None" if spec.max_bins is None else spec.params.needs_all_rows
     room = _ROWS_FRACTION * workers.memory
     n_parts = max(workers.n_threads, min(-(-size.matrix_bytes // _PART_BYTES), _PARTS * workers.n_threads))
     n_parts = min(n_parts, -(-size.n_rows // BLOCK_ROWS))
@@ -288,6 +292,8 @@ def plan_on_cluster(
             strategy, reason = "replicate", f"all codes, {format_bytes(size.matrix_bytes)}, fit into {fraction}"
         elif size.tree_rows <= local_rows:
             strategy, reason = "gather", f"the codes do not fit into {fraction}, the rows of a tree do"
+        elif in_one_place is not None:
+            strategy, reason = "gather", f"{in_one_place} needs all rows of a tree in one place"
         else:
             strategy, reason = "level", f"the rows of a tree, {size.tree_rows}, are more than fit into {fraction}"
     if strategy != "level":
@@ -346,14 +352,19 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     size = FitSize.of(spec, n_kept, n_features, len(target.classes))
     of_rows = _bytes_of_target(spec, target)
     sampled = n_kept if spec.max_bins is None else min(n_kept, SAMPLE_ROWS)
-    sorting = n_threads * (_WEIGHED_BYTES if size.weighted else 8) * sampled
-    reading = _SAMPLED_BYTES * sampled * n_features + (n_threads + 2) * _BATCH_BYTES + sorting
     sums = size.sum_bytes(len(target.labels)) * spec.n_sums
 
+    def reading(n: int) -> int:
+        sorting = n * (_WEIGHED_BYTES if size.weighted else 8) * sampled
+        return _SAMPLED_BYTES * sampled * n_features + (n + 2) * _BATCH_BYTES + sorting
+
+    readers = range(min(n_threads, _READERS), 1, -1)
+    n_readers = next((n for n in readers if of_rows + reading(n) <= limit), 1)
+
     def whole(n_threads: int) -> Plan:
-        needed = of_rows + max(reading, size.matrix_bytes + max(n_threads * size.tree_bytes, sums))
-        workers = Workers(1, n_threads, limit)
-        return Plan(size, workers, "replicate", "the codes fit into the limit", n_kept, 0, 1, needed)
+        growing = max(bytes_in_memory(size, n_threads), size.matrix_bytes + sums)
+        needed, workers = of_rows + max(reading(n_readers), growing), Workers(1, n_threads, limit)
+        return Plan(size, workers, "replicate", "the codes fit into the limit", n_kept, 0, 1, needed, n_readers)
 
     for n in range(n_threads, 0, -1):
         if whole(n).worker_bytes <= limit and n_kept <= MOST_ROWS:
@@ -361,9 +372,11 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     least = whole(1).worker_bytes
     if spec.max_bins is None or spec.params.needs_all_rows is not None:
         raise _too_small(limit, least, size)
-    fixed = of_rows + max(reading, sums)
+    fixed = of_rows + max(reading(n_readers), sums)
     plan = _plan_levels(size, n_threads, limit, of_rows) if fixed <= limit else None
-    if plan is None:
+    if plan is not None:
+        plan = replace(plan, n_readers=n_readers)
+    else:
         low, high = fixed, max(least, fixed)  # the least limit with a plan is between them
         while high - low > 2**20:
             middle = (low + high) // 2

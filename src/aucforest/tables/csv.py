@@ -2,6 +2,7 @@
 
 import csv
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import islice
@@ -112,7 +113,9 @@ class CsvTable:
         if wanted is not None:
             raise ValueError(f"{place}: the header names {wanted} columns, but the row has {given}") from error
         if column is not None:
-            raise ValueError(f"{place}: column {self.columns[int(column)]!r} is not text in UTF-8") from error
+            name = self.columns[int(column)]
+            why = "is not text in UTF-8" if "invalid UTF8" in sentence else f"cannot be read: {sentence[found.end() :]}"
+            raise ValueError(f"{place}: column {name!r} {why}") from error
         raise ValueError(f"{place}: {sentence[found.end() :]}") from error
 
 
@@ -128,7 +131,8 @@ class CsvFiles(Files):
 
     def __init__(self, files: Sequence[Path], name: str, as_text: Sequence[str] | None = ()) -> None:
         super().__init__(files, name)
-        self._first_rows, self._types = [0] * (len(files) + 1), dict[str, Any]()
+        # Where files begin that are not read yet is not known.
+        self._first_rows, self._types = [0, *[sys.maxsize] * len(files)], dict[str, Any]()
         for file in files:
             with file.open("rb") as handle:
                 columns = CsvTable(handle, file.name, file).columns
@@ -188,7 +192,7 @@ def _fitting(values: Any, types: list[Any]) -> list[Any]:
         if pa.types.is_boolean(type_):
             fits = pc.all(pc.is_in(values, pa.array([*WORDS[True], *WORDS[False]]))).as_py()
         elif pa.types.is_time(type_):
-            fits = pc.all(pc.match_substring_regex(trimmed, r"^\d\d:\d\d(:\d\d)?$")).as_py()
+            fits = pc.all(pc.match_substring_regex(trimmed, r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")).as_py()
         elif pa.types.is_floating(type_) and pa.int64() in fitting:
             fits = True
         else:

@@ -172,6 +172,7 @@ class LabelReader:
         for part in self._parts:
             codes[start : start + len(part)] = of_number[part]
             start += len(part)
+        self._parts.clear()
         return classes, codes
 
     def read_again(self, column: Any) -> NDArray[np.uint16]:
