@@ -58,7 +58,7 @@ def test_cost_moves_the_threshold():
     ("options", "message"),
     [
         ({"criterion": "best"}, "criterion must be one of"),
-        ({"criterion": "cost"}, "cost goes with"),
+        ({"criterion": "cost"}, "needs a cost, such as"),
         ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "cost goes with"),
         ({"criterion": "cost", "cost": (1, 1, 1)}, "^cost must be 2 x 2 finite numbers, a row for each true class$"),
         ({"criterion": "cost", "cost": "dear"}, "2 x 2 finite numbers"),
@@ -82,3 +82,8 @@ def test_one_class_is_undefined(y_true, criterion):
     with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
         assert np.isnan(optimal_threshold(y_true, [1, 2], criterion=criterion))
     assert caught[0].filename == __file__
+
+
+def test_a_cost_is_asked_for_with_an_example():
+    with pytest.raises(ValueError, match=r"criterion='cost' needs a cost, such as \[\[0, 1\], \[10, 0\]\]"):
+        optimal_threshold([0, 1], [0.2, 0.8], criterion="cost")

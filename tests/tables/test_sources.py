@@ -100,7 +100,7 @@ def test_refusals(tmp_path, folder):
         (repeated, ValueError, "the Table has two columns 'a'"),
         (table().to_reader(), TypeError, "a RecordBatchReader can be read once, but"),
         (iter(table().to_batches()), TypeError, "can be read once"),
-        ([], TypeError, "source must be a Parquet or CSV file"),
+        ([], ValueError, "source is an empty list"),
         (3, TypeError, "is a int"),
     ]
     for given, error, sentence in cases:

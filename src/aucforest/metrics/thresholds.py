@@ -65,7 +65,9 @@ def optimal_threshold(
     0.6
     """
     check_option("criterion", criterion, ("youden", "gmean", "f1", "cost"))
-    if (criterion == "cost") != (cost is not None):
+    if criterion == "cost" and cost is None:
+        raise ValueError("criterion='cost' needs a cost, such as [[0, 1], [10, 0]] where a missed positive costs 10")
+    if criterion != "cost" and cost is not None:
         raise ValueError(f"cost goes with criterion='cost' and no other, but is {cost!r} for {criterion!r}")
     matrix = None if cost is None else check_cost(cost, 2)
     tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))

@@ -42,12 +42,14 @@ def open_source(source: Any, as_text: Sequence[str] | None = ()) -> Source:
         if not files:
             raise ValueError(f"the folder {path} has no file that ends in {' or '.join(_SUFFIXES)}")
         return _open_files(files, path.name, as_text)
-    if isinstance(source, list | tuple) and source and all(isinstance(file, str | os.PathLike) for file in source):
+    if isinstance(source, list | tuple) and len(source) == 0:
+        raise ValueError("source is an empty list: name at least one file")
+    if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
         return _open_files([Path(file) for file in source], f"{len(source)} files", as_text)
     if hasattr(source, "__next__"):
         raise TypeError(
             f"a {type(source).__name__} can be read once, but training reads its rows three times: give a table, a"
-            " dataset or Parquet files"
+            " dataset or files"
         )
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner"):
         return Streams(source)
@@ -61,7 +63,7 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None)
     """Return files of one kind as a table: CSV by its ending, or else Parquet."""
     are_csv = [file.suffix.lower() == ".csv" for file in files]
     if any(are_csv) and not all(are_csv):
-        raise ValueError(f"{name} has Parquet and CSV files: give those of one kind")
+        raise ValueError(f"{name}: some end in .csv and others do not; give files of one kind")
     return CsvFiles(files, name, as_text) if all(are_csv) else ParquetFiles(files, name)
 
 
