@@ -6,7 +6,10 @@ import pytest
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
+import aucforest
+from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.sampling import resolve_draws
+from aucforest.inspection import predict_proba_stderr
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest
 
 X, SCORE = make_table(n_rows=300, missing=0.1)
@@ -215,3 +218,25 @@ def test_a_warm_start_with_other_draws():
     values = [tree.prediction[leaves] for tree, leaves in zip(forest.trees_, forest.apply(X).T)]
     np.testing.assert_allclose(forest.predict_proba(X), np.mean(values, axis=0))
     assert {tree.shrinkage for tree in forest.trees_} == {5.0}
+
+
+def test_samples_of_another_numpy_are_not_drawn_anew(tmp_path):
+    """The numbers of numpy's generator, which distributes draws over blocks, may change with a feature release."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(BLOCK_ROWS + 50, 3))
+    y = table[:, 0] + rng.normal(size=len(table)) > 1
+    forest = small_forest(4, shrinkage=0.0).fit(table, y)
+    stream = "numpy " + ".".join(np.__version__.split(".")[:2])
+    assert [drawn.stream for drawn in forest._drawn] == [stream]
+    forest.set_threshold("f1", table, y)
+    forest._drawn = [forest._drawn[0]._replace(stream="numpy 1.0")]
+    forest.save(tmp_path / "model")
+    for model in (forest, aucforest.load(tmp_path / "model")):
+        for use in (
+            lambda model=model: model.set_threshold("f1", table, y),
+            lambda model=model: predict_proba_stderr(model, table[:5]),
+            lambda model=model: model.set_params(warm_start=True, n_estimators=5, oob_score=True).fit(table, y),
+        ):
+            with pytest.raises(ValueError, match=f"were drawn with numpy 1.0, and {stream} may draw others"):
+                use()
+    assert small_forest(2).fit(table[:500], y[:500])._drawn[0].stream == ""

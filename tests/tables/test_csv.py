@@ -148,7 +148,7 @@ def test_files_that_are_no_table(tmp_path, written):
     with pytest.raises(ValueError, match=r"table.csv differs from other.csv in column 'b'"):
         open_source(tmp_path)
     pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="2 files: some end in .csv and others do not"):
+    with pytest.raises(ValueError, match=r"2 files: some end in \.csv and others do not"):
         open_source([path, tmp_path / "t.parquet"])
     with pytest.raises(ValueError, match="there is no file"):
         open_source(tmp_path / "none.csv")

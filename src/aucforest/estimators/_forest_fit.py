@@ -233,6 +233,8 @@ class ForestFit(TreeBasedClassifier):
             if name in out_of_bag and is_needed and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs bootstrap=True: without draws no row is out of bag")
             if is_needed and len(drawn) > 1:
+                for some in drawn:
+                    some.check_stream()
                 raise ValueError(
                     f"warm_start: {name}={value!r} needs trees that drew alike, not {', '.join(map(str, drawn))} rows"
                 )

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest._restoring import restoring
 from aucforest.estimators._prior_correction import PriorCorrection
-from aucforest.fitting.sampling import Drawn
+from aucforest.fitting.sampling import Drawn, stream_of
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
@@ -246,12 +246,15 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
     forest._drawn = []
     for item in stored.take("drawn", list):
         _require(
-            isinstance(item, list) and len(item) == 3 and isinstance(item[1], list), "drawn is not what it should be"
+            isinstance(item, list) and len(item) in (3, 4) and isinstance(item[1], list),
+            "drawn is not what it should be",
         )
-        n_rows, sizes, replace = item
+        n_rows, sizes, replace, *stream = item
         _require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn are no numbers of rows")
         _require(type(replace) is bool, "drawn does not say whether rows were replaced")
-        forest._drawn.append(Drawn(n_rows, tuple(sizes), replace))
+        _require(all(isinstance(name, str) for name in stream), "drawn does not say what drew")
+        # Files of before do not know.
+        forest._drawn.append(Drawn(n_rows, tuple(sizes), replace, stream[0] if stream else stream_of(n_rows)))
     prior = forest.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
     _require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are no class frequencies")
     forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))

@@ -99,6 +99,8 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     draws = resolve_draws(forest.get_params(deep=False), labels[kept], forest.classes_)
     drawn = describe_draws(draws, len(kept))
+    for fitted in forest._drawn:
+        fitted.check_stream()
     if forest._drawn != [drawn]:
         fitted = ", ".join(map(str, forest._drawn))
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
 
 SCHEMES = ("bootstrap", "stratified", "balanced", "subsample")
 
@@ -86,25 +86,37 @@ def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes
 
 
 class Drawn(NamedTuple):
-    """How trees drew their rows: trees of equal descriptions on the same rows can be drawn anew alike.
+    """How trees drew their rows: trees of equal descriptions on the same rows can be drawn anew alike."""
 
-    n_rows : int
-        Rows to draw from.
-    sizes : tuple of int
-        Draws of a tree by stratum; empty where each tree sees all rows.
-    replace : bool
-        Whether a row may be drawn again.
-    """
-
-    n_rows: int
-    sizes: tuple[int, ...]
-    replace: bool
+    n_rows: int  # to draw from
+    sizes: tuple[int, ...]  # draws of a tree by stratum; empty where each tree sees all rows
+    replace: bool  # whether a row may be drawn again
+    stream: str  # what distributed draws over blocks, whose numbers may change with its version; "" for one block
 
     def __str__(self) -> str:
         sizes = " + ".join(map(str, self.sizes)) or "all"
         return f"{sizes} of {self.n_rows}{'' if self.replace else ' different'}"
 
+    def check_stream(self) -> None:
+        """Refuse to draw anew what another version of numpy drew: it may have drawn other rows."""
+        here = stream_of(self.n_rows)
+        if self.sizes and self.stream != here:
+            raise ValueError(
+                f"the bootstrap samples of this forest were drawn with {self.stream}, and {here} may draw others: use"
+                f" {self.stream}, or fit the forest again"
+            )
+
+
+def stream_of(n_rows: int) -> str:
+    """Return what distributes the draws of so many rows over blocks; within a block the package's own generator draws.
+
+    NumPy promises the numbers of a `Generator` within a feature release alone.
+    """
+    return "" if n_rows <= BLOCK_ROWS else "numpy " + ".".join(np.__version__.split(".")[:2])
+
 
 def describe_draws(draws: RowDraws | None, n_rows: int) -> Drawn:
     """Describe how trees draw their rows."""
-    return Drawn(n_rows, (), True) if draws is None else Drawn(n_rows, tuple(draws.sizes.tolist()), draws.replace)
+    if draws is None:
+        return Drawn(n_rows, (), True, "")
+    return Drawn(n_rows, tuple(draws.sizes.tolist()), draws.replace, stream_of(n_rows))

@@ -119,6 +119,7 @@ def _bootstrap(forest: Any) -> RowDraws:
             "standard errors need trees of bootstraps of all rows alike, but these drew"
             f" {', '.join(map(str, forest._drawn))} rows"
         )
+    drawn.check_stream()
     return RowDraws.of_all(drawn.n_rows, drawn.sizes[0])
 
 
