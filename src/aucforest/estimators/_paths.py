@@ -13,8 +13,9 @@ _MOST_SHRUNK = 2**25
 
 def _parents(tree: Tree) -> NDArray[np.int64]:
     """Return the parent of every node, -1 for the root."""
-    parent, splits = np.full(tree.n_nodes, -1), np.flatnonzero(~tree.is_leaf)
-    parent[tree.left_child[splits]] = parent[tree.left_child[splits] + 1] = splits
+    parent, splits = np.full(tree.n_nodes, -1), np.flatnonzero(tree.left_child >= 0)
+    left = tree.left_child[splits]
+    parent[left] = parent[left + 1] = splits
     return parent
 
 

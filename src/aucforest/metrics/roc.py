@@ -302,8 +302,9 @@ def class_roc_auc(codes: NDArray[Any], proba: NDArray[np.float64], sample_weight
     `codes` are the numbers of the classes; `proba` has a column a class, or one dimension: that of the second class.
     """
     scores = proba[:, 1] if proba.shape[1:] == (2,) else proba
-    labels = np.arange(2 if scores.ndim == 1 else proba.shape[1])
-    return float(roc_auc_score(codes, scores, labels=labels, sample_weight=sample_weight))
+    if scores.ndim == 1:
+        return float(roc_auc_score(codes == 1, scores, sample_weight=sample_weight))
+    return float(roc_auc_score(codes, scores, labels=np.arange(proba.shape[1]), sample_weight=sample_weight))
 
 
 def class_average_precision(
