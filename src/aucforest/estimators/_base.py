@@ -133,6 +133,10 @@ class TreeBasedClassifier(Model):
                 check_numeric(X)
             raise
 
+    def _params(self) -> dict[str, Any]:
+        """Return the parameters by name; `get_params` looks at the signature, which takes longer than a small tree."""
+        return {name: getattr(self, name) for name in self._parameter_constraints}
+
     def _hold(self, X: Any, y: Any, sample_weight: Any) -> RowsInMemory:
         """Validate the arguments of `fit`, and return them as training rows."""
         kept = None

@@ -123,7 +123,7 @@ class ForestFit(TreeBasedClassifier):
         target, n_classes, scored = table.target, len(table.target.classes), None
         if self.shrinkage == "auto" and self.bootstrap:
             scored = rows_to_score(target.kept_labels, n_classes, tree_keys(start.seed, range(1))[0])
-        known = (self.get_params(deep=False), target, table.names, table.n_features, start.seed)
+        known = (self._params(), target, table.names, table.n_features, start.seed)
         n_sums = self._n_sums(n_classes)
         return FitSpec.resolve(*known, n_trees_before=len(start.trees), scored=scored, n_sums=n_sums)
 

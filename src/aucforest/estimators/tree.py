@@ -197,7 +197,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
             table = self._hold(X, y, sample_weight)
             table.target.check_classes()
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            params = self.get_params(deep=False)
+            params = self._params()
             spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed)
             self.trees_ = table.grow(spec, self._code(table, spec))
             self._pack_nodes()

@@ -154,12 +154,12 @@ def grow_rows(
 
 def grow_batch(growth: Growth, part: Part, stopped: Any, keys: list[int]) -> list[Tree]:
     """Grow some trees from all rows in one set of buffers, until ``stopped[0]`` is true."""
-    buffers, trees = make_buffers(growth, part.codes, part.n_rows), []
+    buffers, by_set, trees = make_buffers(growth, part.codes, part.n_rows), growth.by_set, []
     for key in keys:
         if stopped[0]:
             break
         counts = np.ones(part.n_rows, dtype=np.uint16) if part.draws is None else part.draws.counts(key)
-        trees.append(Tree.from_nodes(*grow_rows(growth, part, counts, key, buffers), growth.by_set))
+        trees.append(Tree.from_nodes(*grow_rows(growth, part, counts, key, buffers), by_set))
     return trees
 
 
