@@ -16,6 +16,8 @@ THREADS, MEMORY, NETWORK = 16, 64e9, 10e9 / 8
 TREE_SECONDS, TREE_ROWS = 2 * 0.54, 1e7
 # The same: the three looks at 300,000,000 values in Parquet.
 VALUE_SECONDS = 2 * 6.0 / 3e8
+# `RowDraws.of_trees` at 10^9 rows, 19 ms a tree: what it draws from each block, once to grow and once out of bag.
+BLOCK_SECONDS, BLOCK_ROWS, BLOCK_BYTES = 19.3e-3 / 244_141, 4096, 4
 # Bytes of trees at 10,000,000 rows.
 TREE_BYTES = 823 * 2**20 / 50
 # dask_speed.py, partitions: a level of 100 trees takes so much for each part, beside the counting.
@@ -34,6 +36,7 @@ class Estimate(NamedTuple):
     worker_bytes: float
     sent: float
     coding: float
+    drawing: float
     growing: float
     network: float
     trees: float
@@ -56,6 +59,7 @@ def estimate(n_rows: float, n_workers: int, max_samples: float | None) -> Estima
     node = MAX_FEATURES * N_BINS * (N_CLASSES + 1) * 4
     histograms = n_parts * (2**levels - 1) * node * N_TREES
     sent = codes * n_workers if strategy == "replicate" else N_TREES * moved + histograms
+    blocks = N_TREES * ceil(n_rows / BLOCK_ROWS)
     # Nothing but "level" grows one tree in several places.
     busy = threads if strategy == "level" else min(threads, N_TREES)
     growth = N_TREES * TREE_SECONDS * tree_rows / (DISTINCT * TREE_ROWS) * log2(tree_rows) / log2(TREE_ROWS)
@@ -64,9 +68,11 @@ def estimate(n_rows: float, n_workers: int, max_samples: float | None) -> Estima
         worker_bytes=codes / n_workers
         + (codes if strategy == "replicate" else 0.0)
         + THREADS * min(tree_rows, local_rows) * (N_FEATURES + ROW_BYTES)
-        + (0.0 if strategy == "replicate" else THREADS * n_rows / n_parts * ROUTED_BYTES),
+        + (0.0 if strategy == "replicate" else THREADS * n_rows / n_parts * ROUTED_BYTES)
+        + blocks * BLOCK_BYTES / n_workers,
         sent=sent,
         coding=n_rows * N_FEATURES * VALUE_SECONDS / threads,
+        drawing=blocks * BLOCK_SECONDS * (1 + (1 / busy if strategy == "replicate" else 1)),
         growing=growth / busy / EFFICIENCY[strategy] + levels * n_parts * PART_SECONDS,
         network=sent / n_workers / NETWORK,
         trees=N_TREES * TREE_BYTES * tree_rows / (DISTINCT * TREE_ROWS),
@@ -90,9 +96,9 @@ def gigabytes(n_bytes: float) -> str:
 
 
 if __name__ == "__main__":
-    columns = ("rows", "workers", "max_samples", "strategy", "memory a worker", "sent in all", "coding", "growing")
-    print("| " + " | ".join((*columns, "sending", "trees")) + " |")
-    print("|" + " ---: |" * (len(columns) + 2))
+    columns = ("rows", "workers", "max_samples", "strategy", "memory a worker", "sent in all", "coding", "drawing")
+    print("| " + " | ".join((*columns, "growing", "sending", "trees")) + " |")
+    print("|" + " ---: |" * (len(columns) + 3))
     for n_rows, n_workers, max_samples in [
         (1e8, 1, None),
         (1e8, 4, None),
@@ -107,5 +113,6 @@ if __name__ == "__main__":
         found = estimate(n_rows, n_workers, max_samples)
         samples = "" if max_samples is None else f"10^{log2(max_samples) / log2(10):.0f}"
         cells = (f"10^{log2(n_rows) / log2(10):.0f}", n_workers, samples, found.strategy, gigabytes(found.worker_bytes))
-        cells += (gigabytes(found.sent), minutes(found.coding), minutes(found.growing), minutes(found.network))
+        cells += (gigabytes(found.sent), minutes(found.coding), minutes(found.drawing), minutes(found.growing))
+        cells += (minutes(found.network),)
         print("| " + " | ".join(map(str, (*cells, gigabytes(found.trees)))) + " |")

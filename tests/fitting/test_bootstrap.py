@@ -27,11 +27,14 @@ def in_calls(draws: RowDraws, key: int, per_call: int) -> np.ndarray:
 
 def in_parts(draws: RowDraws, key: int, bounds: list[int]) -> np.ndarray:
     """Draw with the members of some blocks at a time."""
-    parts = []
-    for start, stop in pairwise(bounds):
-        part = draws.of_part(start * BLOCK_ROWS, (stop - start) * BLOCK_ROWS)
-        parts.append(part.counts_of_blocks(key, part.by_block(key)[start:stop], start))
-    return np.concatenate(parts)
+    of_trees = draws.of_trees([key - 1 if key else 1, key])
+    parts = [of_trees.of_part(a * BLOCK_ROWS, (b - a) * BLOCK_ROWS) for a, b in pairwise(bounds)]
+    joined = RowDraws.joined(parts)
+    assert joined.n_rows == draws.n_rows
+    assert np.array_equal(joined.counts(key), draws.counts(key))
+    # A part of a part is one of all rows.
+    parts.append(parts.pop().of_part(0, BLOCK_ROWS * len(draws.starts)))
+    return np.concatenate([part.counts(key) for part in parts])
 
 
 def by_hand(draws: RowDraws, strata: np.ndarray, key: int) -> np.ndarray:
@@ -136,6 +139,13 @@ def test_strata_draw_their_own_numbers(key, n_rows, sizes, seed):
     assert np.array_equal(counts, by_hand(draws, strata, key))
     n_rows_of = np.bincount(strata, minlength=len(sizes))
     np.testing.assert_array_equal(draws.rates[present], sizes[present] / n_rows_of[present])
+
+
+def test_a_part_knows_no_other_trees_than_those_it_was_given():
+    part = RowDraws.of_all(9000, 5000).of_trees([7]).of_part(BLOCK_ROWS, BLOCK_ROWS)
+    assert part.counts(7).shape == (BLOCK_ROWS,)
+    with pytest.raises(ValueError, match="8"):
+        part.counts(8)
 
 
 def test_one_stratum_draws_as_all_rows_do():

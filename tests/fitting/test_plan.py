@@ -1,6 +1,7 @@
 """Plans keep to the memory there is, and say which would do."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from aucforest.fitting.plan import (
     FitSize,
     Workers,
     advice_on_cluster,
+    bytes_in_memory,
     format_bytes,
     parse_bytes,
     plan_on_cluster,
@@ -163,6 +165,22 @@ def test_the_rows_of_a_part_are_arranged_in_every_thread():
         plan = cluster_plan(strategy="gather", tree_rows=10, n_workers=1, n_threads=n_threads)
         a_thread = 10 * (4 * 62 + 26 + 49) + 26 * -(-10_000_000 // plan.n_parts)
         assert plan.worker_bytes == 10_000_000 * 62 + n_threads * a_thread
+
+
+def test_what_trees_draw_from_every_block_is_counted():
+    """Of every tree, those of a warm start as well, and of both classes, for 4 bytes a block of 4096 rows."""
+    target, params = Target(np.array([0, 1]), LABELS[:1_000_000], None), make_forest(sampling="stratified").get_params()
+    spec = FitSpec.resolve(params | {"n_estimators": 50}, target, None, 3, 0, n_trees_before=20)
+    size = FitSize.of(spec, 1_000_000, 3, 2)
+    assert size.draw_bytes == 4 * 245 * 2 * 50
+    assert FitSize.of(replace(spec, draws=None), 1_000_000, 3, 2).draw_bytes == 0
+    none = replace(size, draw_bytes=0)
+    assert bytes_in_memory(size, 4) - bytes_in_memory(none, 4) == size.draw_bytes
+    options = {"strategy": "level", "local_rows": None, "max_hist_bytes": "256MB"}
+    ours, others = (plan_on_cluster(spec, some, Workers(7, 7, 8 * GIB), **options) for some in (size, none))
+    assert ours.worker_bytes - others.worker_bytes == 4 * 245 * 2 * 50 / 7
+    many, few = (plan(2**40, n_estimators=n_trees).worker_bytes for n_trees in (1000, 100))
+    assert many - few == 900 * 4 * 2442
 
 
 def test_parts_are_few_and_of_blocks():

@@ -1,13 +1,11 @@
 """Trees as tasks over rows that every worker has."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from aucforest.distributed._executor import DaskExecutor, WorkerStop, import_distributed
+from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.growing import grow_batch
 from aucforest.fitting.parts import Growth, Part
 from aucforest.tree.tree import Tree
@@ -43,11 +41,8 @@ def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float) -> list[int]:
 
 def _join_all(growth: Growth, parts: list[Part]) -> tuple[Growth, Part]:
     """Return all rows, with the draws of all."""
-    draws = parts[0].draws
-    if draws is not None:
-        members = np.concatenate([part.draws.members for part in parts if part.draws is not None])
-        draws = replace(draws, members=members, first_block=0)
-    return growth, Part.joined(parts)._replace(draws=draws)
+    draws = [part.draws for part in parts if part.draws is not None]
+    return growth, Part.joined(parts)._replace(draws=RowDraws.joined(draws) if draws else None)
 
 
 def _grow(rows: tuple[Growth, Part], keys: list[int]) -> list[Tree]:

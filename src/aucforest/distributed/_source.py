@@ -194,13 +194,15 @@ class RowsOnCluster:
 
     def _make_parts(self, spec: FitSpec) -> list[Any]:
         """Return futures of coded parts of about equal size."""
-        draws, n_parts = spec.draws, self._plan.n_parts
+        draws, plan = spec.draws, self._plan
         executor, n_rows = self._executor, self._starts[-1]
         n_blocks = -(-n_rows // BLOCK_ROWS)
-        bounds = np.minimum(np.linspace(0, n_blocks, n_parts + 1).astype(np.int64) * BLOCK_ROWS, n_rows).tolist()
+        bounds = np.minimum(np.linspace(0, n_blocks, plan.n_parts + 1).astype(np.int64) * BLOCK_ROWS, n_rows).tolist()
         if draws is not None:
+            # Members follow from the labels there; a tree that sees all rows on one worker samples them there once.
             draws = replace(draws, members=np.empty(0, dtype=np.uint16))
-        shared = executor.share((draws, spec.class_weights))
+            draws = draws.of_trees([] if plan.strategy == "replicate" else spec.keys)
+        by_class = executor.share(spec.class_weights)
         parts = []
         for start, stop in pairwise(bounds):
             cuts = []
@@ -209,7 +211,8 @@ class RowsOnCluster:
                     inner = max(start - first, 0), min(stop, last) - first
                     # A piece is cut where it is: no more is moved than is needed.
                     cuts.append(piece if inner == (0, last - first) else executor.submit(_cut, piece, *inner))
-            parts.append(executor.submit(_join, start, shared, cuts))
+            of_part = None if draws is None else draws.of_part(start, stop - start)
+            parts.append(executor.submit(_join, of_part, by_class, cuts))
         del self._pieces
         return parts
 
@@ -221,11 +224,12 @@ class RowsOnCluster:
             # Each on top of the sums of those before it: sums are rounded as if all trees came at once.
             some = [within(trees, group) for trees in ranges]
             shared, keys = executor.share((packed.some(group), some)), bags.keys[group.start : group.stop]
+            draws = bags.draws.of_trees(keys)
             for place, (start, stop) in enumerate(pairwise(self._starts)):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
-                blocks = bags.draws.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
+                blocks = draws.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
                 look = X[place], self._labelled[place], self._coding
-                futures[place] = executor.submit(_sum_out_of_bag, *look, shared, blocks, keys, start, futures[place])
+                futures[place] = executor.submit(_sum_out_of_bag, *look, shared, blocks, start - first, futures[place])
         for table in X:
             table.release()
         places = dict(zip(futures, self._starts))
@@ -310,15 +314,14 @@ def _sum_out_of_bag(
     coding: Coding,
     shared: tuple[PackedTrees, list[range]],
     draws: RowDraws,
-    keys: list[int],
     start: int,
     before: list[Sums] | None,
 ) -> list[Sums] | None:
-    """Return the sums of a partition whose rows of positive weight begin at a place; None without rows."""
+    """Return the sums of a partition whose rows of positive weight begin in its first block; None without rows."""
     rows = kept_rows(labelled.sample_weight)
     if len(labelled.labels if rows is None else rows) == 0:
         return None
-    return sum_places(Bags(draws, keys, None), *shared, start, coding.read(read_table(X), rows), before)
+    return sum_places(Bags(draws, list(draws.keys), None), *shared, start, coding.read(read_table(X), rows), before)
 
 
 def _cut(piece: Part, start: int, stop: int) -> Part:
@@ -328,12 +331,11 @@ def _cut(piece: Part, start: int, stop: int) -> Part:
     return some._replace(codes=some.codes.copy(), labels=some.labels.copy(), weights=weights)
 
 
-def _join(first_row: int, shared: tuple[RowDraws | None, NDArray[np.float64] | None], pieces: list[Part]) -> Part:
-    """Return pieces, whose weights are those of samples, as one part, whose draws are made anew from its labels."""
-    draws, by_class = shared
+def _join(draws: RowDraws | None, by_class: NDArray[np.float64] | None, pieces: list[Part]) -> Part:
+    """Return pieces, whose weights are those of samples, as one part, whose draws get their members by its labels."""
     part = Part.joined(pieces)
     weights = combine_weights(part.labels, part.weights, by_class)
     if draws is not None:
         members = RowDraws.of_strata(part.labels, draws.sizes).members if len(draws.sizes) > 1 else draws.members
-        draws = replace(draws, members=members, first_block=first_row // BLOCK_ROWS)
-    return part._replace(weights=weights, draws=draws, first_row=first_row)
+        draws = replace(draws, members=members)
+    return part._replace(weights=weights, draws=draws)

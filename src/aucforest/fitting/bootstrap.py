@@ -4,6 +4,7 @@ Rows are sampled block by block, in each block by counters: so a row's count is 
 row's global position, and a block can be sampled anew at any time without the others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +25,7 @@ def _row_of(members, i):
 
 @bare_kernel
 def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
-    """Sample sizes[i, s] rows of stratum s from block first_block + i; members and counts start with that block.
+    """Sample sizes[i, s] rows of stratum s from block first_block + i, with which members, starts and counts begin.
 
     Without replacement by Floyd's algorithm (Bentley, Floyd 1987): a row that is chosen again stands for the last one.
     """
@@ -34,7 +35,7 @@ def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
         rows = members[i * BLOCK_ROWS : i * BLOCK_ROWS + len(block)]
         block_key, n_chosen = derive_key(key, first_block + i), 0
         for s in range(sizes.shape[1]):
-            start, end = starts[first_block + i, s], starts[first_block + i, s + 1]
+            start, end = starts[i, s], starts[i, s + 1]
             for j in range(sizes[i, s]):
                 last = end if replace else end - sizes[i, s] + j + 1
                 row = _row_of(rows, start + bounded(derive_key(block_key, n_chosen), last - start))
@@ -54,7 +55,10 @@ class RowDraws:
     # The rows of every block, by their positions in it, stratum after stratum; empty for a single stratum.
     members: NDArray[np.uint16]
     starts: NDArray[np.int64]  # (n_blocks, n_strata + 1): where the strata begin among the members of a block
-    first_block: int = 0  # that the members begin with
+    # Of a part of the rows: the number of its first block, and the sizes of trees by block, since they follow from all.
+    first_block: int = 0
+    keys: Sequence[int] = ()
+    by_tree: NDArray[np.int32] | None = None  # (n_trees, n_blocks, n_strata), of the trees of these keys
 
     @classmethod
     def of_all(cls, n_rows: int, n_draws: int, *, replace: bool = True) -> "RowDraws":
@@ -84,10 +88,13 @@ class RowDraws:
             rates: NDArray[np.float64] = self.sizes / np.diff(self.starts, axis=1).sum(axis=0)
         return rates
 
-    def by_block(self, key: int) -> NDArray[np.int64]:
+    def by_block(self, key: int) -> NDArray[np.int32]:
         """Return the sizes of a tree by block, shape (n_blocks, n_strata), as if all rows were sampled at once."""
+        if self.by_tree is not None:
+            sizes: NDArray[np.int32] = self.by_tree[self.keys.index(key)]
+            return sizes
         if len(self.starts) == 1:
-            return self.sizes[None, :]
+            return self.sizes[None, :].astype(np.int32)
         generator = np.random.Generator(np.random.Philox(key=key))
         present = np.diff(self.starts, axis=1)
         columns = []
@@ -96,19 +103,42 @@ class RowDraws:
                 columns.append(generator.multinomial(size, rows / max(rows.sum(), 1)))
             else:
                 columns.append(generator.multivariate_hypergeometric(rows, size, method="marginals"))
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1, dtype=np.int32, casting="same_kind")
+
+    def of_trees(self, keys: Sequence[int]) -> "RowDraws":
+        """Return the same with the sizes of some trees: drawing them takes a time of all blocks."""
+        by_tree = np.empty((len(keys), len(self.starts), len(self.sizes)), dtype=np.int32)
+        for place, key in enumerate(keys):
+            by_tree[place] = self.by_block(key)
+        return replace(self, keys=keys, by_tree=by_tree)
 
     def counts(self, key: int) -> NDArray[np.uint16]:
         """Return how often each row is in the sample of a tree, shape (n_rows,)."""
         return self.counts_of_blocks(key, self.by_block(key), 0)
 
-    def counts_of_blocks(self, key: int, sizes: NDArray[np.int64], first_block: int) -> NDArray[np.uint16]:
-        """Return the counts of some blocks, given the sizes of the tree there."""
-        counts = np.empty(min(len(sizes) * BLOCK_ROWS, self.n_rows - first_block * BLOCK_ROWS), dtype=np.uint16)
-        members = self.members[(first_block - self.first_block) * BLOCK_ROWS :]
-        _sample_blocks(np.uint64(key), sizes, members, self.starts, self.replace, first_block, counts)
+    def counts_of_blocks(self, key: int, sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
+        """Return the counts of some of the blocks, from one on, given the sizes of the tree there."""
+        counts = np.empty(min(len(sizes) * BLOCK_ROWS, self.n_rows - first * BLOCK_ROWS), dtype=np.uint16)
+        strata = self.members[first * BLOCK_ROWS :], self.starts[first:]
+        _sample_blocks(np.uint64(key), sizes, *strata, self.replace, self.first_block + first, counts)
         return counts
 
     def of_part(self, first_row: int, n_rows: int) -> "RowDraws":
-        """Return the same with the members of some rows alone, which begin with a block."""
-        return replace(self, members=self.members[first_row : first_row + n_rows], first_block=first_row // BLOCK_ROWS)
+        """Return those of some rows, which begin with a block, and of the trees of `of_trees`."""
+        assert self.by_tree is not None
+        stop, first = min(first_row + n_rows, self.n_rows), first_row // BLOCK_ROWS
+        blocks = slice(first, -(-stop // BLOCK_ROWS))
+        return replace(
+            self,
+            n_rows=stop - first_row,
+            members=self.members[first_row:stop],
+            starts=self.starts[blocks],
+            first_block=self.first_block + first,
+            by_tree=self.by_tree[:, blocks],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence["RowDraws"]) -> "RowDraws":
+        """Return those of all rows, given those of parts."""
+        members, starts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("members", "starts"))
+        return cls(sum(part.n_rows for part in parts), parts[0].sizes, parts[0].replace, members, starts)

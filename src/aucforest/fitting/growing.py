@@ -158,8 +158,7 @@ def grow_batch(growth: Growth, part: Part, stopped: Any, keys: list[int]) -> lis
     for key in keys:
         if stopped[0]:
             break
-        counts = np.ones(part.n_rows, dtype=np.uint16) if part.draws is None else part.draws.counts(key)
-        trees.append(Tree.from_nodes(*grow_rows(growth, part, counts, key, buffers), by_set))
+        trees.append(Tree.from_nodes(*grow_rows(growth, part, part.counts(key), key, buffers), by_set))
     return trees
 
 

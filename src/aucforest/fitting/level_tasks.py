@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import grow_rows, make_buffers
 from aucforest.fitting.level_kernels import PartColumns, Route, copy_samples, fill_histograms, route_samples
 from aucforest.fitting.parts import Growth, Part
@@ -70,13 +69,7 @@ class _RoutedPart:
         self, key: int, route: Route, nodes: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the samples of a tree, and where those of the nodes start and end; until the next tree."""
-        part = self.part
-        counts = np.ones(part.n_rows, dtype=np.uint16)
-        if part.draws is not None:
-            first, n_blocks = part.first_row // BLOCK_ROWS, -(-part.n_rows // BLOCK_ROWS)
-            by_block = part.draws.by_block(key)[first : first + n_blocks]
-            counts = part.draws.counts_of_blocks(key, by_block, first)
-        samples = self._samples[: take_samples(self._labels, counts, True, self._samples)]
+        samples = self._samples[: take_samples(self._labels, self.part.counts(key), True, self._samples)]
         n_nodes = len(route.feature)
         starts, ends = np.zeros((2, n_nodes), dtype=np.int64)
         is_wanted = np.zeros(n_nodes, dtype=np.bool_)

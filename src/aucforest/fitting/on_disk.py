@@ -171,8 +171,10 @@ class RowsOnDisk:
         """Yield trees as they are done, with the places of their keys."""
         spec, plan = self._spec, self._plan
         growth = Growth.of(spec, self._coding, len(self.target.kept_labels), len(self.target.classes))
-        part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, spec.draws)
-        n_threads = plan.workers.n_threads
+        draws, n_threads = spec.draws, plan.workers.n_threads
+        if draws is not None and plan.strategy == "level":
+            draws = draws.of_trees(keys)
+        part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, draws)
         if plan.strategy == "replicate":
             place = 0
             for trees in grow_batches(growth, part, keys, n_threads, spec.verbose):

@@ -23,7 +23,7 @@ class Bags:
     kept: NDArray[np.int64] | None  # the rows that trees draw from, those of positive weight; None for all
 
     @cached_property
-    def _by_block(self) -> list[NDArray[np.int64]]:
+    def _by_block(self) -> list[NDArray[np.int32]]:
         return [self.draws.by_block(key) for key in self.keys]
 
     @property

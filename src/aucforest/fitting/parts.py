@@ -21,8 +21,7 @@ class Part(NamedTuple):
     codes: NDArray[np.unsignedinteger]  # (n_features, n_rows)
     labels: NDArray[np.uint16]
     weights: NDArray[np.float64] | None  # None when every row counts 1
-    draws: RowDraws | None = None  # those of all rows, with the members of these; None where each tree sees all rows
-    first_row: int = 0  # its number among all rows that trees draw from
+    draws: RowDraws | None = None  # None where each tree sees all rows
 
     @property
     def n_rows(self) -> int:
@@ -30,14 +29,17 @@ class Part(NamedTuple):
         return len(self.labels)
 
     def some(self, start: int, stop: int) -> "Part":
-        """Return some rows, as views; they begin with a block where there are draws."""
+        """Return some rows, as views; they begin with a block where there are draws, with the sizes of trees."""
         return Part(
             self.codes[:, start:stop],
             self.labels[start:stop],
             None if self.weights is None else self.weights[start:stop],
             None if self.draws is None else self.draws.of_part(start, stop - start),
-            start,
         )
+
+    def counts(self, key: int) -> NDArray[np.uint16]:
+        """Return how often each row is in the sample of a tree."""
+        return np.ones(self.n_rows, dtype=np.uint16) if self.draws is None else self.draws.counts(key)
 
     @classmethod
     def joined(cls, parts: Sequence["Part"]) -> "Part":

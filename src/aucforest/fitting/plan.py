@@ -28,6 +28,8 @@ STRATEGIES = ("auto", "replicate", "gather", "level")
 _ROW_BYTES, _NODE_BYTES, _WEIGHT_BYTES = 26, 49, 8
 # The same for each class of a node: its total, as an integer and as a frequency.
 _CLASS_BYTES = 16
+# Bytes of how many rows a tree draws from a stratum of a block.
+_DRAWN_BYTES = 4
 # Bytes of histograms and what is listed of them, for each code, and for each cell, which holds a class of a code.
 _CODE_BYTES, _CELL_BYTES = 48, 21
 # One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
@@ -63,6 +65,7 @@ class FitSize:
     tree_nodes: int  # most nodes of a tree
     max_features: int  # that a node looks at
     weighted: bool  # whether rows have weights
+    draw_bytes: int = 0  # of what all trees draw from each block of rows, as level by level and out of bag
 
     @classmethod
     def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
@@ -82,6 +85,7 @@ class FitSize:
             tree_nodes,
             params.max_features,
             weighted or params.balance_draws,
+            0 if spec.draws is None else _DRAWN_BYTES * spec.draws.starts[:, 1:].size * spec.numbers.stop,
         )
 
     @property
@@ -174,7 +178,7 @@ def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
     """
     growing = min(n_threads, size.n_trees) * (size.tree_bytes + size.histogram_bytes)
-    return size.matrix_bytes + growing + n_sums * size.sum_bytes(size.n_rows)
+    return size.matrix_bytes + size.draw_bytes + growing + n_sums * size.sum_bytes(size.n_rows)
 
 
 def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
@@ -311,7 +315,7 @@ def _growing_bytes(plan: Plan) -> int:
     """Return the bytes of rows and histograms on a worker while trees grow."""
     size, n_workers, n_threads = plan.size, max(1, plan.workers.n_workers), plan.workers.threads_per_worker
     whole = size.n_rows * (size.n_features * size.code_bytes + _HANDED_BYTES)
-    parts = -(-whole // n_workers)
+    parts = -(-(whole + size.draw_bytes) // n_workers)
     if plan.strategy == "replicate":
         return whole + parts + n_threads * (size.tree_bytes + size.histogram_bytes)
     # Two rounds have results of every part, and a task counts in words of twice the size.
@@ -350,7 +354,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     """
     n_kept, n_threads = len(target.kept_labels), effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, n_kept, n_features, len(target.classes))
-    of_rows = _bytes_of_target(spec, target)
+    of_rows = _bytes_of_target(spec, target) + size.draw_bytes
     sampled = n_kept if spec.max_bins is None else min(n_kept, SAMPLE_ROWS)
     sums = size.sum_bytes(len(target.labels)) * spec.n_sums
 
@@ -362,7 +366,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     n_readers = next((n for n in readers if of_rows + reading(n) <= limit), 1)
 
     def whole(n_threads: int) -> Plan:
-        growing = max(bytes_in_memory(size, n_threads), size.matrix_bytes + sums)
+        growing = max(bytes_in_memory(size, n_threads) - size.draw_bytes, size.matrix_bytes + sums)
         needed, workers = of_rows + max(reading(n_readers), growing), Workers(1, n_threads, limit)
         return Plan(size, workers, "replicate", "the codes fit into the limit", n_kept, 0, 1, needed, n_readers)
 
