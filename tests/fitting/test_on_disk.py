@@ -10,6 +10,7 @@ import pytest
 from aucforest.fitting import on_disk as _looks
 from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
+from aucforest.tables.columns import read_table
 from aucforest.tables.features import to_features
 from aucforest.tables.sources import open_source
 
@@ -56,10 +57,17 @@ def test_an_error_stops_all():
     assert threading.active_count() == before
 
 
+@pytest.mark.parametrize(("there", "found"), [(990, "990"), (2000, "1,010 or more")])
+def test_rows_that_come_and_go(there, found):
+    changed = features()._replace(source=features(there).source)
+    with pytest.raises(ValueError, match=rf"had 1,000 rows when it was read first, but has {found} now: it must not"):
+        list(changed.map(lambda start, table: None, "rows", 2))
+
+
 def test_rows_of_positive_weight():
     weight = np.tile([0.0, 1.0, 2.0, 0.0], 250)
     some = features(weight=weight)
-    table = some.as_table(next(some.source.batches(["a", "b"], 6, 10)))
+    table = read_table(some.to_frame(next(some.source.batches(["a", "b"], 6, 10))))
     rows, place, n_rows = some.rows_of(6, table)
     assert rows.tolist() == [0, 3, 4, 7, 8]
     assert (place, n_rows) == (3, 5)

@@ -8,10 +8,10 @@ import numpy as np
 
 from aucforest.distributed._collections import Partitions, known_lengths, split
 from aucforest.distributed._executor import DaskExecutor, default_client
-from aucforest.distributed._source import RowsOnCluster, read_target
+from aucforest.distributed._source import RowsOnCluster, choose_plan, read_target
 from aucforest.estimators._base import refuse_dates
 from aucforest.fitting.job import check_seed
-from aucforest.fitting.plan import FitSize, Plan, plan_on_cluster
+from aucforest.fitting.plan import Plan
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 
@@ -19,17 +19,18 @@ from aucforest.fitting.target import Target
 def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
     """Fit a DaskAUCForestClassifier; when that fails, all tasks are cancelled and the forest is as it was."""
     refuse_dates(partitions.meta)
-    if forest.checkpoint_dir is not None:
-        check_seed(forest.get_params(deep=False), "checkpoint_dir")
+    params = forest._params()
+    if params["checkpoint_dir"] is not None:
+        check_seed(params, "checkpoint_dir")
     start = forest._start()
     with _cluster(forest) as executor, forest._fitting():
-        forest._fit_rows(RowsOnCluster(executor, partitions, forest.get_params(deep=False)), start)
+        forest._fit_rows(RowsOnCluster(executor, partitions, params), start)
 
 
 def explain(forest: Any, X: Any, y: Any) -> Plan:
     """Return the plan of a fit, for collections of whole rows."""
     forest._validate_params()
-    params = forest.get_params(deep=False)
+    params = forest._params()
     with _cluster(forest) as executor:
         if y is not None:
             target = read_target(executor, Partitions([], split(y), None, None, 0)).target
@@ -40,9 +41,7 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
             target = Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)
         params |= {"monotonic_cst": None, "class_weight": None}
         spec = FitSpec.resolve(params, target, None, X.shape[1], seed=0)
-        size = FitSize.of(spec, len(target.kept_labels), X.shape[1], len(target.classes))
-        options = {name: params[name] for name in ("strategy", "local_rows", "max_hist_bytes")}
-        return plan_on_cluster(spec, size, executor.cluster(), **options)
+        return choose_plan(executor, params, spec, target, X.shape[1])
 
 
 @contextmanager

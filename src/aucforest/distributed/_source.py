@@ -38,7 +38,7 @@ from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import FitSize, Plan, advice_on_cluster, plan_on_cluster
 from aucforest.fitting.spec import FitSpec, combine_weights
 from aucforest.fitting.target import Target, code_part, kept_rows
-from aucforest.tables.columns import Table, as_table, decode_labels
+from aucforest.tables.columns import decode_labels, read_table
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 
@@ -107,8 +107,7 @@ class RowsOnCluster:
     @property
     def X(self) -> SomeRows:
         """The rows of `FitSpec.scored` as trees read them."""
-        kept, scored = self.target.kept, self._spec.scored
-        return SomeRows(scored if kept is None else kept[scored], self._scored_rows)
+        return SomeRows(self.target.rows_at(self._spec.scored), self._scored_rows)
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes by what all partitions say, and let workers encode them."""
@@ -156,9 +155,7 @@ class RowsOnCluster:
 
     def _make_plan(self, spec: FitSpec) -> Plan:
         """Choose how trees grow; ClusterError when the smallest worker has too little memory for it."""
-        size = FitSize.of(spec, len(self.target.kept_labels), self.n_features, len(self.target.classes))
-        options = {name: self._params[name] for name in ("strategy", "local_rows", "max_hist_bytes")}
-        plan = plan_on_cluster(spec, size, self._executor.cluster(), **options)
+        plan = choose_plan(self._executor, self._params, spec, self.target, self.n_features)
         self._executor.advice = advice_on_cluster(plan)
         if plan.worker_bytes > plan.workers.memory:
             raise ClusterError(f"too little memory: {self._executor.advice}")
@@ -184,9 +181,7 @@ class RowsOnCluster:
 
     def _summarize(self, sample: NDArray[np.int64], request: Request) -> Any:
         """Return a future of what all partitions say."""
-        executor, kept = self._executor, self.target.kept
-        rows = sample if kept is None else kept[sample]
-        summaries = []
+        executor, rows, summaries = self._executor, self.target.rows_at(sample), []
         for place, (first, last) in enumerate(pairwise(self._firsts.tolist())):
             look = self._X[place], self._labelled[place], places_within(rows, first, last - first)
             summaries.append(executor.submit(_look_at_values, place, *look, request))
@@ -239,6 +234,13 @@ class RowsOnCluster:
         return running.sums
 
 
+def choose_plan(executor: DaskExecutor, params: dict[str, Any], spec: FitSpec, target: Target, n_features: int) -> Plan:
+    """Choose how trees of a forest with these parameters grow on the cluster as it is now."""
+    size = FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes))
+    options = {name: params[name] for name in ("strategy", "local_rows", "max_hist_bytes")}
+    return plan_on_cluster(spec, size, executor.cluster(), **options)
+
+
 def _cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
     """Cut trees into groups that are not too much for a message."""
     ends = packed.nodes.itemsize * packed.first + packed.values.itemsize * packed.values.shape[1] * packed.first_leaf
@@ -247,13 +249,6 @@ def _cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
         fitting = int(np.searchsorted(ends, ends[bounds[-1]] + _GROUP_BYTES, side="right")) - 1
         bounds.append(max(fitting, bounds[-1] + 1))
     return [range(*pair) for pair in pairwise(bounds)]
-
-
-def read_table(X: Any) -> Table:
-    """Return the table that a partition is."""
-    table = as_table(X)
-    assert table is not None
-    return table
 
 
 def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:

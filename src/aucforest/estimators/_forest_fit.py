@@ -103,12 +103,12 @@ class ForestFit(TreeBasedClassifier):
         self._seed, self._drawn, self.trees_ = start.seed, drawn, start.trees + table.grow(spec, coding)
         self._prior_correction = odds_formula(draws, n_classes) if self.prior_correction else None
         self.class_prior_ = self._class_frequencies(target, draws)
-        self.__dict__.pop("_packed", None)
         rows = None
         if draws is not None and len(drawn) == 1:
             bags = Bags(draws, tree_keys(start.seed, range(self.n_estimators)), target.kept)
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
-        self._shrink(rows, spec, row_weight(spec.weights, target.kept_weight, bootstrap=draws is not None))
+        unit = row_weight(spec.weights, target.kept_weight, bootstrap=draws is not None)
+        self._shrink(rows, target.rows_at(spec.scored), unit)
         sums, groups = self._sum_for(self.threshold, rows)
         if self._prior_correction is not None and rows is not None and sums is not None:
             seen = sums.n_trees > 0
@@ -140,8 +140,8 @@ class ForestFit(TreeBasedClassifier):
             frequencies = frequencies * np.nan_to_num(draws.rates)
         return frequencies / frequencies.sum()
 
-    def _shrink(self, rows: TrainingRows | None, spec: FitSpec, unit: float) -> None:
-        """Shrink what the trees predict, by an amount that is given or chosen out of bag; a row weighs one unit."""
+    def _shrink(self, rows: TrainingRows | None, scored: NDArray[np.int64], unit: float) -> None:
+        """Shrink what the trees predict, by an amount that is given or chosen by rows out of bag; one weighs a unit."""
         is_large = sum(tree.n_nodes for tree in self.trees_) > _MOST_PACKED
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
@@ -156,7 +156,6 @@ class ForestFit(TreeBasedClassifier):
                     return PackedTrees(self.trees_[trees.start : trees.stop]), range(len(trees))
                 return packed, trees
 
-            scored = spec.scored if rows.bags.kept is None else rows.bags.kept[spec.scored]
             self.shrinkage_ = choose_amount(self.trees_, pack, rows, scored, unit, self._mean_of_trees, self.n_jobs)
         self.trees_ = [replace(tree, shrinkage=self.shrinkage_ * unit) for tree in self.trees_]
         if not is_large and self._n_predicted() <= _MOST_PACKED:

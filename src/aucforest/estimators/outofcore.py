@@ -111,7 +111,7 @@ def fit_out_of_core(
     features, start, open_job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
         columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-        params, files = describe_fit(forest.get_params(deep=False), start.seed, rows, "folder"), table.fingerprint()
+        params, files = describe_fit(forest._params(), start.seed, rows, "folder"), table.fingerprint()
         if files is None:
             raise ValueError(f"folder needs files: nothing tells whether {table.name} is the same later")
         open_job = partial(JobFolder, folder, {**columns, **files, **params})

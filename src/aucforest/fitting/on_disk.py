@@ -33,7 +33,7 @@ from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import format_bytes, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
-from aucforest.tables.columns import Table, as_table
+from aucforest.tables.columns import Table, read_table
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 
@@ -60,12 +60,6 @@ class FeatureBatches(NamedTuple):
     to_frame: Callable[[Any], Any]  # turns a batch into a frame
     target: Target
 
-    def as_table(self, batch: Any) -> Table:
-        """Return a batch as what is learned from."""
-        table = as_table(self.to_frame(batch))
-        assert table is not None
-        return table
-
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
         """Return the rows of positive weight in a table, None for all; the place of the first, and their number."""
         kept = self.target.kept
@@ -80,7 +74,7 @@ class FeatureBatches(NamedTuple):
         """Yield, in order, the first row after a batch, and what a function returns of its first row and its table."""
 
         def call(start: int, batch: Any) -> tuple[int, Any]:
-            return start + batch.num_rows, function(start, self.as_table(batch))
+            return start + batch.num_rows, function(start, read_table(self.to_frame(batch)))
 
         n_rows, row = len(self.target.labels), first_row
         with tqdm(total=n_rows, initial=first_row, desc=what, unit_scale=True, disable=not verbose) as progress:
@@ -89,20 +83,20 @@ class FeatureBatches(NamedTuple):
                 row = stop
                 yield row, result
         if row != n_rows:
-            raise self._changed(row)
+            raise self._changed(f"{row:,}")
 
     def _numbered(self, row: int) -> Iterator[tuple[int, Any]]:
         """Yield the first row of each batch, and the batch."""
         for batch in self.source.batches(self.names, row, max(1, _BATCH_CELLS // len(self.names))):
             if row + batch.num_rows > len(self.target.labels):
-                raise self._changed(row + batch.num_rows)
+                raise self._changed(f"{row + batch.num_rows:,} or more")
             yield row, batch
             row += batch.num_rows
 
-    def _changed(self, n_rows: int) -> ValueError:
+    def _changed(self, n_rows: str) -> ValueError:
         return ValueError(
-            f"{self.source.name} had {len(self.target.labels):,} rows when it was read first, but has {n_rows:,} or"
-            " more now: it must not change while it is read"
+            f"{self.source.name} had {len(self.target.labels):,} rows when it was read first, but has {n_rows} now: it"
+            " must not change while it is read"
         )
 
 
@@ -129,8 +123,7 @@ class RowsOnDisk:
     @property
     def X(self) -> SomeRows:
         """The rows of `FitSpec.scored` as trees read them."""
-        kept, scored = self.target.kept, self._spec.scored
-        return SomeRows(scored if kept is None else kept[scored], self._matrix.known)
+        return SomeRows(self.target.rows_at(self._spec.scored), self._matrix.known)
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values and write those of all rows, or what of them is not there."""
@@ -199,7 +192,7 @@ class RowsOnDisk:
     def _choose_coding(self) -> Coding:
         """Choose codes as a fit of all rows in memory does."""
         features, spec = self._features, self._spec
-        request = Request.of(spec, features.as_table(next(features.source.batches(features.names, rows=1))))
+        request = Request.of(spec, read_table(features.to_frame(next(features.source.batches(features.names, rows=1)))))
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
 
         def look(start: int, table: Table) -> Summary:

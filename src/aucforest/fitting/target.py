@@ -86,6 +86,10 @@ class Target:
         labels = np.concatenate([place[codes] for place, (_, codes) in zip(places, parts)])
         return cls(classes, labels, sample_weight)
 
+    def rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of rows, given by their places among those of positive weight."""
+        return places if self.kept is None else self.kept[places]
+
     @cached_property
     def kept_labels(self) -> NDArray[np.uint16]:
         """The labels of the rows of positive weight."""

@@ -55,6 +55,13 @@ def as_table(X: Any) -> Table | None:
     return matrix if matrix.ndim == 2 else None
 
 
+def read_table(X: Any) -> Table:
+    """Return the table that a part of a training table is."""
+    table = as_table(X)
+    assert table is not None
+    return table
+
+
 def has_codes(X: Any) -> bool:
     """Say whether a table has dictionaries of arrow: numpy would take a missing value for another one."""
     frame = _as_frame(X)
