@@ -167,6 +167,28 @@ def test_the_rows_of_a_part_are_arranged_in_every_thread():
         assert plan.worker_bytes == 10_000_000 * 62 + n_threads * a_thread
 
 
+def test_weights_of_rows_are_counted():
+    """More where those of a tree depend on what it draws: they are multiplied before they are rounded."""
+    sizes = {}
+    for class_weight in (None, "balanced", "balanced_subsample"):
+        spec = FitSpec.resolve(make_forest(class_weight=class_weight).get_params(), TARGET, None, 3, 0)
+        sizes[class_weight] = FitSize.of(spec, N_ROWS, 3, 2).row_bytes
+    assert sizes == {None: 26, "balanced": 34, "balanced_subsample": 38}
+
+
+def test_histograms_fit_beside_each_other():
+    """Those of all parts, in two rounds and summed; and what each thread counts in, words of twice the size."""
+    of_level = [plan(limit) for limit in (600_000_000, 650_000_000, 700_000_000)]
+    for found in of_level:
+        assert found.strategy == "level"
+        n_sent = 3 * found.n_parts + 2 * found.workers.n_threads
+        assert (
+            0
+            <= (found.worker_bytes - 2 * N_ROWS - found.size.draw_bytes) // 4 - n_sent * found.max_hist_bytes
+            <= n_sent
+        )
+
+
 def test_what_trees_draw_from_every_block_is_counted():
     """Of every tree, those of a warm start as well, and of both classes, for 4 bytes a block of 4096 rows."""
     target, params = Target(np.array([0, 1]), LABELS[:1_000_000], None), make_forest(sampling="stratified").get_params()

@@ -24,8 +24,10 @@ from aucforest.tree.tree import Tree
 
 STRATEGIES = ("auto", "replicate", "gather", "level")
 
-# Bytes that a thread takes for each row, and for each node of the tree that it grows; a weight more for weighted rows.
-_ROW_BYTES, _NODE_BYTES, _WEIGHT_BYTES = 26, 49, 8
+# Bytes that a thread takes for each row, and for each node of the tree that it grows.
+_ROW_BYTES, _NODE_BYTES = 26, 49
+# The same for the weight of a row, and for one that depends on what the tree draws.
+_WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
 # The same for each class of a node: its total, as an integer and as a frequency.
 _CLASS_BYTES = 16
 # Bytes of how many rows a tree draws from a stratum of a block.
@@ -40,8 +42,9 @@ _HANDED_BYTES, _HANDED_OVER = 12, 4
 _SAMPLED_BYTES, _WEIGHED_BYTES = 16, 40
 # Out of core: bytes of batches on their way, for each thread that reads and what is read ahead; and most such threads.
 _BATCH_BYTES, _READERS = 2**26, 8
-# Out of core: how often the histograms of a part are there, in two rounds and as sums of them.
-_HISTOGRAMS = 3
+# Out of core: how often the histograms of a part are there, in two rounds and as sums of them; and those that a thread
+# counts, in words of twice the size.
+_HISTOGRAMS, _COUNTED = 3, 2
 # On a cluster: the part of a worker's memory that rows of trees may take, since tasks and results need theirs.
 _ROWS_FRACTION = 0.4
 # On a cluster without bins: bytes of every value, at least, on the worker that chooses codes from all of them.
@@ -64,7 +67,7 @@ class FitSize:
     tree_rows: int  # most distinct rows of a tree, or so
     tree_nodes: int  # most nodes of a tree
     max_features: int  # that a node looks at
-    weighted: bool  # whether rows have weights
+    weight_bytes: int  # that a thread takes for the weight of a row; 0 without weights
     draw_bytes: int = 0  # of what all trees draw from each block of rows, as level by level and out of bag
 
     @classmethod
@@ -74,7 +77,8 @@ class FitSize:
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
         tree_rows = _distinct_rows(spec.draws, n_rows)
-        tree_nodes, weighted = _most_nodes(params, tree_rows, n_classes), spec.weights is not None
+        tree_nodes = _most_nodes(params, tree_rows, n_classes)
+        weight_bytes = 0 if spec.weights is None else _WEIGHT_BYTES
         return cls(
             n_rows,
             n_features,
@@ -84,7 +88,7 @@ class FitSize:
             tree_rows,
             tree_nodes,
             params.max_features,
-            weighted or params.balance_draws,
+            _BALANCED_BYTES if params.balance_draws else weight_bytes,
             0 if spec.draws is None else _DRAWN_BYTES * spec.draws.starts[:, 1:].size * spec.numbers.stop,
         )
 
@@ -101,7 +105,7 @@ class FitSize:
     @property
     def row_bytes(self) -> int:
         """Bytes that a thread takes for a row that it arranges by nodes."""
-        return _ROW_BYTES + (_WEIGHT_BYTES if self.weighted else 0)
+        return _ROW_BYTES + self.weight_bytes
 
     @property
     def tree_bytes(self) -> int:
@@ -359,7 +363,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     sums = size.sum_bytes(len(target.labels)) * spec.n_sums
 
     def reading(n: int) -> int:
-        sorting = n * (_WEIGHED_BYTES if size.weighted else 8) * sampled
+        sorting = n * (_WEIGHED_BYTES if size.weight_bytes else 8) * sampled
         return _SAMPLED_BYTES * sampled * n_features + (n + 2) * _BATCH_BYTES + sorting
 
     readers = range(min(n_threads, _READERS), 1, -1)
@@ -408,7 +412,7 @@ def _plan_levels(size: FitSize, n_threads: int, limit: int, of_rows: int) -> Pla
     if n_blocks == 0:
         return None
     n_parts = -(-size.n_rows // (n_blocks * BLOCK_ROWS))
-    max_hist_bytes = room // (_HISTOGRAMS * n_parts)
+    max_hist_bytes = room // (_HISTOGRAMS * n_parts + _COUNTED * n_threads)
     local_rows = min(2 * room // (size.branch_row_bytes * n_threads), MOST_ROWS)
     if local_rows < BLOCK_ROWS or max_hist_bytes < size.node_histogram_bytes(8):
         return None
