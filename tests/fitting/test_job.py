@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from aucforest._files import half_written
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.job import CODING, DECIDING, JobFolder, find_versions
+from aucforest.fitting.job import CODING, DECIDING, NOT_DECIDING, JobFolder, find_versions
 from aucforest.persistence.folded_trees import fold
 from aucforest.persistence.model_file import read_model, write_model
 from aucforest.persistence.plain_values import labels_to_plain
@@ -274,6 +274,16 @@ def test_damaged_files_are_left_out_and_made_anew(tmp_path):
     assert_trees(tmp_path, [0, 1, 2])
 
 
+def test_trees_that_take_too_much_memory_stay_where_they_are(tmp_path, monkeypatch):
+    """They are no damaged ones: a larger machine goes on from them."""
+    save(tmp_path, [0, 1])
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 1000)
+    with pytest.raises(ValueError, match=r"the trees of the file would take .*: use a larger machine"):
+        trees_of(tmp_path)
+    monkeypatch.undo()
+    assert_trees(tmp_path, [0, 1])
+
+
 @pytest.mark.parametrize(
     ("numbers", "manifest", "shape", "sentence"),
     [
@@ -463,13 +473,16 @@ def test_the_digest_is_of_code_that_decides(tmp_path):
     assert digest_with(tmp_path, "tree/tree.py", '"""Return the first nodes of some.', '"""Return nodes.') == here
     assert digest_with(tmp_path, "tree/tree.py", "LEAF = -1\n", "# Of no node.\n\n\nLEAF = -1  # None\n") == here
     assert digest_with(tmp_path, "report/html.py", "import", "import sys, json\nimport") == here
+    assert digest_with(tmp_path, "fitting/plan.py", "_ROW_BYTES, ", "_BYTES, ") == here
     assert digest_with(tmp_path, "tree/tree.py", "LEAF = -1\n", "LEAF = -2\n") != here
+    assert digest_with(tmp_path, "fitting/bootstrap.py", "BLOCK_ROWS = 4096", "BLOCK_ROWS = 8192") != here
     assert digest_with(tmp_path, "tree/tree.py", "column[:n_nodes]", "column[:n_nodes + 1]") != here
 
 
 def test_all_that_trees_depend_on_is_in_the_digest():
     deciding = [set(PACKAGE.glob(pattern)) for pattern in DECIDING]
     assert all(deciding)
+    assert all((PACKAGE / name).exists() for name in NOT_DECIDING)
     graph, found = import_graph(ROOT / "src"), set()
     waiting = [name for name in graph if part(name) in ("tree", "fitting", "tables")]
     while waiting:
@@ -479,4 +492,6 @@ def test_all_that_trees_depend_on_is_in_the_digest():
             found.add(name)
             waiting += graph[name]
     files = {path.relative_to(PACKAGE.parent).with_suffix("").as_posix() for path in set().union(*deciding)}
-    assert {name.replace(".", "/") for name in found} <= {name.removesuffix("/__init__") for name in files}
+    paths = {name.replace(".", "/") for name in found}
+    assert paths <= {name.removesuffix("/__init__") for name in files}
+    assert {f"aucforest/{name.removesuffix('.py')}" for name in NOT_DECIDING} <= paths

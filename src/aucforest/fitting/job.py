@@ -29,7 +29,14 @@ from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold, unfold
-from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
+from aucforest.persistence.model_file import (
+    Arrays,
+    ModelFormatError,
+    ModelTooLargeError,
+    StoredModel,
+    read_model,
+    write_model,
+)
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tables.columns import feature_kinds
 from aucforest.tree.binning import MAX_BINS, BinValues
@@ -53,13 +60,16 @@ DECIDING = (
     "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/_validation.py",
     "estimators/_forest_fit.py", "estimators/_shrinkage.py",
 )  # fmt: skip
+# Of these what decides how and where trees grow, but not which: messages and limits may change.
+NOT_DECIDING = ("fitting/plan.py", "fitting/executor.py", "fitting/job.py")
 
 
 @cache
 def find_versions(package: Path = Path(__file__).parents[1]) -> dict[str, str]:
-    """Return the versions of what decides a forest, and a digest of the code of `DECIDING` without its docstrings."""
+    """Return the versions of what decides a forest, and a digest of the code of what decides it, without docstrings."""
     digest = sha256()
-    for path in sorted({path for pattern in DECIDING for path in package.glob(pattern)}):
+    paths = {path for pattern in DECIDING for path in package.glob(pattern)}
+    for path in sorted(paths - {package / name for name in NOT_DECIDING}):
         code = ast.parse(path.read_bytes())
         for node in ast.walk(code):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
@@ -202,6 +212,8 @@ class JobFolder:
             if _TREES.fullmatch(path.name):
                 try:
                     trees.update(self._read_trees(path.name, coding.kinds, n_classes))
+                except ModelTooLargeError:
+                    raise
                 except ModelFormatError as error:
                     warnings.warn(f"{path} is left out, its trees are grown again: {error}", stacklevel=2)
                     path.unlink()

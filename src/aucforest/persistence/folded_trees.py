@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
 from aucforest._memory import check_memory
-from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel
+from aucforest.persistence.model_file import Arrays, ModelFormatError, ModelTooLargeError, StoredModel
 from aucforest.tree.tree import LEAF, SET_WORDS, Tree
 
 # A tree of any size takes this much of Python's own memory at most, in files that justify less than a tenth.
@@ -149,16 +149,19 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
     bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
     trees: list[Tree] = []
     n_bytes = 0
-    try:
-        for first, last in pairwise(bounds):
-            more = (16 * n_classes + 64) * int(ends[last] - ends[first])
+    for first, last in pairwise(bounds):
+        more = (16 * n_classes + 64) * int(ends[last] - ends[first])
+        try:
             check_memory(n_bytes + more, "the trees of the file", "use a larger machine")
+        except ValueError as error:
+            raise ModelTooLargeError(str(error)) from None
+        try:
             for tree in _unfold_some(arrays, first, ends[first : last + 1].tolist(), n_features, n_classes):
                 tree.validate()
                 trees.append(tree)
                 n_bytes += tree.nbytes
-    except ValueError as error:
-        raise ModelFormatError(str(error)) from None
+        except ValueError as error:
+            raise ModelFormatError(str(error)) from None
     return trees
 
 

@@ -36,6 +36,10 @@ class ModelFormatError(ValueError):
     """A file is no model file, is damaged, or was made by a newer version of aucforest."""
 
 
+class ModelTooLargeError(ModelFormatError):
+    """What a file holds would take too much memory; there need be nothing wrong with it."""
+
+
 class StoredModel:
     """What a file holds, to be taken out by name with what it must be: arrays, and metadata that JSON can hold."""
 
