@@ -4,6 +4,7 @@ import inspect
 from functools import wraps
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import make_scorer
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier, metrics
@@ -76,7 +77,8 @@ class _Nodes:
         return getattr(self._theirs, name)
 
     def compute_feature_importances(self, normalize: bool = True) -> Any:
-        gains = self._ours.feature_importances()
+        gains = np.zeros(self._ours.n_features)
+        self._ours.add_importances(gains)
         return gains / gains.sum() if normalize else gains
 
 

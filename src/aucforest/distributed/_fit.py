@@ -1,7 +1,6 @@
 """The fit of a forest on a Dask cluster."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
     if params["checkpoint_dir"] is not None:
         check_seed(params, "checkpoint_dir")
     start = forest._start()
-    with _cluster(forest) as executor, forest._fitting():
+    with closing(DaskExecutor(default_client(forest.client))) as executor, forest._fitting():
         forest._fit_rows(RowsOnCluster(executor, partitions, params), start)
 
 
@@ -31,7 +30,7 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
     """Return the plan of a fit, for collections of whole rows."""
     forest._validate_params()
     params = forest._params()
-    with _cluster(forest) as executor:
+    with closing(DaskExecutor(default_client(forest.client))) as executor:
         if y is not None:
             target = read_target(executor, Partitions([], split(y), None, None, 0)).target
         elif isinstance(forest.sampling, dict):
@@ -42,13 +41,3 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
         params |= {"monotonic_cst": None, "class_weight": None}
         spec = FitSpec.resolve(params, target, None, X.shape[1], seed=0)
         return choose_plan(executor, params, spec, target, X.shape[1])
-
-
-@contextmanager
-def _cluster(forest: Any) -> Iterator[DaskExecutor]:
-    """Run tasks on the cluster of a forest; none is left behind."""
-    executor = DaskExecutor(default_client(forest.client))
-    try:
-        yield executor
-    finally:
-        executor.close()

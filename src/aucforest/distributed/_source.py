@@ -104,15 +104,13 @@ class RowsOnCluster:
         # Where the rows of every partition begin among those of positive weight, and where the last ones end.
         self._starts = (self._firsts if kept is None else np.searchsorted(kept, self._firsts)).tolist()
 
-    @property
-    def X(self) -> SomeRows:
-        """The rows of `FitSpec.scored` as trees read them."""
-        return SomeRows(self.target.rows_at(self._spec.scored), self._scored_rows)
-
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes by what all partitions say, and let workers encode them."""
+        """Choose codes by what all partitions say, and let workers encode them; ClusterError for too little memory."""
         self._spec, executor, target, starts = spec, self._executor, self.target, self._starts
-        self._plan = self._make_plan(spec)
+        self._plan = choose_plan(executor, self._params, spec, target, self.n_features)
+        executor.advice = advice_on_cluster(self._plan)
+        if self._plan.worker_bytes > self._plan.workers.memory:
+            raise ClusterError(f"too little memory: {executor.advice}")
         request = Request.of(spec, read_table(self._meta))
         sample, sample_weight = sample_for_bins(target, spec.max_bins)
         summary = self._summarize(sample, request)
@@ -130,7 +128,8 @@ class RowsOnCluster:
         for table in self._X:
             table.release()
         del coded, self._X
-        self._scored_rows = np.concatenate([rows for rows in executor.gather(scored_rows) if rows is not None])
+        rows = np.concatenate([rows for rows in executor.gather(scored_rows) if rows is not None])
+        self.X = SomeRows(target.rows_at(spec.scored), rows)
         return coding
 
     def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
@@ -152,14 +151,6 @@ class RowsOnCluster:
         description = describe_fit(self._params, spec.seed, self.target, "checkpoint_dir")
         with JobFolder(folder, digests | description) as job:
             return grow_missing(spec, coding, n_classes, job, grow)
-
-    def _make_plan(self, spec: FitSpec) -> Plan:
-        """Choose how trees grow; ClusterError when the smallest worker has too little memory for it."""
-        plan = choose_plan(self._executor, self._params, spec, self.target, self.n_features)
-        self._executor.advice = advice_on_cluster(plan)
-        if plan.worker_bytes > plan.workers.memory:
-            raise ClusterError(f"too little memory: {self._executor.advice}")
-        return plan
 
     def _grow_some(self, parts: list[Any], growth: Growth, keys: list[int]) -> Iterator[tuple[list[int], list[Tree]]]:
         """Yield places of keys and their trees, as they are done, and show how many of the trees are."""

@@ -25,12 +25,6 @@ class Executor(Protocol):
     def as_completed(self, futures: Iterable[Any] = ()) -> Any:
         """Iterate over futures and their results, as they end, to which one can `add`; raise what a task raised."""
 
-    def gather(self, futures: list[Any]) -> list[Any]:
-        """Return all results, in order; raise what a task raised."""
-
-    def close(self) -> None:
-        """Give up what has not begun."""
-
 
 def merge_by_groups(
     submit: Callable[..., Any], merge: Callable[..., Any], futures: list[Any], n: int, *args: Any

@@ -38,16 +38,6 @@ _BUNDLES_A_WORKER = 4
 _ARITY = 4
 
 
-def check_level(growth: Growth, local_rows: int) -> None:
-    """Refuse a parameter that needs all rows of a tree in one place where trees may have more than local_rows."""
-    name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else growth.params.needs_all_rows
-    if growth.n_draws > local_rows and name is not None:
-        raise ValueError(
-            f"{name} needs all {growth.n_draws} rows of a tree in one place: raise local_rows, which is"
-            f" {local_rows}, lower max_samples, or choose strategy 'gather' or 'replicate'"
-        )
-
-
 class _Level:
     """The state of growing: trees that wait to ask, branches that wait to be grown, and what is on its way."""
 
@@ -180,7 +170,13 @@ def grow_by_level(
 
     Parts are `Part` or futures of them, in the order of their rows; keys are those of `spec.tree_keys`. Nodes of at
     most local_rows samples are grown in one task: where that is all samples of a tree, its rows are just gathered.
-    max_hist_bytes is the largest message of histograms; a ValueError if that is too small for a node.
+    max_hist_bytes is the largest message of histograms; a ValueError if that is too small for a node, or for a
+    parameter that needs all rows of a tree in one place where trees may have more than local_rows.
     """
-    check_level(growth, local_rows)
+    name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else growth.params.needs_all_rows
+    if growth.n_draws > local_rows and name is not None:
+        raise ValueError(
+            f"{name} needs all {growth.n_draws} rows of a tree in one place: raise local_rows, which is"
+            f" {local_rows}, lower max_samples, or choose strategy 'gather' or 'replicate'"
+        )
     return _Level(parts, growth, keys, executor, local_rows, max_hist_bytes).run()

@@ -120,11 +120,6 @@ class RowsOnDisk:
         """Let others use the folder."""
         self._stack.close()
 
-    @property
-    def X(self) -> SomeRows:
-        """The rows of `FitSpec.scored` as trees read them."""
-        return SomeRows(self.target.rows_at(self._spec.scored), self._matrix.known)
-
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values and write those of all rows, or what of them is not there."""
         self._spec, self._plan = spec, plan_on_disk(spec, self.target, self.n_features, self._limit)
@@ -142,6 +137,7 @@ class RowsOnDisk:
         self._coding = coding
         self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), len(spec.scored))
         self._write_codes()
+        self.X = SomeRows(self.target.rows_at(spec.scored), self._matrix.known)
         return coding
 
     def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:

@@ -21,7 +21,9 @@ def resolve_draws(params: Mapping[str, Any], labels: NDArray[np.uint16], classes
     """Return how the trees of a forest with these parameters draw rows; None when every tree sees all rows."""
     sampling, max_samples, n_rows = params["sampling"], params["max_samples"], len(labels)
     if not params["bootstrap"]:
-        _refuse_without_draws(params)
+        for name, value in (("sampling", "bootstrap"), ("max_samples", None)):
+            if params[name] != value:
+                raise ValueError(f"{name}={params[name]!r} needs bootstrap=True")
         return None
     if isinstance(sampling, dict):
         if max_samples is not None:
@@ -42,14 +44,6 @@ def resolve_draws(params: Mapping[str, Any], labels: NDArray[np.uint16], classes
             f" than {_MOST_DRAWS}"
         )
     return draws
-
-
-def _refuse_without_draws(params: Mapping[str, Any]) -> None:
-    """Refuse parameters of draws where there are none."""
-    for name, default in (("sampling", "bootstrap"), ("max_samples", None)):
-        value = params[name]
-        if value != default:
-            raise ValueError(f"{name}={value!r} needs bootstrap=True")
 
 
 def _n_draws(max_samples: Any, n_rows: int, default: int) -> int:

@@ -262,14 +262,8 @@ class Tree:
         bits = words >> (np.arange(len(words), dtype=np.uint64) & np.uint64(63))
         return (bits & np.uint64(1)).astype(np.bool_)[:MISSING_CODE]
 
-    def feature_importances(self) -> NDArray[np.float64]:
-        """Return the gain of every feature summed over its splits, by node weight; not normalised."""
-        importances = np.zeros(self.n_features)
-        self.add_importances(importances)
-        return importances
-
     def add_importances(self, total: NDArray[np.float64]) -> None:
-        """Add them to others; time and memory do not depend on the number of features."""
+        """Add the gain of every feature over its splits, by node weight; in a time without regard to their number."""
         is_split = ~self.is_leaf
         features, places = np.unique(self.feature[is_split], return_inverse=True)
         gains = self.gain[is_split] * self.weight[is_split] / self.weight[0]
