@@ -103,6 +103,7 @@ def test_criteria(criterion, n_classes):
     params=st.fixed_dictionaries(
         {
             "criterion": st.sampled_from(["auc", "gini", "entropy", "hellinger"]),
+            "splitter": st.sampled_from(["best", "random"]),
             "min_samples_leaf": st.sampled_from([1, 8]),
             "min_weight_fraction_leaf": st.sampled_from([0.0, 0.02]),
             "min_gain": st.sampled_from([0.0, 0.1]),
@@ -119,10 +120,11 @@ def test_ties_down_to_the_smallest_node(seed, n_classes, weighted, by_set, param
         assert_same_tree(tree, other)
 
 
+@pytest.mark.parametrize("splitter", ["best", "random"])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_sets(n_classes):
-    by_set = np.arange(9) >= 7
-    check(*prepare(*make_rows(n_classes=n_classes), by_set=by_set, min_samples_leaf=3), n_parts=(3,))
+def test_sets(n_classes, splitter):
+    by_set, options = np.arange(9) >= 7, {"min_samples_leaf": 3, "splitter": splitter}
+    check(*prepare(*make_rows(n_classes=n_classes), by_set=by_set, **options), n_parts=(3,))
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -183,7 +185,6 @@ AT_THE_ROOT = {
     "max_leaf_nodes": {"max_leaf_nodes": 20},
     "criterion": {"criterion": second_frequency},
     "monotonic_cst": {"monotonic_cst": [1, 0, 0, -1, 0, 0, 0, 0, 0]},
-    "splitter": {"splitter": "random"},
     "class_weight": {"class_weight": "balanced_subsample"},
     "max_bins": {"max_bins": None},
 }

@@ -19,9 +19,10 @@ def grow_replicated(
 ) -> Iterator[tuple[list[int], list[Tree]]]:
     """Grow trees where all rows are copied to; yield the places of some keys and their trees, as they are done."""
     rows = executor.submit(_join_all, growth, parts)
-    bounds = cut_tasks(len(keys), executor.n_workers, tree_seconds)
+    bounds, order = cut_tasks(len(keys), executor.n_workers, tree_seconds), growth.by_variant(keys)
     # The longest first.
-    places = {executor.submit(_grow, rows, keys[i:j], in_order=True): list(range(i, j)) for i, j in pairwise(bounds)}
+    tasks = [order[i:j] for i, j in pairwise(bounds)]
+    places = {executor.submit(_grow, rows, [keys[i] for i in task], in_order=True): task for task in tasks}
     # Workers keep the rows as long as tasks need them.
     del rows
     for future, trees in executor.as_completed(places):

@@ -1,6 +1,6 @@
 """Training rows as Dask partitions: looked at for labels and weights, for what the values are, and for their codes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_y, _get_feature_names, check_array, check_non_negative
-from tqdm import tqdm
 
 from aucforest.distributed._collections import Partitions
 from aucforest.distributed._errors import ClusterError
@@ -103,6 +102,7 @@ class RowsOnCluster:
         kept = self.target.kept
         # Where the rows of every partition begin among those of positive weight, and where the last ones end.
         self._starts = (self._firsts if kept is None else np.searchsorted(kept, self._firsts)).tolist()
+        self._digest: str | None = None
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes by what all partitions say, and let workers encode them; ClusterError for too little memory."""
@@ -130,45 +130,50 @@ class RowsOnCluster:
         del coded, self._X
         rows = np.concatenate([rows for rows in executor.gather(scored_rows) if rows is not None])
         self.X = SomeRows(target.rows_at(spec.scored), rows)
+        self._parts = self._make_parts(spec)
         return coding
 
-    def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
-        """Return the trees of a fit, of which a checkpoint may have some."""
-        parts = self._make_parts(spec)
-        growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
-        grow = partial(self._grow_some, parts, growth)
+    def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
+        """Return trees, given by number and variant, of which a checkpoint may have some."""
         n_classes, folder = len(self.target.classes), self._params["checkpoint_dir"]
-        if folder is None or not spec.numbers:
-            return grow_missing(spec, coding, n_classes, None, grow)
-        by_part = self._executor.gather([self._executor.submit(digest_codes, part) for part in parts])
+        growth = Growth.of(spec, coding, len(self.target.kept_labels), n_classes, variant_of)
+        grow = partial(self._grow_some, growth)
+        if folder is None or not variant_of:
+            trees = grow_missing(spec, variant_of, {}, grow)
+        else:
+            with JobFolder(folder, self._manifest(spec, coding)) as job:
+                known = job.trees(coding, n_classes, variant_of)
+                trees = grow_missing(spec, variant_of, known, grow, job)
+        if max(variant_of, default=spec.numbers.stop) + 1 >= spec.numbers.stop:
+            # Out of bag, workers need the memory.
+            del self._parts
+        return trees
+
+    def _manifest(self, spec: FitSpec, coding: Coding) -> dict[str, Any]:
+        """Return what tells the trees of this fit from others."""
+        if self._digest is None:
+            by_part = self._executor.gather([self._executor.submit(digest_codes, part) for part in self._parts])
+            self._digest = sha256(b"".join(by_part)).hexdigest()
         digests = {
-            "the digest of the values": sha256(b"".join(by_part)).hexdigest(),
+            "the digest of the values": self._digest,
             "the digest of the bins": sha256(b"".join(array.tobytes() for array in coding.values)).hexdigest(),
             "the features": self.names,
             "the categorical features": sorted(coding.categories),
             "the monotonic constraints": list(spec.params.signs),
         }
-        description = describe_fit(self._params, spec.seed, self.target, "checkpoint_dir")
-        with JobFolder(folder, digests | description) as job:
-            return grow_missing(spec, coding, n_classes, job, grow)
+        return digests | describe_fit(self._params, spec.seed, self.target, "checkpoint_dir")
 
-    def _grow_some(self, parts: list[Any], growth: Growth, keys: list[int]) -> Iterator[tuple[list[int], list[Tree]]]:
-        """Yield places of keys and their trees, as they are done, and show how many of the trees are."""
-        spec, plan, executor = self._spec, self._plan, self._executor
-        n_trees = len(spec.numbers)
-        with tqdm(total=n_trees, initial=n_trees - len(keys), desc="trees", disable=not spec.verbose) as progress:
-            if plan.strategy == "replicate":
-                seconds = estimate_seconds(growth)
-                for places, trees in grow_replicated(parts, growth, keys, executor, seconds):
-                    yield places, trees
-                    progress.update(len(trees))
-                return
-            # The plan knows about how many distinct rows a tree has; that all are gathered must hold for every tree.
-            local_rows = growth.n_draws if plan.strategy == "gather" else plan.local_rows
-            sizes = {"local_rows": local_rows, "max_hist_bytes": plan.max_hist_bytes}
-            for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
-                yield [place], [tree]
-                progress.update()
+    def _grow_some(self, growth: Growth, keys: list[int]) -> Iterator[tuple[list[int], list[Tree]]]:
+        """Yield places of keys and their trees, as they are done."""
+        plan, executor, parts = self._plan, self._executor, self._parts
+        if plan.strategy == "replicate":
+            yield from grow_replicated(parts, growth, keys, executor, estimate_seconds(growth))
+            return
+        # The plan knows about how many distinct rows a tree has; that all are gathered must hold for every tree.
+        local_rows = growth.n_draws if plan.strategy == "gather" else plan.local_rows
+        sizes = {"local_rows": local_rows, "max_hist_bytes": plan.max_hist_bytes}
+        for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
+            yield [place], [tree]
 
     def _summarize(self, sample: NDArray[np.int64], request: Request) -> Any:
         """Return a future of what all partitions say."""

@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES, OutOfBagScores, row_weight, rows_to_score
+from aucforest.estimators._mixture import Mixture, describe_variant
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
-from aucforest.estimators._shrinkage import PRIOR, choose_amount, row_weight, rows_to_score
 from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
 from aucforest.estimators.thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
 from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.coding import Coding
 from aucforest.fitting.in_memory import TrainingTable
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.fitting.sampling import Drawn, describe_draws
-from aucforest.fitting.spec import FitSpec, tree_keys
+from aucforest.fitting.spec import FitSpec, resolve_variants, tree_keys
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, check_same_categories
-from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 
 # A gigabyte or so.
@@ -34,6 +35,7 @@ class Start(NamedTuple):
 
     seed: int
     trees: list[Tree]
+    variants: list[tuple[str, str]]  # the criterion and the splitter of every tree
     drawn: list[Drawn]
     classes: NDArray[Any]
     categories: Categories
@@ -68,6 +70,8 @@ class ForestFit(TreeBasedClassifier):
     sampling: Any
     verbose: int
 
+    variants_: list[tuple[str, str]]
+    mixture_: dict[str, Any] | None
     _seed: int
     _drawn: list[Drawn]  # sizes of the bootstrap samples of trees
 
@@ -75,7 +79,7 @@ class ForestFit(TreeBasedClassifier):
         """Return where a fit starts from."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, [], [], np.empty(0), {})
+            return Start(seed, [], [], [], np.empty(0), {})
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -83,7 +87,7 @@ class ForestFit(TreeBasedClassifier):
             )
         if self.n_estimators == n_trees:
             warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
-        return Start(self._seed, self.trees_, self._drawn, self.classes_, self.categories_)
+        return Start(self._seed, self.trees_, self.variants_, self._drawn, self.classes_, self.categories_)
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Fit the forest to training rows, whoever holds them: grow the trees, then use what is out of bag."""
@@ -100,15 +104,20 @@ class ForestFit(TreeBasedClassifier):
         coding = self._code(table, spec)
         if start.trees:
             check_same_categories(start.categories, coding.categories)
-        self._seed, self._drawn, self.trees_ = start.seed, drawn, start.trees + table.grow(spec, coding)
+        self._seed, self._drawn = start.seed, drawn
         self._prior_correction = odds_formula(draws, n_classes) if self.prior_correction else None
         self.class_prior_ = self._class_frequencies(target, draws)
-        rows = None
+        rows, scores = None, None
+        unit = row_weight(spec.weights, target.kept_weight, bootstrap=draws is not None)
         if draws is not None and len(drawn) == 1:
             bags = Bags(draws, tree_keys(start.seed, range(self.n_estimators)), target.kept)
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
-        unit = row_weight(spec.weights, target.kept_weight, bootstrap=draws is not None)
-        self._shrink(rows, target.rows_at(spec.scored), unit)
+            if len(spec.scored) > 0:
+                amounts = AMOUNTS if self.shrinkage == "auto" else np.array([float(self.shrinkage or 0.0)])
+                finish, n_variants = self._mean_of_trees, len(spec.variants)
+                scores = OutOfBagScores(rows, target.rows_at(spec.scored), n_variants, amounts, unit, finish, n_classes, self.n_jobs)
+        self.trees_ = self._grow(table, spec, coding, start, scores)
+        self._shrink(scores, unit)
         sums, groups = self._sum_for(self.threshold, rows)
         if self._prior_correction is not None and rows is not None and sums is not None:
             seen = sums.n_trees > 0
@@ -121,7 +130,8 @@ class ForestFit(TreeBasedClassifier):
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
         target, n_classes, scored = table.target, len(table.target.classes), None
-        if self.shrinkage == "auto" and self.bootstrap:
+        is_mixed = len(resolve_variants(self.criterion, self.splitter)) > 1
+        if self.bootstrap and (is_mixed or self.shrinkage == "auto"):
             scored = rows_to_score(target.kept_labels, n_classes, tree_keys(start.seed, range(1))[0])
         known = (self._params(), target, table.names, table.n_features, start.seed)
         n_sums = self._n_sums(n_classes)
@@ -140,23 +150,34 @@ class ForestFit(TreeBasedClassifier):
             frequencies = frequencies * np.nan_to_num(draws.rates)
         return frequencies / frequencies.sum()
 
-    def _shrink(self, rows: TrainingRows | None, scored: NDArray[np.int64], unit: float) -> None:
-        """Shrink what the trees predict, by an amount that is given or chosen by rows out of bag; one weighs a unit."""
+    def _grow(
+        self, table: TrainingTable, spec: FitSpec, coding: Coding, start: Start, scores: OutOfBagScores | None
+    ) -> list[Tree]:
+        """Return all trees, those there were first; of a mixed forest more of the variants that rank better."""
+        names = [describe_variant(*pair) for pair in resolve_variants(self.criterion, self.splitter)]
+        mixture, trees, variants = Mixture(len(names)), list(start.trees), list(start.variants)
+        for numbers in mixture.stages(self.n_estimators):
+            assigned = mixture.assign(numbers)
+            missing = {number: variant for number, variant in zip(numbers, assigned) if number >= len(trees)}
+            if missing:
+                trees += table.grow(spec, coding, missing)
+                variants += [names[variant] for variant in missing.values()]
+            if scores is not None and numbers.stop <= SCORED_TREES:
+                there = [names.index(name) if name in names else -1 for name in variants[numbers.start : numbers.stop]]
+                scores.add(numbers.start, trees[numbers.start : numbers.stop], there)
+                if len(names) > 1:
+                    mixture.weigh(scores)
+        self.variants_ = variants
+        self.mixture_ = mixture.describe(names) if len(names) > 1 else None
+        return trees
+
+    def _shrink(self, scores: OutOfBagScores | None, unit: float) -> None:
+        """Shrink what the trees predict, by an amount that is given or chosen out of bag; a row weighs one unit."""
         is_large = sum(tree.n_nodes for tree in self.trees_) > _MOST_PACKED
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
-        elif rows is None:
-            self.shrinkage_ = PRIOR
         else:
-            packed = None if is_large else self._pack_nodes()
-
-            def pack(trees: range) -> tuple[PackedTrees, range]:
-                """Lay some trees out for walking: all at once, unless they are large."""
-                if packed is None:
-                    return PackedTrees(self.trees_[trees.start : trees.stop]), range(len(trees))
-                return packed, trees
-
-            self.shrinkage_ = choose_amount(self.trees_, pack, rows, scored, unit, self._mean_of_trees, self.n_jobs)
+            self.shrinkage_ = PRIOR if scores is None else scores.choose_amount(len(self.trees_))
         self.trees_ = [replace(tree, shrinkage=self.shrinkage_ * unit) for tree in self.trees_]
         if not is_large and self._n_predicted() <= _MOST_PACKED:
             self._pack()

@@ -20,6 +20,8 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.sampling import SCHEMES
+from aucforest.fitting.spec import SPLITTERS
+from aucforest.tree.criteria import CRITERIA
 
 
 class AUCForestClassifier(ForestFit):
@@ -156,6 +158,8 @@ class AUCForestClassifier(ForestFit):
     _parts = (TREES, FOREST)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
+        "criterion": [StrOptions({"auto", *CRITERIA}), callable, list, tuple],
+        "splitter": [StrOptions({"auto", *SPLITTERS}), list, tuple],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "bootstrap": ["boolean"],
         "sampling": [StrOptions(set(SCHEMES)), dict],
@@ -178,8 +182,8 @@ class AUCForestClassifier(ForestFit):
         self,
         n_estimators: int = 300,
         *,
-        criterion: str | Callable[..., Any] = "auc",
-        splitter: str = "best",
+        criterion: str | Callable[..., Any] | list[Any] = "auto",
+        splitter: str | list[str] = "auto",
         max_features: int | float | str | None = "sqrt",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,

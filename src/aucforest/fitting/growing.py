@@ -3,19 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from aucforest._compile import compile_scorer
 from aucforest.fitting.parts import Growth, Part
-from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import GrowthParams
-from aucforest.tree.binning import SAMPLE_ROWS, ParallelMap
+from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.growing import Stops, Workspace, branch_rows, grow_tree, make_workspace
 from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
@@ -93,7 +92,7 @@ def tree_bounds(params: GrowthParams, weight: int) -> tuple[int, Stops]:
     return least, Stops(params.max_depth, least_rows, 2 * least, params.min_gain, params.max_leaf_nodes or 0)
 
 
-def make_rules(growth: Growth, is_sampled: bool) -> Rules:
+def make_rules(growth: Growth) -> Rules:
     """Return the rules of the splits; the least weight of a leaf is filled in for each tree."""
     params = growth.params
     return Rules(
@@ -105,7 +104,7 @@ def make_rules(growth: Growth, is_sampled: bool) -> Rules:
         signs=np.array(params.signs, dtype=np.int8),
         kinds=growth.kinds,
         values=growth.values,
-        is_sampled=is_sampled,
+        is_sampled=growth.is_sampled,
     )
 
 
@@ -116,7 +115,7 @@ def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: 
     """
     params = growth.params
     columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
-    rules = make_rules(growth, codes.dtype == np.uint8 and growth.n_rows > SAMPLE_ROWS)
+    rules = make_rules(growth)
     # Best first, one branch does not follow the other.
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
     address = compile_scorer(params.own_criterion).address if params.own_criterion else 0
@@ -153,12 +152,15 @@ def grow_rows(
 
 
 def grow_batch(growth: Growth, part: Part, stopped: Any, keys: list[int]) -> list[Tree]:
-    """Grow some trees from all rows in one set of buffers, until ``stopped[0]`` is true."""
-    buffers, by_set, trees = make_buffers(growth, part.codes, part.n_rows), growth.by_set, []
-    for key in keys:
-        if stopped[0]:
-            break
-        trees.append(Tree.from_nodes(*grow_rows(growth, part, part.counts(key), key, buffers), by_set))
+    """Grow some trees from all rows, in one set of buffers for trees of a variant, until ``stopped[0]`` is true."""
+    trees: list[Tree] = []
+    for number, of_variant in groupby(keys, growth.variant):
+        variant = growth.of_variant(number)
+        buffers = make_buffers(variant, part.codes, part.n_rows)
+        for key in of_variant:
+            if stopped[0]:
+                return trees
+            trees.append(Tree.from_nodes(*grow_rows(variant, part, part.counts(key), key, buffers), growth.by_set))
     return trees
 
 
@@ -169,28 +171,16 @@ def estimate_seconds(growth: Growth) -> float:
 
 
 def grow_batches(
-    growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1, verbose: int = 0
-) -> Iterator[list[Tree]]:
-    """Yield trees of some keys at a time, in order, grown on whatever joblib backend is active, threads by default."""
-    size = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs)))
-    batches = [keys[i : i + size] for i in range(0, len(keys), size)]
+    growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1
+) -> Iterator[tuple[list[int], list[Tree]]]:
+    """Yield places of some keys and their trees, grown on whatever joblib backend is active, threads by default."""
+    size, places = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs))), growth.by_variant(keys)
+    batches = [places[i : i + size] for i in range(0, len(places), size)]
     stopped = np.zeros(1, dtype=np.bool_)
     run = _run_anywhere(n_jobs, estimate_seconds(growth))
-    with tqdm(total=len(keys), desc="trees", disable=not verbose) as progress:
-        try:
-            for batch in run(partial(grow_batch, growth, part, stopped), batches):
-                progress.update(len(batch))
-                yield batch
-        finally:
-            # Nobody else tells threads that the fit was interrupted.
-            stopped[0] = True
-
-
-def grow_trees(growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1, verbose: int = 0) -> list[Tree]:
-    """Return one tree for every key, as `grow_batches` grows them; refuse trees that would take too much memory."""
-    trees: list[Tree] = []
-    for batch in grow_batches(growth, part, keys, n_jobs, verbose):
-        if not trees:
-            check_trees(batch, len(keys))
-        trees += batch
-    return trees
+    try:
+        grown = run(partial(grow_batch, growth, part, stopped), [[keys[i] for i in batch] for batch in batches])
+        yield from zip(batches, grown)
+    finally:
+        # Nobody else tells threads that the fit was interrupted.
+        stopped[0] = True

@@ -1,13 +1,14 @@
 """Training rows in the memory of this process: one part."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.growing import grow_trees, run_in_threads
+from aucforest.fitting.growing import grow_batches, run_in_threads
+from aucforest.fitting.job import grow_missing
 from aucforest.fitting.out_of_bag import SumRows
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import FitSize, check_fit
@@ -45,8 +46,11 @@ class TrainingTable(Protocol):
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
 
-    def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
-        """Return the trees of a fit, in the order of their numbers; refuse what would take too much memory."""
+    def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
+        """Return trees, given by number and variant, in the order given; refuse what would take too much memory.
+
+        The last ones of a fit are the last that are asked for.
+        """
 
 
 class RowsInMemory:
@@ -67,14 +71,14 @@ class RowsInMemory:
         self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.draws)
         return Coding(self._categories, binned.values)
 
-    def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
-        """Return the trees of a fit."""
+    def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
+        """Return trees, given by number and variant."""
         target = self.target
         n_codes = int(coding.n_bins.max()) + 1
         size = FitSize.of(spec, len(target.kept_labels), self.n_features, len(target.classes), n_codes)
         check_fit(size, spec.n_threads, spec.n_sums)
-        growth = Growth.of(spec, coding, self._part.n_rows, len(target.classes))
-        return grow_trees(growth, self._part, spec.keys, spec.n_jobs, spec.verbose)
+        growth = Growth.of(spec, coding, self._part.n_rows, len(target.classes), variant_of)
+        return grow_missing(spec, variant_of, {}, lambda keys: grow_batches(growth, self._part, keys, spec.n_jobs))
 
 
 class SomeRows:

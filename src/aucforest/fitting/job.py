@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -20,13 +20,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from aucforest._files import half_written, lock, write_whole
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import Part
 from aucforest.fitting.plan import check_trees
-from aucforest.fitting.spec import FitSpec
+from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import (
@@ -45,7 +46,7 @@ from aucforest.tree.tree import Tree
 
 CODING = "coding.safetensors"
 _MANIFEST, _LOCK = "manifest.json", "lock"
-_TREES = re.compile(r"trees-\d+-\d+\.safetensors")
+_TREES = re.compile(r"trees-(\d+)-(\d+)\.safetensors")
 _WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|co(ding|des)\.safetensors|{_TREES.pattern}")
 _FORMAT = 2
 # Characters of a value in a message.
@@ -58,7 +59,7 @@ _FREE = {
 # The modules that decide a forest: kernels, formats of data, and the steps of a fit.
 DECIDING = (
     "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/_validation.py",
-    "estimators/_forest_fit.py", "estimators/_shrinkage.py",
+    "estimators/_forest_fit.py", "estimators/_evidence.py", "estimators/_mixture.py",
 )  # fmt: skip
 # Of these what decides how and where trees grow, but not which: messages and limits may change.
 NOT_DECIDING = ("fitting/plan.py", "fitting/executor.py", "fitting/job.py")
@@ -202,14 +203,15 @@ class JobFolder:
         """Write a model file of this fit, whole or not at all."""
         write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
 
-    def trees(self, coding: Coding, n_classes: int) -> dict[int, Tree]:
-        """Read the trees that are there, by number: to the last bit those that were saved.
+    def trees(self, coding: Coding, n_classes: int, numbers: Collection[int]) -> dict[int, Tree]:
+        """Read those of some trees that are there, by number: to the last bit those that were saved.
 
         A file that is damaged is removed with a warning: its trees are to be grown again.
         """
         trees: dict[int, Tree] = {}
         for path in sorted(self.folder.iterdir()):
-            if _TREES.fullmatch(path.name):
+            found = _TREES.fullmatch(path.name)
+            if found and any(int(found[1]) <= number <= int(found[2]) for number in numbers):
                 try:
                     trees.update(self._read_trees(path.name, coding.kinds, n_classes))
                 except ModelTooLargeError:
@@ -285,23 +287,25 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 def grow_missing(
     spec: FitSpec,
-    coding: Coding,
-    n_classes: int,
-    job: JobFolder | None,
+    numbers: Collection[int],
+    known: dict[int, Tree],
     grow: Callable[[list[int]], Iterator[tuple[Sequence[int], list[Tree]]]],
+    job: JobFolder | None = None,
 ) -> list[Tree]:
-    """Grow the trees of a fit that a folder does not have, and leave them there as they are done.
+    """Return trees of some numbers: those that are known, and others, which are left in a folder as they are done.
 
     `grow` takes keys, and yields places among them and the trees there, as they are done.
     """
-    trees = {} if job is None else job.trees(coding, n_classes)
-    missing = {number: key for number, key in zip(spec.numbers, spec.keys) if number not in trees}
-    names = list(missing)
-    for places, grown in grow(list(missing.values())) if missing else ():
-        if not trees:
-            check_trees(grown, len(spec.numbers))
-        grown_numbers = [names[place] for place in places]
-        if job is not None:
-            job.save(grown_numbers, grown)
-        trees.update(zip(grown_numbers, grown, strict=True))
-    return [trees[number] for number in spec.numbers]
+    trees, missing = dict(known), [number for number in numbers if number not in known]
+    total, done = len(spec.numbers), min(numbers, default=spec.numbers.start) - spec.numbers.start + len(known)
+    is_last = done + len(missing) == total
+    with tqdm(total=total, initial=done, desc="trees", leave=is_last, disable=not spec.verbose) as progress:
+        for places, grown in grow(tree_keys(spec.seed, missing)) if missing else ():
+            if not trees:
+                check_trees(grown, total)
+            by_number = dict(sorted(zip([missing[place] for place in places], grown, strict=True)))
+            if job is not None:
+                job.save(list(by_number), list(by_number.values()))
+            trees |= by_number
+            progress.update(len(grown))
+    return [trees[number] for number in numbers]

@@ -7,6 +7,7 @@ bit for bit: histograms are integers, the search is the same code, and what is d
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import groupby
 from operator import getitem
 from typing import Any
 
@@ -54,8 +55,10 @@ class _Level:
         self._local_rows, self._max_hist_bytes = local_rows, max_hist_bytes
         self._shared = executor.share(growth)
         self._bundle_rows = min(local_rows, growth.n_draws * len(keys) // (_BUNDLES_A_WORKER * executor.n_workers))
-        searcher = Searcher(growth, local_rows)
-        self._new = deque(TopTree(place, key, searcher) for place, key in enumerate(keys))
+        # Trees of a variant follow each other, so that branches of them do.
+        groups = groupby(growth.by_variant(keys), lambda place: growth.variant(keys[place]))
+        searchers = ((Searcher(growth.of_variant(variant), local_rows), places) for variant, places in groups)
+        self._new = deque(TopTree(place, keys[place], searcher) for searcher, some in searchers for place in some)
         self._trees_a_round = min(_TREES_A_ROUND, -(-len(keys) // _ROUNDS))
         self._waiting: deque[TopTree] = deque()
         self._branches: deque[tuple[TopTree, Branch]] = deque()

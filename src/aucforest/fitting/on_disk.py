@@ -2,9 +2,10 @@
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -140,9 +141,12 @@ class RowsOnDisk:
         self.X = SomeRows(self.target.rows_at(spec.scored), self._matrix.known)
         return coding
 
-    def grow(self, spec: FitSpec, coding: Coding) -> list[Tree]:
-        """Return the trees of a fit, of which a folder may have some."""
-        return grow_missing(spec, coding, len(self.target.classes), self._job, self._grow_some)
+    def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
+        """Return trees, given by number and variant, of which a folder may have some."""
+        n_classes, job = len(self.target.classes), self._job
+        known = {} if job is None else job.trees(coding, n_classes, variant_of)
+        growth = Growth.of(spec, coding, len(self.target.kept_labels), n_classes, variant_of)
+        return grow_missing(spec, variant_of, known, partial(self._grow_some, growth), job)
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
         """Sum what trees predict of the rows that are not in their samples."""
@@ -156,30 +160,22 @@ class RowsOnDisk:
             pass
         return running.sums
 
-    def _grow_some(self, keys: list[int]) -> Iterator[tuple[Sequence[int], list[Tree]]]:
+    def _grow_some(self, growth: Growth, keys: list[int]) -> Iterator[tuple[Sequence[int], list[Tree]]]:
         """Yield trees as they are done, with the places of their keys."""
         spec, plan = self._spec, self._plan
-        growth = Growth.of(spec, self._coding, len(self.target.kept_labels), len(self.target.classes))
         draws, n_threads = spec.draws, plan.workers.n_threads
         if draws is not None and plan.strategy == "level":
             draws = draws.of_trees(keys)
         part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, draws)
         if plan.strategy == "replicate":
-            place = 0
-            for trees in grow_batches(growth, part, keys, n_threads, spec.verbose):
-                yield range(place, place + len(trees)), trees
-                place += len(trees)
+            yield from grow_batches(growth, part, keys, n_threads)
             return
         bounds = pairwise([*range(0, part.n_rows, plan.part_rows), part.n_rows])
         parts = [part.some(start, stop) for start, stop in bounds]
         sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
-        with (
-            closing(LocalExecutor(n_threads)) as executor,
-            tqdm(total=len(keys), desc="trees", disable=not spec.verbose) as progress,
-        ):
+        with closing(LocalExecutor(n_threads)) as executor:
             for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
                 yield [place], [tree]
-                progress.update()
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
         """Yield the first row after each batch, and what a function returns of it."""

@@ -1,7 +1,7 @@
 """Coded rows in parts, and what trees need to know beside them. In memory there is one part."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.spec import FitSpec, GrowthParams
-from aucforest.tree.binning import BinValues
+from aucforest.fitting.spec import FitSpec, GrowthParams, needs_all_rows, tree_keys
+from aucforest.tree.binning import SAMPLE_ROWS, BinValues
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import FixedPoint
 
@@ -54,7 +54,8 @@ class Part(NamedTuple):
 class Growth:
     """What the trees of a fit share beside the rows: small."""
 
-    params: GrowthParams
+    variants: tuple[GrowthParams, ...]
+    params: GrowthParams  # those of the tree that grows
     n_bins: NDArray[np.int64]  # (n_features,)
     values: BinValues
     kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
@@ -64,16 +65,20 @@ class Growth:
     most_weight: int  # the most that all samples of a tree can weigh, in units
     fixed: FixedPoint | None  # None where every row counts 1, or where the units of weights differ from tree to tree
     weighted: bool  # whether samples weigh something else than the times that they are drawn
+    variant_of: Mapping[int, int] = field(default_factory=dict)  # the variant of each tree, by key; else the first
 
     @classmethod
-    def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
-        """Return what the trees of a fit share."""
+    def of(
+        cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int, variant_of: Mapping[int, int] | None = None
+    ) -> "Growth":
+        """Return what the trees of a fit share, given the variants of some by number; the others are of the first."""
         n_draws = n_rows if spec.draws is None else spec.draws.n_draws
         fixed, most_weight, weights = None, n_draws, spec.weights
         if weights is not None and not spec.params.balance_draws:
             fixed = FixedPoint.of(weights, n_draws)
             most_weight *= int(fixed.apply(weights.max(keepdims=True))[0])
         return cls(
+            variants=spec.variants,
             params=spec.params,
             n_bins=coding.n_bins,
             values=coding.values,
@@ -84,7 +89,30 @@ class Growth:
             most_weight=most_weight,
             fixed=fixed,
             weighted=weights is not None or spec.params.balance_draws,
+            variant_of=dict(zip(tree_keys(spec.seed, variant_of), variant_of.values())) if variant_of else {},
         )
+
+    def variant(self, key: int) -> int:
+        """Return the variant of a tree."""
+        return self.variant_of.get(key, 0)
+
+    def of_variant(self, variant: int) -> "Growth":
+        """Return the same with the parameters of a variant."""
+        return replace(self, params=self.variants[variant])
+
+    def by_variant(self, keys: Sequence[int]) -> list[int]:
+        """Return the places of keys, those of trees of one variant after those of another."""
+        return sorted(range(len(keys)), key=lambda place: self.variant(keys[place]))
+
+    @property
+    def needs_all_rows(self) -> str | None:
+        """A parameter that needs all rows of a tree in one place, None if there is none."""
+        return needs_all_rows(self.variants)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether rows may have values outside all bins, since the bins come from some of the rows."""
+        return int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS
 
     @property
     def by_set(self) -> NDArray[np.bool_]:

@@ -1,7 +1,8 @@
 """What a fit does: the parameters of an estimator, resolved against the labels and features once, before it starts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,9 @@ from aucforest.tables.columns import Categories
 from aucforest.tree.criteria import CRITERIA, OWN
 from aucforest.tree.random import tree_key
 
+SPLITTERS = ("best", "random")
+# The criteria of criterion="auto"; "log_loss" is another name of "entropy".
+BUILT_IN = ("auc", "gini", "entropy", "hellinger")
 _NO_LIMIT = 2**31 - 1
 # Weights that are further from 1 could leave the range of float64 as sums and products.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
@@ -50,7 +54,7 @@ class GrowthParams:
         n_features: int,
         signs: tuple[int, ...] = (),
     ) -> "GrowthParams":
-        """Turn fractions and names into numbers; `signs` are those of `resolve_signs`."""
+        """Turn fractions and names into numbers; `signs` are those of `resolve_signs`, and names stand for one variant."""
         criterion, own_criterion = resolve_criterion(params["criterion"])
         max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
         return cls(
@@ -75,7 +79,6 @@ class GrowthParams:
             "max_leaf_nodes": self.max_leaf_nodes is not None,
             "criterion": self.criterion == OWN,
             "monotonic_cst": len(self.signs) > 0,
-            "splitter='random'": self.random_splits,
             "class_weight='balanced_subsample'": self.balance_draws,
         }
         return next((name for name, is_given in needs_all.items() if is_given), None)
@@ -87,7 +90,8 @@ class FitSpec:
 
     Attributes
     ----------
-    params : GrowthParams
+    variants : tuple of GrowthParams
+        What trees are grown by: of a mixed forest one for each criterion and splitter, which differ in nothing else.
     draws : RowDraws or None
         How the bootstrap samples are drawn; None where each tree sees all rows.
     class_weights : ndarray of shape (n_classes,), float64, or None
@@ -99,7 +103,7 @@ class FitSpec:
         As the parameter of the estimators.
     seed : int
     numbers : range
-        Those of the trees to grow; the trees of a warm start come before them.
+        Those of the trees that the fit grows; the trees of a warm start come before them.
     scored : ndarray of int64
         The rows that shrinkage is chosen by, by their places among those of positive weight; rising.
     n_sums : int
@@ -108,7 +112,7 @@ class FitSpec:
     verbose : int
     """
 
-    params: GrowthParams
+    variants: tuple[GrowthParams, ...]
     draws: RowDraws | None
     class_weights: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None
@@ -137,8 +141,14 @@ class FitSpec:
         labels, classes = target.kept_labels, target.classes
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes))
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
+        variants = [
+            GrowthParams.resolve(
+                {**params, "criterion": criterion, "splitter": splitter}, len(labels), n_features, signs
+            )
+            for criterion, splitter in resolve_variants(params["criterion"], params["splitter"])
+        ]
         return cls(
-            params=GrowthParams.resolve(params, len(labels), n_features, signs),
+            variants=tuple(variants),
             draws=resolve_draws(params, labels, classes) if "bootstrap" in params else None,
             class_weights=by_class,
             weights=combine_weights(labels, target.kept_weight, by_class),
@@ -153,9 +163,14 @@ class FitSpec:
         )
 
     @property
-    def keys(self) -> list[int]:
-        """The keys of the trees to grow."""
-        return tree_keys(self.seed, self.numbers)
+    def params(self) -> GrowthParams:
+        """The parameters of the first variant, where all are alike."""
+        return self.variants[0]
+
+    @property
+    def needs_all_rows(self) -> str | None:
+        """A parameter that needs all rows of a tree in one place, None if there is none."""
+        return needs_all_rows(self.variants)
 
     @property
     def n_threads(self) -> int:
@@ -163,9 +178,31 @@ class FitSpec:
         return min(effective_n_jobs(self.n_jobs), cpu_count())
 
 
-def tree_keys(seed: int, numbers: range) -> list[int]:
+def needs_all_rows(variants: Iterable[GrowthParams]) -> str | None:
+    """Return a parameter that needs all rows of a tree in one place, None if there is none."""
+    return next(filter(None, (variant.needs_all_rows for variant in variants)), None)
+
+
+def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
     """Return the keys of trees: a tree is a function of the seed and its number."""
     return [int(tree_key(np.uint64(seed), number)) for number in numbers]
+
+
+def resolve_variants(criterion: Any, splitter: Any) -> list[tuple[Any, str]]:
+    """Return the pairs of a criterion and a splitter that the trees of a forest are grown by.
+
+    "auto" is every criterion that is built in; as splitter both where criteria are mixed, and else the best splits.
+    """
+    criteria = list(BUILT_IN) if isinstance(criterion, str) and criterion == "auto" else criterion
+    if isinstance(criteria, str) or callable(criteria):
+        criteria = [criteria]
+    splitters = splitter
+    if isinstance(splitter, str):
+        splitters = [splitter] if splitter != "auto" else list(SPLITTERS[: 2 if len(criteria) > 1 else 1])
+    for name, given in (("criterion", criteria), ("splitter", splitters)):
+        if len(given) == 0 or len({str(one) for one in given}) < len(given):
+            raise ValueError(f"{name}={given!r} must name at least one, and none twice")
+    return [(criterion, splitter) for splitter, criterion in product(splitters, criteria)]
 
 
 def resolve_criterion(criterion: Any) -> tuple[int, Any]:

@@ -1,0 +1,212 @@
+"""Out-of-bag ROC AUC of the first trees of a forest: what its shrinkage and its mixture of variants are chosen by."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._paths import add_shrunk
+from aucforest.estimators.thresholds import Finish
+from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.out_of_bag import TrainingRows
+from aucforest.metrics.roc import class_roc_auc
+from aucforest.tree.prediction import PackedTrees, find_leaves
+from aucforest.tree.tree import Tree
+
+# The evidence for all of these is in benchmarks/ranking.py and benchmarks/noisy_sets.py.
+AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
+# What is right on small sets, where out-of-bag scores say little: left only for what is better by so many standard
+# errors of the difference.
+PRIOR = 5.0
+_PRIOR_PLACE = int(np.searchsorted(AMOUNTS, PRIOR))
+_STANDARD_ERRORS = 1.5
+# Parts of the rows that take turns in being left out (Tukey's jackknife).
+_N_PARTS = 10
+# Rows to score by in all: more make the choice no better but slower. Each costs a sum for every class, so of many
+# classes fewer rows do, as far as there are so many of each.
+_ROWS, _ROWS_TIMES_CLASSES, _ROWS_OF_CLASS = 4096, 2**15, 16
+# Rows that are looked through at a time for those of a class.
+_MASK_ROWS = 2**20
+# Trees that are scored: more make the choice no better but slower.
+SCORED_TREES = 96
+# Trees are summed in so many parts at least, by several threads; and most numbers of all sums.
+_PARTS, _MOST_SUMS = 8, 2**25
+# Seconds that a row takes in a tree, or so.
+_ROW_TIME = 2e-8
+
+
+def row_weight(
+    weights: NDArray[np.float64] | None, sample_weight: NDArray[np.float64] | None, *, bootstrap: bool
+) -> float:
+    """Return the weight in trees of what shrinkage counts as a row, given the weights of rows in trees and as such.
+
+    That is a row in the mean. Only where trees see all rows is a row of integer weight that many copies of it: draws
+    do not take copies apart.
+    """
+    if weights is None:
+        return 1.0
+    if not bootstrap and sample_weight is not None and np.all(sample_weight == np.rint(sample_weight)):
+        return float(weights.sum() / sample_weight.sum())
+    # Rounding must not make another number of constant weights.
+    return float(np.clip(weights.mean(), weights.min(), weights.max()))
+
+
+def rows_to_score(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDArray[np.int64]:
+    """Return the places of the rows to score by: some of every class, at random, in rising order.
+
+    None where they would be fewer than two of a class. `seed` is the key of the first tree.
+    """
+    enough = max(_ROWS_TIMES_CLASSES // n_classes, _ROWS_OF_CLASS * n_classes)
+    most = min(_ROWS, enough, _MOST_SUMS // (2 * _PARTS * n_classes * len(AMOUNTS))) // n_classes
+    if most < 2:
+        return np.empty(0, dtype=np.int64)
+    generator, chosen = np.random.default_rng(seed), []
+    for k in range(n_classes):
+        is_class = labels == k
+        n_rows = np.count_nonzero(is_class)
+        ranks = np.arange(n_rows) if n_rows <= most else generator.choice(n_rows, most, replace=False, shuffle=False)
+        chosen.append(_places(is_class, np.sort(ranks)))
+    return np.sort(np.concatenate(chosen))
+
+
+def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the r-th True of a mask is, for rising ranks; a little of the mask at a time."""
+    places, passed = [np.empty(0, dtype=np.int64)], 0
+    for start in range(0, len(mask), _MASK_ROWS):
+        found = np.flatnonzero(mask[start : start + _MASK_ROWS])
+        here = slice(*np.searchsorted(ranks, (passed, passed + len(found))))
+        places.append(start + found[ranks[here] - passed])
+        passed += len(found)
+    return np.concatenate(places)
+
+
+class OutOfBagScores:
+    """ROC AUC, of more than two classes Hand and Till's, of out-of-bag probabilities shrunk by several amounts.
+
+    Parameters
+    ----------
+    training : TrainingRows
+    rows : ndarray of int64
+        The numbers of the rows to score by, rising; see `rows_to_score`.
+    n_variants : int
+        Trees of each variant are summed apart.
+    amounts : ndarray of float64
+        Amounts of shrinkage, in rows.
+    unit : float
+        The weight of what counts as a row.
+    finish : callable
+        Turns sums over trees and their number into class probabilities.
+    n_classes : int
+    n_jobs : int or None
+    """
+
+    def __init__(
+        self,
+        training: TrainingRows,
+        rows: NDArray[np.int64],
+        n_variants: int,
+        amounts: NDArray[np.float64],
+        unit: float,
+        finish: Finish,
+        n_classes: int,
+        n_jobs: int | None,
+    ) -> None:
+        self._bags, self._finish, self._n_jobs = training.bags, finish, n_jobs
+        self._amounts, self._n_classes = amounts * unit, n_classes
+        self._truth, self._weights = training.labels[rows], training.weights_of(rows)
+        self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
+        self._places = [self._bags.find(block, rows)[1] for block in range(self._bags.n_blocks)]
+        # An even number of parts of each variant: two halves of its trees.
+        self._n_parts = max(2, _PARTS // n_variants)
+        n_sums, n_columns = n_variants * self._n_parts, 1 if n_classes == 2 else n_classes
+        self._sums = np.zeros((n_sums, len(rows), n_columns, len(amounts)))
+        self._n_trees = np.zeros((n_sums, len(rows)), dtype=np.int64)
+        self._n_added = np.zeros(n_variants, dtype=np.int64)
+
+    @property
+    def n_rows(self) -> float:
+        """The number of rows that the evidence is worth: of two classes nearly that of the rarer one."""
+        counts = np.bincount(self._truth, minlength=self._n_classes)
+        with np.errstate(divide="ignore"):
+            return float(self._n_classes**2 / (4.0 * np.sum(1.0 / counts)))
+
+    def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
+        """Add trees that follow each other from a number on, each of a variant; -1 for one that is left out."""
+        parts: dict[int, list[int]] = {}
+        for place, variant in enumerate(variants):
+            if variant >= 0:
+                part = variant * self._n_parts + int(self._n_added[variant]) % self._n_parts
+                parts.setdefault(part, []).append(place)
+                self._n_added[variant] += 1
+
+        def add_part(part: int) -> None:
+            some = [trees[place] for place in parts[part]]
+            counts = self._counts([first + place for place in parts[part]])
+            leaves, packed = np.empty(counts.shape, dtype=np.int64), PackedTrees(some)
+            scratch = np.empty(len(self._table), dtype=np.uint64), np.empty(len(self._table), dtype=np.uint32)
+            find_leaves(*(*packed.arguments(packed.names), self._table, counts, *scratch, leaves))
+            for tree, found, drawn in zip(some, leaves, counts):
+                add_shrunk(tree, self._amounts, found, drawn, self._sums[part], self._n_trees[part])
+
+        # A part is summed by one thread, so sums are rounded alike whatever n_jobs is.
+        seconds = _ROW_TIME * len(self._table) * len(trees) / max(len(parts), 1)
+        for _ in run_in_threads(self._n_jobs, seconds)(add_part, parts):
+            pass
+
+    def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
+        """Return how often some trees drew the rows, (n_trees, n_rows)."""
+        blocks = [
+            np.concatenate([self._bags.counts(block, range(number, number + 1)) for number in numbers])[:, chosen]
+            for block, chosen in enumerate(self._places)
+            if len(chosen) > 0
+        ]
+        return np.ascontiguousarray(np.concatenate(blocks, axis=1))
+
+    def _score(self, sums: NDArray[np.float64], n_trees: NDArray[np.int64], rows: Any = slice(None)) -> float:
+        """Return the AUC of sums over trees, (n_rows, n_columns), on some of the rows; NaN where there is none."""
+        sums, n_trees, truth = sums[rows], n_trees[rows], self._truth[rows]
+        seen = n_trees > 0
+        if np.count_nonzero(np.bincount(truth[seen], minlength=self._n_classes)) < 2:
+            return float("nan")
+        weights = None if self._weights is None else self._weights[rows][seen]
+        sums, n_trees = sums[seen], n_trees[seen, None]
+        scores = sums[:, 0] / n_trees[:, 0] if self._n_classes == 2 else self._finish(sums, n_trees)
+        return class_roc_auc(truth[seen], scores, weights)
+
+    def variant_scores(self) -> NDArray[np.float64]:
+        """Return the AUC of the trees of each variant, shrunk by what is usual, NaN where there is none."""
+        n_variants, usual = len(self._n_added), _PRIOR_PLACE if len(self._amounts) > 1 else 0
+        sums, n_trees = (
+            array.reshape(n_variants, self._n_parts, *array.shape[1:]).sum(axis=1)
+            for array in (self._sums[..., usual], self._n_trees)
+        )
+        return np.array([self._score(*pair) for pair in zip(sums, n_trees)])
+
+    def choose_amount(self, n_trees: int) -> float:
+        """Return the amount that is best for a forest of so many trees.
+
+        A row sees but a third of the trees out of bag, and fewer trees want more shrinkage: scores are extrapolated as
+        straight lines in 1 / n_trees, through those of all trees and of halves of them. It is `PRIOR` unless another
+        amount is better by `_STANDARD_ERRORS`.
+        """
+        halves = [(self._sums[start::2].sum(axis=0), self._n_trees[start::2].sum(axis=0)) for start in range(2)]
+        whole = halves[0][0] + halves[1][0], halves[0][1] + halves[1][1]
+        if np.sort(np.bincount(self._truth[whole[1] > 0], minlength=self._n_classes))[-2] < 2:
+            return PRIOR
+        further = 1.0 - float(whole[1].mean()) / n_trees
+
+        def score(amount: int, rows: Any = slice(None)) -> float:
+            first, second, of_all = (self._score(sums[:, :, amount], n_seen, rows) for sums, n_seen in (*halves, whole))
+            return of_all + further * (of_all - 0.5 * (first + second))
+
+        scores = [score(amount) for amount in range(len(AMOUNTS))]
+        best, prior = int(np.nanargmax(scores)), _PRIOR_PLACE
+        if best == prior or np.isnan(scores[prior]):
+            return PRIOR
+        part = np.empty(len(self._truth), dtype=np.int64)
+        for k in np.unique(self._truth):
+            part[self._truth == k] = np.arange(np.count_nonzero(self._truth == k)) % _N_PARTS
+        gains = [score(best, part != i) - score(prior, part != i) for i in range(_N_PARTS)]
+        error = np.sqrt((_N_PARTS - 1) * np.var(gains))
+        return float(AMOUNTS[best]) if scores[best] - scores[prior] > _STANDARD_ERRORS * error else PRIOR

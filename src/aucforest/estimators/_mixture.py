@@ -1,0 +1,69 @@
+"""Mixed forests: which criterion and splitter each tree is grown by, in proportion to what they earn out of bag."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
+
+# Trees of each variant before the first look at what they earn. Looks are taken at fixed numbers of trees, so that a
+# forest of more trees begins with the trees of a smaller one.
+_FIRST_TURNS = 4
+
+
+class Mixture:
+    """Gives the trees of a forest to its variants, one tree after another.
+
+    At first variants take turns. At each look the weights become exp(n (A - max A)), where A is the out-of-bag AUC of
+    the trees of a variant and n the number of rows that it is worth: on small sets all variants keep about as many
+    trees, on large ones the best takes nearly all. Each tree goes to the variant that lacks most to its weight.
+    """
+
+    def __init__(self, n_variants: int) -> None:
+        self.weights = np.full(n_variants, 1.0 / n_variants)
+        self.n_trees = np.zeros(n_variants, dtype=np.int64)
+        self.scores = np.full(n_variants, np.nan)
+
+    def stages(self, n_trees: int) -> Iterator[range]:
+        """Yield the numbers of the trees from one look to the next."""
+        n_variants = len(self.weights)
+        looks = [] if n_variants == 1 else [_FIRST_TURNS * n_variants]
+        looks += [look for look in (SCORED_TREES,) if not looks or look > looks[-1]]
+        for start, stop in pairwise([0, *(look for look in looks if look < n_trees), n_trees]):
+            yield range(start, stop)
+
+    def assign(self, numbers: range) -> list[int]:
+        """Return the variants of the next trees."""
+        variants = []
+        for number in numbers:
+            variant = int(np.argmax(self.weights * (number + 1) - self.n_trees))
+            self.n_trees[variant] += 1
+            variants.append(variant)
+        return variants
+
+    def weigh(self, evidence: OutOfBagScores) -> None:
+        """Weigh the variants by what their trees earn; one without a score weighs as much as the best."""
+        scores, n_rows = evidence.variant_scores(), evidence.n_rows
+        if not np.all(np.isnan(scores)):
+            best = np.nanmax(scores)
+            weights = np.exp(n_rows * (np.nan_to_num(scores, nan=best) - best))
+            self.scores, self.weights = scores, weights / weights.sum()
+
+    def describe(self, names: list[tuple[str, str]]) -> dict[str, NDArray[Any]]:
+        """Return what is known of the variants, a value for each."""
+        criteria, splitters = zip(*names)
+        return {
+            "criterion": np.array(criteria),
+            "splitter": np.array(splitters),
+            "n_trees": self.n_trees.copy(),
+            "proportion": self.n_trees / max(self.n_trees.sum(), 1),
+            "oob_score": self.scores,
+        }
+
+
+def describe_variant(criterion: Any, splitter: str) -> tuple[str, str]:
+    """Return the names of a criterion, which may be a function, and a splitter."""
+    return getattr(criterion, "__name__", str(criterion)), splitter
