@@ -163,7 +163,7 @@ class OutOfBagScores:
         ]
         return np.ascontiguousarray(np.concatenate(blocks, axis=1))
 
-    def _score(self, sums: NDArray[np.float64], n_trees: NDArray[np.int64], rows: Any = slice(None)) -> float:
+    def _score(self, sums: NDArray[np.float64], n_trees: NDArray[Any], rows: Any = slice(None)) -> float:
         """Return the AUC of sums over trees, (n_rows, n_columns), on some of the rows; NaN where there is none."""
         sums, n_trees, truth = sums[rows], n_trees[rows], self._truth[rows]
         seen = n_trees > 0
@@ -174,14 +174,31 @@ class OutOfBagScores:
         scores = sums[:, 0] / n_trees[:, 0] if self._n_classes == 2 else self._finish(sums, n_trees)
         return class_roc_auc(truth[seen], scores, weights)
 
-    def variant_scores(self) -> NDArray[np.float64]:
-        """Return the AUC of the trees of each variant, shrunk by what is usual, NaN where there is none."""
+    def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the sums over the trees of each variant, shrunk by the usual amount, and how many trees they are of."""
         n_variants, usual = len(self._n_added), _PRIOR_PLACE if len(self._amounts) > 1 else 0
         sums, n_trees = (
             array.reshape(n_variants, self._n_parts, *array.shape[1:]).sum(axis=1)
             for array in (self._sums[..., usual], self._n_trees)
         )
-        return np.array([self._score(*pair) for pair in zip(sums, n_trees)])
+        return sums, n_trees
+
+    def variant_scores(self) -> NDArray[np.float64]:
+        """Return the AUC of the trees of each variant, NaN where there is none."""
+        return np.array([self._score(*pair) for pair in zip(*self._by_variant())])
+
+    def variant_gains(self) -> NDArray[np.float64]:
+        """Return by how much the AUC of all trees rises when each variant has more: as many trees as all have on average.
+
+        More of the same trees, since there are no others. What a variant adds to the others counts, not how well it
+        ranks alone: that would take more trees to say, and favour variants whose trees are alike.
+        """
+        sums, n_trees = self._by_variant()
+        whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
+        base = self._score(whole, n_whole)
+        factors = n_usual / np.maximum(self._n_added, 1)
+        scores = [self._score(whole + f * own, n_whole + f * n) for f, own, n in zip(factors, sums, n_trees)]
+        return np.array(scores) - base
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount that is best for a forest of so many trees.

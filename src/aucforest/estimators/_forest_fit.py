@@ -168,7 +168,7 @@ class ForestFit(TreeBasedClassifier):
                 if len(names) > 1:
                     mixture.weigh(scores)
         self.variants_ = variants
-        self.mixture_ = mixture.describe(names) if len(names) > 1 else None
+        self.mixture_ = mixture.describe(names, scores) if len(names) > 1 else None
         return trees
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float) -> None:

@@ -12,20 +12,22 @@ from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
 # Trees of each variant before the first look at what they earn. Looks are taken at fixed numbers of trees, so that a
 # forest of more trees begins with the trees of a smaller one.
 _FIRST_TURNS = 4
+# The factor c of the evidence; see benchmarks/ranking.py.
+_STRENGTH = 4.0
 
 
 class Mixture:
     """Gives the trees of a forest to its variants, one tree after another.
 
-    At first variants take turns. At each look the weights become exp(n (A - max A)), where A is the out-of-bag AUC of
-    the trees of a variant and n the number of rows that it is worth: on small sets all variants keep about as many
-    trees, on large ones the best takes nearly all. Each tree goes to the variant that lacks most to its weight.
+    At first variants take turns. At each look the weights become exp(c n (g - max g)), where g is what more trees of a
+    variant would add to the out-of-bag AUC of the forest and n the number of rows that this is worth: on small sets all
+    variants keep about as many trees, on large ones few variants take nearly all. Each tree goes to the variant that
+    lacks most to its weight.
     """
 
     def __init__(self, n_variants: int) -> None:
         self.weights = np.full(n_variants, 1.0 / n_variants)
         self.n_trees = np.zeros(n_variants, dtype=np.int64)
-        self.scores = np.full(n_variants, np.nan)
 
     def stages(self, n_trees: int) -> Iterator[range]:
         """Yield the numbers of the trees from one look to the next."""
@@ -45,14 +47,13 @@ class Mixture:
         return variants
 
     def weigh(self, evidence: OutOfBagScores) -> None:
-        """Weigh the variants by what their trees earn; one without a score weighs as much as the best."""
-        scores, n_rows = evidence.variant_scores(), evidence.n_rows
-        if not np.all(np.isnan(scores)):
-            best = np.nanmax(scores)
-            weights = np.exp(n_rows * (np.nan_to_num(scores, nan=best) - best))
-            self.scores, self.weights = scores, weights / weights.sum()
+        """Weigh the variants by what more of their trees would earn."""
+        gains = evidence.variant_gains()
+        if not np.any(np.isnan(gains)):
+            weights = np.exp(_STRENGTH * evidence.n_rows * (gains - gains.max()))
+            self.weights = weights / weights.sum()
 
-    def describe(self, names: list[tuple[str, str]]) -> dict[str, NDArray[Any]]:
+    def describe(self, names: list[tuple[str, str]], evidence: OutOfBagScores | None) -> dict[str, NDArray[Any]]:
         """Return what is known of the variants, a value for each."""
         criteria, splitters = zip(*names)
         return {
@@ -60,7 +61,7 @@ class Mixture:
             "splitter": np.array(splitters),
             "n_trees": self.n_trees.copy(),
             "proportion": self.n_trees / max(self.n_trees.sum(), 1),
-            "oob_score": self.scores,
+            "oob_score": np.full(len(names), np.nan) if evidence is None else evidence.variant_scores(),
         }
 
 

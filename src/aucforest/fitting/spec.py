@@ -54,7 +54,7 @@ class GrowthParams:
         n_features: int,
         signs: tuple[int, ...] = (),
     ) -> "GrowthParams":
-        """Turn fractions and names into numbers; `signs` are those of `resolve_signs`, and names stand for one variant."""
+        """Turn fractions and names, those of one variant, into numbers; `signs` are those of `resolve_signs`."""
         criterion, own_criterion = resolve_criterion(params["criterion"])
         max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
         return cls(
@@ -141,12 +141,9 @@ class FitSpec:
         labels, classes = target.kept_labels, target.classes
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes))
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
-        variants = [
-            GrowthParams.resolve(
-                {**params, "criterion": criterion, "splitter": splitter}, len(labels), n_features, signs
-            )
-            for criterion, splitter in resolve_variants(params["criterion"], params["splitter"])
-        ]
+        pairs = resolve_variants(params["criterion"], params["splitter"])
+        known = [{**params, "criterion": criterion, "splitter": splitter} for criterion, splitter in pairs]
+        variants = [GrowthParams.resolve(variant, len(labels), n_features, signs) for variant in known]
         return cls(
             variants=tuple(variants),
             draws=resolve_draws(params, labels, classes) if "bootstrap" in params else None,
