@@ -192,7 +192,7 @@ class RowsOnCluster:
         if draws is not None:
             # Members follow from the labels there; a tree that sees all rows on one worker samples them there once.
             draws = replace(draws, members=np.empty(0, dtype=np.uint16))
-            draws = draws.of_trees([] if plan.strategy == "replicate" else spec.keys)
+            draws = draws.of_trees([] if plan.strategy == "replicate" else tree_keys(spec.seed, spec.numbers))
         by_class = executor.share(spec.class_weights)
         parts = []
         for start, stop in pairwise(bounds):

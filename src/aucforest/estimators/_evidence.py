@@ -175,11 +175,10 @@ class OutOfBagScores:
         return class_roc_auc(truth[seen], scores, weights)
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the sums over the trees of each variant, shrunk by the usual amount, and how many trees they are of."""
-        n_variants, usual = len(self._n_added), _PRIOR_PLACE if len(self._amounts) > 1 else 0
+        """Return the sums over the trees of each variant, of the least amount, and the numbers of trees."""
         sums, n_trees = (
-            array.reshape(n_variants, self._n_parts, *array.shape[1:]).sum(axis=1)
-            for array in (self._sums[..., usual], self._n_trees)
+            array.reshape(len(self._n_added), self._n_parts, *array.shape[1:]).sum(axis=1)
+            for array in (self._sums[..., 0], self._n_trees)
         )
         return sums, n_trees
 
@@ -188,7 +187,7 @@ class OutOfBagScores:
         return np.array([self._score(*pair) for pair in zip(*self._by_variant())])
 
     def variant_gains(self) -> NDArray[np.float64]:
-        """Return by how much the AUC of all trees rises when each variant has more: as many trees as all have on average.
+        """Return by how much the AUC of all trees rises when each variant has more trees, as many as the average.
 
         More of the same trees, since there are no others. What a variant adds to the others counts, not how well it
         ranks alone: that would take more trees to say, and favour variants whose trees are alike.

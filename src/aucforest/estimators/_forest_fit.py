@@ -113,7 +113,8 @@ class ForestFit(TreeBasedClassifier):
             bags = Bags(draws, tree_keys(start.seed, range(self.n_estimators)), target.kept)
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
             if len(spec.scored) > 0:
-                amounts = AMOUNTS if self.shrinkage == "auto" else np.array([float(self.shrinkage or 0.0)])
+                scored = spec.scored if target.kept is None else target.kept[spec.scored]
+                amounts = AMOUNTS if self.shrinkage == "auto" else AMOUNTS[:1]
                 finish, n_variants = self._mean_of_trees, len(spec.variants)
                 scores = OutOfBagScores(rows, target.rows_at(spec.scored), n_variants, amounts, unit, finish, n_classes, self.n_jobs)
         self.trees_ = self._grow(table, spec, coding, start, scores)

@@ -13,7 +13,7 @@ from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
 # forest of more trees begins with the trees of a smaller one.
 _FIRST_TURNS = 4
 # The factor c of the evidence; see benchmarks/ranking.py.
-_STRENGTH = 4.0
+_STRENGTH = 2.0
 
 
 class Mixture:
