@@ -116,7 +116,9 @@ class ForestFit(TreeBasedClassifier):
                 scored = spec.scored if target.kept is None else target.kept[spec.scored]
                 amounts = AMOUNTS if self.shrinkage == "auto" else AMOUNTS[:1]
                 finish, n_variants = self._mean_of_trees, len(spec.variants)
-                scores = OutOfBagScores(rows, target.rows_at(spec.scored), n_variants, amounts, unit, finish, n_classes, self.n_jobs)
+                scores = OutOfBagScores(
+                    rows, target.rows_at(spec.scored), n_variants, amounts, unit, finish, n_classes, self.n_jobs
+                )
         self.trees_ = self._grow(table, spec, coding, start, scores)
         self._shrink(scores, unit)
         sums, groups = self._sum_for(self.threshold, rows)
