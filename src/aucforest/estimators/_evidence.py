@@ -19,6 +19,8 @@ AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # What is right on small sets, where out-of-bag scores say little: left only for what is better by so many standard
 # errors of the difference.
 PRIOR = 5.0
+# Variants are weighed by trees that are hardly shrunk: few trees want more shrinkage than the whole forest.
+WEIGHED_BY = AMOUNTS[1:2]
 _PRIOR_PLACE = int(np.searchsorted(AMOUNTS, PRIOR))
 _STANDARD_ERRORS = 1.5
 # Parts of the rows that take turns in being left out (Tukey's jackknife).
@@ -89,15 +91,13 @@ class OutOfBagScores:
     training : TrainingRows
     rows : ndarray of int64
         The numbers of the rows to score by, rising; see `rows_to_score`.
+    n_classes : int
     n_variants : int
         Trees of each variant are summed apart.
     amounts : ndarray of float64
-        Amounts of shrinkage, in rows.
-    unit : float
-        The weight of what counts as a row.
+        Amounts of shrinkage, as weights in trees: `AMOUNTS`, or `WEIGHED_BY` alone.
     finish : callable
         Turns sums over trees and their number into class probabilities.
-    n_classes : int
     n_jobs : int or None
     """
 
@@ -105,15 +105,14 @@ class OutOfBagScores:
         self,
         training: TrainingRows,
         rows: NDArray[np.int64],
+        n_classes: int,
         n_variants: int,
         amounts: NDArray[np.float64],
-        unit: float,
         finish: Finish,
-        n_classes: int,
         n_jobs: int | None,
     ) -> None:
         self._bags, self._finish, self._n_jobs = training.bags, finish, n_jobs
-        self._amounts, self._n_classes = amounts * unit, n_classes
+        self._amounts, self._n_classes = amounts, n_classes
         self._truth, self._weights = training.labels[rows], training.weights_of(rows)
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
         self._places = [self._bags.find(block, rows)[1] for block in range(self._bags.n_blocks)]
@@ -175,10 +174,11 @@ class OutOfBagScores:
         return class_roc_auc(truth[seen], scores, weights)
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the sums over the trees of each variant, of the least amount, and the numbers of trees."""
+        """Return the sums over the trees of each variant, shrunk by `WEIGHED_BY`, and the numbers of trees."""
+        place = min(1, len(self._amounts) - 1)
         sums, n_trees = (
             array.reshape(len(self._n_added), self._n_parts, *array.shape[1:]).sum(axis=1)
-            for array in (self._sums[..., 0], self._n_trees)
+            for array in (self._sums[..., place], self._n_trees)
         )
         return sums, n_trees
 

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
-from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES, OutOfBagScores, row_weight, rows_to_score
+from aucforest.estimators._evidence import (
+    AMOUNTS,
+    PRIOR,
+    SCORED_TREES,
+    WEIGHED_BY,
+    OutOfBagScores,
+    row_weight,
+    rows_to_score,
+)
 from aucforest.estimators._mixture import Mixture, describe_variant
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
@@ -113,12 +121,10 @@ class ForestFit(TreeBasedClassifier):
             bags = Bags(draws, tree_keys(start.seed, range(self.n_estimators)), target.kept)
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
             if len(spec.scored) > 0:
-                scored = spec.scored if target.kept is None else target.kept[spec.scored]
-                amounts = AMOUNTS if self.shrinkage == "auto" else AMOUNTS[:1]
-                finish, n_variants = self._mean_of_trees, len(spec.variants)
-                scores = OutOfBagScores(
-                    rows, target.rows_at(spec.scored), n_variants, amounts, unit, finish, n_classes, self.n_jobs
-                )
+                # Of amounts that are not chosen from, one is enough to weigh variants by.
+                amounts = unit * (AMOUNTS if self.shrinkage == "auto" else WEIGHED_BY)
+                known = rows, target.rows_at(spec.scored), n_classes, len(spec.variants), amounts
+                scores = OutOfBagScores(*known, self._mean_of_trees, self.n_jobs)
         self.trees_ = self._grow(table, spec, coding, start, scores)
         self._shrink(scores, unit)
         sums, groups = self._sum_for(self.threshold, rows)
