@@ -5,7 +5,7 @@ import pytest
 
 from aucforest.distributed import DaskAUCForestClassifier
 from tests.estimators import golden
-from tests.estimators.test_golden import BY_LEVEL, FORESTS, check
+from tests.estimators.test_golden import BY_LEVEL, FORESTS, MIXED, check
 
 
 def fit_on_cluster(n_parts, **options):
@@ -21,7 +21,7 @@ def fit_on_cluster(n_parts, **options):
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("name", FORESTS[3::16])
+@pytest.mark.parametrize("name", sorted({*FORESTS[3::16], *MIXED}))
 def test_golden_forest_replicated(name):
     if callable(golden.CASES[name].params.get("criterion")):
         pytest.skip("a function of this file's process")
@@ -29,6 +29,6 @@ def test_golden_forest_replicated(name):
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize(("name", "n_parts"), list(zip(BY_LEVEL[2::12], (2, 5, 3, 4) * 3)))
+@pytest.mark.parametrize(("name", "n_parts"), list(zip([*BY_LEVEL[2::12], *MIXED], (2, 5, 3, 4) * 5)))
 def test_golden_forest_level_by_level(name, n_parts):
     check(name, fit_on_cluster(n_parts, strategy="level", local_rows=50))

@@ -232,6 +232,13 @@ def _add_samples():
     add("out of bag", **out_of_bag, threshold="youden")
     add("out of bag, floats", "floats", **out_of_bag, threshold="gmean", criterion="gini")
     add("out of bag, 3 classes, sets", **out_of_bag, table={"kind": "sets", "n_classes": 3}, threshold="prevalence")
+    # 40 trees: variants are weighed after 32 of them, or after 16.
+    mixed = {"criterion": "auto", "n_estimators": 40, "max_depth": 3}
+    add("mixed", **mixed, shrinkage="auto", table={"kind": "both", "missing": "some"})
+    add("mixed, 3 classes, floats", "floats", **mixed, table={"n_classes": 3})
+    add("mixed, without out-of-bag samples", **mixed | {"n_estimators": 10}, bootstrap=False)
+    some = mixed | {"criterion": ["hellinger", "gini"]}
+    add("mixed, two criteria", **some, table={"kind": "sets", "n_classes": 3}, sampling="balanced")
     for kind, n_classes in (("numeric", 2), ("both", 3)):
         table = {"kind": kind, "n_classes": n_classes, "missing": "some"}
         add(f"tree, {kind}", estimator=AUCTreeClassifier, table=table)
@@ -264,7 +271,7 @@ def grow(name, fit=fit_in_memory, **params):
     X, y, categorical = make_table(**table)
     defaults = {"random_state": 0, "categorical_features": categorical}
     if estimator is AUCForestClassifier:
-        defaults |= {"n_estimators": 2, "shrinkage": 0.0, "n_jobs": 1}
+        defaults |= {"n_estimators": 2, "criterion": "auc", "shrinkage": 0.0, "n_jobs": 1}
     model = fit(estimator(**defaults | own_params | params), X, y, make_weights(weights, len(X)))
     probe = X[:15].copy()
     for i in range(len(probe)):

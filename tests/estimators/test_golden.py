@@ -12,7 +12,7 @@ from tests.fitting.tables import plan_levels
 RECORDED = golden.read()
 FORESTS = [name for name, case in golden.CASES.items() if case.estimator is AUCForestClassifier]
 # What can be grown from parts of the rows, without all rows of a tree in one place.
-WHOLE = {"splitter", "max_leaf_nodes", "monotonic_cst", "max_bins"}
+WHOLE = {"max_leaf_nodes", "monotonic_cst", "max_bins"}
 BY_LEVEL = [
     name
     for name in FORESTS
@@ -20,6 +20,7 @@ BY_LEVEL = [
     and not callable(golden.CASES[name].params.get("criterion"))
     and golden.CASES[name].params.get("class_weight") != "balanced_subsample"
 ]
+MIXED = [name for name in FORESTS if name.startswith("mixed")]
 
 
 def bits(array):
@@ -71,7 +72,7 @@ def test_golden_forest(name):
     check(name)
 
 
-@pytest.mark.parametrize("name", FORESTS[::30])
+@pytest.mark.parametrize("name", [*FORESTS[::30], *MIXED])
 def test_golden_forest_in_threads(name):
     check(name, n_jobs=2)
 
@@ -86,12 +87,12 @@ def fit_from_table(model, X, y, sample_weight):
     return model
 
 
-@pytest.mark.parametrize("name", FORESTS[::5])
+@pytest.mark.parametrize("name", sorted({*FORESTS[::5], *MIXED}))
 def test_golden_forest_out_of_core(name):
     check(name, fit_from_table)
 
 
-@pytest.mark.parametrize("name", BY_LEVEL[::5])
+@pytest.mark.parametrize("name", sorted({*BY_LEVEL[::5], *MIXED}))
 def test_golden_forest_level_by_level(name, monkeypatch):
     plan_levels(monkeypatch, local_rows=50)
     check(name, fit_from_table)

@@ -123,8 +123,8 @@ class ForestFit(TreeBasedClassifier):
             if len(spec.scored) > 0:
                 # Of amounts that are not chosen from, one is enough to weigh variants by.
                 amounts = unit * (AMOUNTS if self.shrinkage == "auto" else WEIGHED_BY)
-                known = rows, target.rows_at(spec.scored), n_classes, len(spec.variants), amounts
-                scores = OutOfBagScores(*known, self._mean_of_trees, self.n_jobs)
+                scored = rows, target.rows_at(spec.scored), n_classes, len(spec.variants), amounts
+                scores = OutOfBagScores(*scored, self._mean_of_trees, self.n_jobs)
         self.trees_ = self._grow(table, spec, coding, start, scores)
         self._shrink(scores, unit)
         sums, groups = self._sum_for(self.threshold, rows)

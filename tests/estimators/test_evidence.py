@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import roc_auc_score
 
-from aucforest.estimators import _forest_fit, _shrinkage
+from aucforest.estimators import _evidence, _forest_fit
 from aucforest.estimators._prior_correction import LEAST
-from aucforest.estimators._shrinkage import AMOUNTS, PRIOR
+from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
+from aucforest.estimators.out_of_bag import training_rows
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference
 from tests.reference.metrics import hand_till
@@ -93,35 +94,50 @@ def choice_by_hand(table, labels, weight, n_classes, params):
     """Return the amount that `auto` should take, from a forest of every fixed amount."""
 
     def score(proba, rows):
+        rows = rows[~np.isnan(proba[rows, 0])]
         weights = None if weight is None else weight[rows]
         if n_classes == 2:
             return roc_auc_score(labels[rows], proba[rows, 1], sample_weight=weights)
         return hand_till(labels[rows], proba[rows], n_classes, weights)
 
-    by_amount = []
-    for amount in AMOUNTS:
-        forest = small_forest(shrinkage=amount, oob_score=True, prior_correction=False, **params)
-        proba = forest.fit(table, labels, weight).oob_decision_function_
+    def mean_out_of_bag(values, counts):
+        out = (counts == 0) & (np.ones(len(labels)) if weight is None else weight)[:, None].astype(bool)
+        proba = np.einsum("tnk,nt->nk", values, out)
+        proba /= np.where(out.any(axis=1), out.sum(axis=1), np.nan)[:, None]
         if params["sampling"] == "balanced":
             # The formula alone, which divides by the rates of draws: the correction is fitted after the choice.
             proba = np.maximum(proba, LEAST) * np.bincount(labels if weight is None else labels[weight > 0])
             proba /= proba.sum(axis=1, keepdims=True)
-        by_amount.append(proba)
-    scored = np.flatnonzero(~np.isnan(by_amount[0][:, 0]))
-    best = int(np.argmax([score(proba, scored) for proba in by_amount]))
+        return proba, out
+
+    n_trees, by_amount = params["n_estimators"], []
+    for amount in AMOUNTS:
+        forest = small_forest(shrinkage=amount, prior_correction=False, **params).fit(table, labels, weight)
+        values = np.stack([tree.predict_proba(table) for tree in forest.estimators_[:SCORED_TREES]])
+        counts = training_rows(forest, table, labels, weight).counts(range(len(values)))
+        whole, out = mean_out_of_bag(values, counts)
+        halves = [mean_out_of_bag(values[start::2], counts[:, start::2])[0] for start in range(2)]
+        by_amount.append((whole, *halves))
+    kept = np.arange(len(labels)) if weight is None else np.flatnonzero(weight)
+    n_seen = out[kept].sum(axis=1).mean()
+
+    def extrapolated(amount, rows):
+        # A line in 1 / n through the scores of n_seen and n_seen / 2 trees, at all trees.
+        whole, half = score(by_amount[amount][0], rows), np.mean([score(one, rows) for one in by_amount[amount][1:]])
+        slope = (half - whole) / (2 / n_seen - 1 / n_seen)
+        return whole + slope * (1 / n_trees - 1 / n_seen)
+
+    best = int(np.argmax([extrapolated(amount, kept) for amount in range(len(AMOUNTS))]))
     prior = list(AMOUNTS).index(PRIOR)
     n_before = dict.fromkeys(range(n_classes), 0)
     parts = []
-    for row in scored:
+    for row in kept:
         parts.append(n_before[labels[row]] % 10)
         n_before[labels[row]] += 1
-    gains = [
-        score(by_amount[best], scored[np.array(parts) != part])
-        - score(by_amount[prior], scored[np.array(parts) != part])
-        for part in range(10)
-    ]
+    without = [kept[np.array(parts) != part] for part in range(10)]
+    gains = [extrapolated(best, rows) - extrapolated(prior, rows) for rows in without]
     error = np.sqrt(9 / 10 * np.sum((np.array(gains) - np.mean(gains)) ** 2))
-    gain = score(by_amount[best], scored) - score(by_amount[prior], scored)
+    gain = extrapolated(best, kept) - extrapolated(prior, kept)
     return AMOUNTS[best] if gain > 1.5 * error else PRIOR
 
 
@@ -131,7 +147,8 @@ def choice_by_hand(table, labels, weight, n_classes, params):
 def test_the_choice(n_classes, seed):
     table, labels = make_table(n_rows=150, n_classes=n_classes, seed=seed, missing=0.1)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], 150) if seed % 2 else None
-    params = {"n_estimators": 12, "max_features": None, "sampling": ["bootstrap", "balanced"][seed // 2]}
+    n_trees = [12, SCORED_TREES + 20][seed % 2]
+    params = {"n_estimators": n_trees, "max_features": None, "sampling": ["bootstrap", "balanced"][seed // 2]}
     forest = small_forest(**params).fit(table, labels, weight)
     assert forest.shrinkage_ == choice_by_hand(table, labels, weight, n_classes, params)
 
@@ -201,8 +218,8 @@ def test_places_by_rank(mask, at_a_time, data):
     wanted = data.draw(st.sets(st.integers(0, 49)).map(lambda ranks: [r for r in sorted(ranks) if r < mask.sum()]))
     ranks = np.array(wanted, dtype=np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_shrinkage, "_MASK_ROWS", at_a_time)
-        np.testing.assert_array_equal(_shrinkage._places(mask, ranks), np.flatnonzero(mask)[ranks])
+        patch.setattr(_evidence, "_MASK_ROWS", at_a_time)
+        np.testing.assert_array_equal(_evidence._places(mask, ranks), np.flatnonzero(mask)[ranks])
 
 
 @pytest.mark.parametrize("n_classes", [1500, 5000])
