@@ -186,6 +186,19 @@ class OutOfBagScores:
         """Return the AUC of the trees of each variant, NaN where there is none."""
         return np.array([self._score(*pair) for pair in zip(*self._by_variant())])
 
+    def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the standard errors of scores (Hanley and McNeil 1982), of more than two classes about.
+
+        These count as half as many independent pairs as there are classes, each of classes of the harmonic mean size.
+        """
+        counts = np.bincount(self._truth, minlength=self._n_classes).astype(np.float64)
+        if self._n_classes > 2:
+            counts = np.full(2, len(counts) / np.sum(1.0 / np.maximum(counts, 1.0)))
+        first, second = scores / (2.0 - scores) - scores**2, 2.0 * scores**2 / (1.0 + scores) - scores**2
+        variance = scores * (1.0 - scores) + (counts[1] - 1.0) * first + (counts[0] - 1.0) * second
+        errors: NDArray[np.float64] = np.sqrt(variance / np.prod(counts) / (self._n_classes / 2.0))
+        return errors
+
     def variant_gains(self) -> NDArray[np.float64]:
         """Return by how much the AUC of all trees rises when each variant has more trees, as many as the average.
 

@@ -79,7 +79,7 @@ class ForestFit(TreeBasedClassifier):
     verbose: int
 
     variants_: list[tuple[str, str]]
-    mixture_: dict[str, Any] | None
+    mixture_: dict[str, NDArray[Any]]
     _seed: int
     _drawn: list[Drawn]  # sizes of the bootstrap samples of trees
 
@@ -177,7 +177,8 @@ class ForestFit(TreeBasedClassifier):
                 if len(names) > 1:
                     mixture.weigh(scores)
         self.variants_ = variants
-        self.mixture_ = mixture.describe(names, scores) if len(names) > 1 else None
+        if len(names) > 1:
+            self.mixture_ = mixture.describe(names, scores)
         return trees
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float) -> None:

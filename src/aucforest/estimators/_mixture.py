@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
+from aucforest.estimators._model_files import MIXTURE
 
 # Trees of each variant before the first look at what they earn. Looks are taken at fixed numbers of trees, so that a
 # forest of more trees begins with the trees of a smaller one.
@@ -56,13 +57,12 @@ class Mixture:
     def describe(self, names: list[tuple[str, str]], evidence: OutOfBagScores | None) -> dict[str, NDArray[Any]]:
         """Return what is known of the variants, a value for each."""
         criteria, splitters = zip(*names)
-        return {
-            "criterion": np.array(criteria),
-            "splitter": np.array(splitters),
-            "n_trees": self.n_trees.copy(),
-            "proportion": self.n_trees / max(self.n_trees.sum(), 1),
-            "oob_score": np.full(len(names), np.nan) if evidence is None else evidence.variant_scores(),
-        }
+        scores = errors = np.full(len(names), np.nan)
+        if evidence is not None:
+            scores = evidence.variant_scores()
+            errors = evidence.standard_errors(scores)
+        proportions = self.n_trees / self.n_trees.sum()
+        return dict(zip(MIXTURE, (np.array(criteria), np.array(splitters), self.n_trees, proportions, scores, errors)))
 
 
 def describe_variant(criterion: Any, splitter: str) -> tuple[str, str]:

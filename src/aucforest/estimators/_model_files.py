@@ -28,6 +28,8 @@ from aucforest.tree.samples import MAX_CLASSES
 
 # What is made of a model later may take memory for every feature.
 _MOST_FEATURES = 2**24
+# The keys of `mixture_`.
+MIXTURE = ("criterion", "splitter", "n_trees", "proportion", "oob_score", "oob_score_std")
 # What prediction makes anew.
 _MADE_ANEW = ("_packed", "_members")
 _ESTIMATORS: dict[str, Any] = {}
@@ -236,11 +238,43 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays = {name: np.asarray(value, dtype=np.float64) for name, value in numbers.items() if value is not None}
     if (correction := forest._prior_correction) is not None:
         arrays["prior_correction"] = np.array([correction.exponent, *correction.offsets])
-    return arrays, {"seed": forest._seed, "drawn": [list(drawn) for drawn in forest._drawn]}
+    variants = list(dict.fromkeys(forest.variants_))
+    arrays["variants"] = np.array([variants.index(variant) for variant in forest.variants_], dtype=np.int64)
+    metadata = {"seed": forest._seed, "drawn": [list(drawn) for drawn in forest._drawn]}
+    metadata["variants"] = [list(variant) for variant in variants]
+    if hasattr(forest, "mixture_"):
+        criterion, splitter, *numbers = forest.mixture_.values()
+        metadata["mixture"] = [criterion.tolist(), splitter.tolist()]
+        arrays["mixture"] = np.stack(numbers).astype(np.float64)
+    return arrays, metadata
+
+
+def _restore_variants(forest: Any, stored: StoredModel) -> None:
+    if "variants" not in stored:
+        # Files of before: all trees are alike.
+        forest.variants_ = [(str(forest.criterion), str(forest.splitter))] * len(forest.trees_)
+        return
+    variants, places = stored.take("variants", list), stored.take_array("variants", "q", (len(forest.trees_),))
+    _require(all(_are_names(variant, 2) for variant in variants), "variants are not pairs of names")
+    _require(np.all((places >= 0) & (places < len(variants))), "the variants of trees are unknown")
+    forest.variants_ = [tuple(variants[place]) for place in places]
+    if "mixture" in stored:
+        names = stored.take("mixture", list)
+        n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
+        _require(len(names) == 2 and all(_are_names(some, n_variants) for some in names), "mixture has no names")
+        n_trees, *numbers = stored.take_array("mixture", "d", (len(MIXTURE) - 2, n_variants))
+        _require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), "mixture has no numbers of trees")
+        values = *map(np.array, names), n_trees.astype(np.int64), *numbers
+        forest.mixture_ = dict(zip(MIXTURE, values))
+
+
+def _are_names(value: Any, n: int) -> bool:
+    return isinstance(value, list) and len(value) == n and all(isinstance(name, str) for name in value)
 
 
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
     n_classes = len(forest.classes_)
+    _restore_variants(forest, stored)
     forest._seed = stored.take("seed", int)
     _require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
     forest._drawn = []

@@ -25,16 +25,21 @@ from aucforest.tree.criteria import CRITERIA
 
 
 class AUCForestClassifier(ForestFit):
-    """A random forest whose splits are scored by the AUC of the two children.
+    """A random forest grown for ranking.
+
+    By default the trees are grown by several split criteria and splitters, and those that rank better on out-of-bag
+    samples get more of the trees. With ``criterion="auc"`` all splits are scored by the AUC of the two children.
 
     Parameters
     ----------
     n_estimators : int, default=300
         Number of trees.
-    criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"} or compiled function, default="auc"
-        What makes a split good; "log_loss" is another name of "entropy". See `AUCTreeClassifier`.
-    splitter : {"best", "random"}, default="best"
-        Whether a node searches all splits of a feature, or one drawn of each. See `AUCTreeClassifier`.
+    criterion : {"auto", "auc", "gini", "entropy", "log_loss", "hellinger"}, compiled function, or list, default="auto"
+        Split criterion; "log_loss" is another name of "entropy". See `AUCTreeClassifier`. "auto" is a mixed forest of
+        "auc", "gini", "entropy" and "hellinger", and a list one of the criteria in it; see Notes.
+    splitter : {"auto", "best", "random"} or list, default="auto"
+        How a node chooses the threshold of a feature: the best one, or one at random. See `AUCTreeClassifier`. "auto"
+        is both where several criteria are mixed, and otherwise "best".
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
         How many features that are not constant in a node it looks at, or their fraction; None for all.
     max_depth : int or None, default=None
@@ -72,8 +77,8 @@ class AUCForestClassifier(ForestFit):
     shrinkage : "auto", float or None, default="auto"
         How much what a node predicts leans on its ancestors: lambda of hierarchical shrinkage [2]_, in rows of mean
         weight (without a bootstrap integer weights are copies of a row, as everywhere). "auto" takes the best of 0 to
-        1000 by the forest's own out-of-bag ROC AUC, but 5 unless another is clearly better, and 5 where no row is out
-        of bag; 0 or None leaves the class frequencies as they are.
+        1000 by the out-of-bag ROC AUC of the first 96 trees, extrapolated to `n_estimators` trees, but 5 unless another
+        is clearly better, and 5 where no row is out of bag; 0 or None leaves the class frequencies as they are.
     threshold : None, "prevalence", "gmean", "youden", "f1", {"cost": matrix} or float, default=None
         How `predict` turns probabilities into labels. None takes the most probable class. "prevalence" takes the class
         whose probability is greatest in units of its frequency in the training rows [3]_: of two classes the second
@@ -107,6 +112,13 @@ class AUCForestClassifier(ForestFit):
         The grown trees, as flat arrays.
     estimators_ : list of AUCTreeClassifier
         The same trees as classifiers.
+    variants_ : list of tuple of str
+        The criterion and the splitter of each tree.
+    mixture_ : dict of ndarray of shape (n_variants,)
+        Of a mixed forest: "criterion" and "splitter" of each variant, "n_trees" and "proportion" of the trees, and
+        "oob_score" and "oob_score_std", the out-of-bag ROC AUC of its trees among the first 96 and its standard error
+        (Hanley and McNeil 1982; about, for more than two classes); NaN where no row is out of bag. Few trees rank worse
+        than many, so that scores of variants with more trees are higher.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     n_features_in_ : int
@@ -137,6 +149,16 @@ class AUCForestClassifier(ForestFit):
     --------
     AUCTreeClassifier : One tree; says what the criteria are.
 
+    Notes
+    -----
+    A mixed forest has a variant for each pair of a criterion and a splitter. Variants take turns for the first four
+    trees of each. Then, and again after 96 trees, each variant is weighed by exp(2 n g): g is how much the out-of-bag
+    ROC AUC of the trees there are rises when the variant has more of them, and n = K**2 / (4 sum(1 / n_k)) for K classes
+    of n_k out-of-bag samples, of two classes nearly the number of the rarer one. The next trees are given out in
+    proportion to the weights. So small data sets get a mixture of all variants, and large ones mostly what ranks best
+    there. Without a bootstrap all variants have as many trees. The variant of a tree depends on the data and
+    `random_state` alone, and a forest of more trees begins with the trees of a smaller one.
+
     References
     ----------
     .. [1] Breiman, L. (2001). Random forests. Machine Learning 45, 5-32.
@@ -153,6 +175,8 @@ class AUCForestClassifier(ForestFit):
     >>> forest = AUCForestClassifier(oob_score=True, random_state=0).fit(X, rings >= 18)
     >>> print(f"{forest.oob_score_:.2f}")
     0.89
+    >>> forest.variants_[:2]
+    [('auc', 'best'), ('gini', 'best')]
     """
 
     _parts = (TREES, FOREST)

@@ -196,7 +196,10 @@ def resolve_variants(criterion: Any, splitter: Any) -> list[tuple[Any, str]]:
     splitters = splitter
     if isinstance(splitter, str):
         splitters = [splitter] if splitter != "auto" else list(SPLITTERS[: 2 if len(criteria) > 1 else 1])
-    for name, given in (("criterion", criteria), ("splitter", splitters)):
+    for name, given, known in (("criterion", criteria, CRITERIA), ("splitter", splitters, SPLITTERS)):
+        unknown = [one for one in given if one not in known and not (name == "criterion" and callable(one))]
+        if unknown:
+            raise ValueError(f"{name}={given!r}: {unknown[0]!r} is none of {', '.join(known)}")
         if len(given) == 0 or len({str(one) for one in given}) < len(given):
             raise ValueError(f"{name}={given!r} must name at least one, and none twice")
     return [(criterion, splitter) for splitter, criterion in product(splitters, criteria)]
