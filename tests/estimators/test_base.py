@@ -229,7 +229,7 @@ def test_an_interrupted_fit_leaves_all_as_it_was(make, error, monkeypatch):
 
     model = make().fit(X, Y)
     before, proba = dict(vars(model)), model.predict_proba(X)
-    monkeypatch.setattr(in_memory, "grow_trees", fail)
+    monkeypatch.setattr(in_memory, "grow_batches", fail)
     with pytest.raises(error):
         model.fit(X[:, :3], Y)
     assert before.items() <= vars(model).items()

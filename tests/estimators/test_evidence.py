@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import roc_auc_score
 
 from aucforest.estimators import _evidence, _forest_fit
-from aucforest.estimators._prior_correction import LEAST
 from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
+from aucforest.estimators._prior_correction import LEAST
 from aucforest.estimators.out_of_bag import training_rows
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference
@@ -148,7 +148,12 @@ def test_the_choice(n_classes, seed):
     table, labels = make_table(n_rows=150, n_classes=n_classes, seed=seed, missing=0.1)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], 150) if seed % 2 else None
     n_trees = [12, SCORED_TREES + 20][seed % 2]
-    params = {"n_estimators": n_trees, "max_features": None, "sampling": ["bootstrap", "balanced"][seed // 2]}
+    params = {
+        "n_estimators": n_trees,
+        "criterion": "auc",
+        "max_features": None,
+        "sampling": ["bootstrap", "balanced"][seed // 2],
+    }
     forest = small_forest(**params).fit(table, labels, weight)
     assert forest.shrinkage_ == choice_by_hand(table, labels, weight, n_classes, params)
 
@@ -167,7 +172,7 @@ def chequered(n_rows):
 
 
 def test_the_choice_depends_on_the_data():
-    params = {"n_estimators": 40, "max_features": None}
+    params = {"n_estimators": 100, "max_features": None}
     assert small_forest(**params).fit(*noisy(1500)).shrinkage_ >= 50.0
     assert small_forest(**params, criterion="gini").fit(*chequered(600)).shrinkage_ == 0.0
 

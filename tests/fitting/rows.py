@@ -6,6 +6,7 @@ import numpy as np
 
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.growing import grow_batches
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import GrowthParams, resolve_signs
 from aucforest.tree.binning import bin_matrix
@@ -33,11 +34,19 @@ def prepare(X, labels, weights=None, by_set=None, draws="all", max_bins=255, **p
     return code_rows(X, labels, resolved, draws, weights, max_bins, by_set)
 
 
+def grow_trees(growth, part, keys, n_jobs=1):
+    """Return one tree for every key."""
+    trees = {
+        place: tree for some, grown in grow_batches(growth, part, keys, n_jobs) for place, tree in zip(some, grown)
+    }
+    return [trees[place] for place in range(len(keys))]
+
+
 def code_rows(X, labels, params, draws=None, weights=None, max_bins=255, by_set=None):
     """Return what trees of these parameters share, and the rows."""
     kinds = np.where(np.zeros(X.shape[1], bool) if by_set is None else by_set, CATEGORICAL, NUMERIC).astype(np.int8)
     codes, n_bins, values = bin_matrix(X, max_bins=max_bins, weights=weights, by_set=kinds != NUMERIC)
-    spec = SimpleNamespace(params=params, draws=draws, weights=weights)
+    spec = SimpleNamespace(params=params, variants=(params,), draws=draws, weights=weights)
     coding = SimpleNamespace(n_bins=n_bins, values=values, kinds=kinds)
     growth = Growth.of(spec, coding, len(labels), int(labels.max()) + 1)
     return growth, Part(codes, labels, weights, draws)

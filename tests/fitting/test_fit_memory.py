@@ -88,7 +88,7 @@ def small_machine(monkeypatch, n_bytes):
 
 def test_a_quantity_as_target_is_refused_before_it_is_grown(monkeypatch):
     small_machine(monkeypatch, 2**26)
-    monkeypatch.setattr(in_memory, "grow_trees", lambda *_, **__: pytest.fail("it grew"))
+    monkeypatch.setattr(in_memory, "grow_batches", lambda *_, **__: pytest.fail("it grew"))
     sentence = (
         r"growing 300 trees of 4,000 rows, 5 features and 4,000 classes would take about .* GiB, more than half of"
     )

@@ -12,13 +12,12 @@ from sklearn.tree import DecisionTreeClassifier
 from aucforest.fitting import growing as _growing
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.growing import (
-    grow_trees,
     run_in_threads,
     tree_weights,
 )
 from aucforest.fitting.spec import GrowthParams, combine_weights, resolve_max_features, tree_keys
 from tests.estimators.data import digest, make_table, small_forest
-from tests.fitting.rows import code_rows
+from tests.fitting.rows import code_rows, grow_trees
 
 X, Y = make_table(n_rows=101, n_classes=3)
 

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from aucforest._compile import kernel
 from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
 from aucforest.fitting.executor import LocalExecutor
-from aucforest.fitting.growing import grow_trees
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.level_tasks import histogram_dtype
 from aucforest.fitting.spec import tree_keys
-from tests.fitting.rows import make_tied_rows, prepare
+from tests.fitting.rows import grow_trees, make_tied_rows, prepare
 
 KEYS = tree_keys(7, range(3))
 NEVER, LATE, ROOT = 1, 700, 100_000
+
+
+VARIANTS = (("gini", "random"), ("auc", "best"), ("entropy", "random"))
 
 
 def make_rows(n_rows=3 * BLOCK_ROWS + 100, n_classes=2, seed=0):
@@ -125,6 +127,22 @@ def test_ties_down_to_the_smallest_node(seed, n_classes, weighted, by_set, param
 def test_sets(n_classes, splitter):
     by_set, options = np.arange(9) >= 7, {"min_samples_leaf": 3, "splitter": splitter}
     check(*prepare(*make_rows(n_classes=n_classes), by_set=by_set, **options), n_parts=(3,))
+
+
+@pytest.mark.parametrize("n_rows", [None, SAMPLE_ROWS + 1])
+def test_variants(n_rows):
+    """Trees of several criteria and splitters, also where bins come from some of the rows."""
+    growth, whole = prepare(*make_rows(), min_samples_leaf=3)
+    variants = [
+        prepare(*make_rows(100), criterion=criterion, splitter=splitter)[0].params for criterion, splitter in VARIANTS
+    ]
+    growth = replace(growth, variants=tuple(variants), variant_of={key: i % 3 for i, key in enumerate(KEYS)})
+    if n_rows is not None:
+        growth = replace(growth, n_rows=n_rows)
+    check(growth, whole, n_parts=(3,))
+    for i, tree in enumerate(grow_trees(growth, whole, KEYS)):
+        alone = replace(growth, params=variants[i % 3], variants=(variants[i % 3],), variant_of={})
+        assert_same_tree(tree, grow_trees(alone, whole, [KEYS[i]])[0])
 
 
 @pytest.mark.parametrize("whole", [True, False])

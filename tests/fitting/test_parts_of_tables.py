@@ -16,14 +16,15 @@ from aucforest.fitting.coding import (
     sample_for_bins,
     summarize,
 )
-from aucforest.fitting.growing import grow_trees
 from aucforest.fitting.in_memory import SomeRows
 from aucforest.fitting.out_of_bag import RunningSums
 from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target import Target, code_part
 from aucforest.tables.columns import as_table
 from aucforest.tree import binning
 from tests.estimators.data import digest, make_table, small_forest
+from tests.fitting.rows import grow_trees
 
 N_ROWS = 700
 X, Y = make_table(n_rows=N_ROWS, missing=0.1)
@@ -68,11 +69,11 @@ class RowsInParts:
         self.X = SomeRows(scored if kept is None else kept[scored], values)
         return coding
 
-    def grow(self, spec, coding):
+    def grow(self, spec, coding, variant_of):
         codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)
         part = Part(codes, self.target.kept_labels, spec.weights, spec.draws)
-        growth = Growth.of(spec, coding, part.n_rows, len(self.target.classes))
-        return grow_trees(growth, part, spec.keys, spec.n_jobs)
+        growth = Growth.of(spec, coding, part.n_rows, len(self.target.classes), variant_of)
+        return grow_trees(growth, part, tree_keys(spec.seed, variant_of), spec.n_jobs)
 
     def sum_rows(self, bags, packed, ranges):
         sums = RunningSums(bags, packed, ranges, len(self.target.labels))

@@ -230,8 +230,9 @@ class OutOfBagScores:
             return of_all + further * (of_all - 0.5 * (first + second))
 
         scores = [score(amount) for amount in range(len(AMOUNTS))]
-        best, prior = int(np.nanargmax(scores)), _PRIOR_PLACE
-        if best == prior or np.isnan(scores[prior]):
+        # A half without trees, or of one class, has no score.
+        best, prior = int(np.argmax(scores)), _PRIOR_PLACE
+        if best == prior or np.any(np.isnan(scores)):
             return PRIOR
         part = np.empty(len(self._truth), dtype=np.int64)
         for k in np.unique(self._truth):

@@ -153,10 +153,10 @@ class AUCForestClassifier(ForestFit):
     -----
     A mixed forest has a variant for each pair of a criterion and a splitter. Variants take turns for the first four
     trees of each. Then, and again after 96 trees, each variant is weighed by exp(2 n g): g is how much the out-of-bag
-    ROC AUC of the trees there are rises when the variant has more of them, and n = K**2 / (4 sum(1 / n_k)) for K classes
-    of n_k out-of-bag samples, of two classes nearly the number of the rarer one. The next trees are given out in
-    proportion to the weights. So small data sets get a mixture of all variants, and large ones mostly what ranks best
-    there. Without a bootstrap all variants have as many trees. The variant of a tree depends on the data and
+    ROC AUC of the trees there are rises when the variant has more of them, and n = K**2 / (4 sum(1 / n_k)) for K
+    classes of n_k out-of-bag samples, of two classes nearly the number of the rarer one. The next trees are given out
+    in proportion to the weights. So small data sets get a mixture of all variants, and large ones mostly what ranks
+    best there. Without a bootstrap all variants have as many trees. The variant of a tree depends on the data and
     `random_state` alone, and a forest of more trees begins with the trees of a smaller one.
 
     References

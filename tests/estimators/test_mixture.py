@@ -1,0 +1,185 @@
+"""Mixed forests: which variant every tree is of, and what the mixture says."""
+
+import numpy as np
+import pytest
+
+import aucforest
+from aucforest import AUCForestClassifier
+from aucforest.estimators._evidence import SCORED_TREES
+from aucforest.estimators._mixture import Mixture
+from aucforest.estimators.out_of_bag import training_rows
+from aucforest.fitting.spec import BUILT_IN, SPLITTERS, resolve_variants
+from tests.estimators.data import digest, make_table, own_auc
+from tests.reference.metrics import hand_till, roc_auc
+
+X, Y = make_table(n_rows=400, n_features=6, missing=0.1)
+X3, Y3 = make_table(n_rows=400, n_classes=3, seed=1)
+ALL = [(criterion, splitter) for splitter in SPLITTERS for criterion in BUILT_IN]
+
+
+def mixed(n_estimators=120, **params):
+    return AUCForestClassifier(n_estimators, **{"random_state": 0, "max_depth": 5, **params})
+
+
+def test_names():
+    assert resolve_variants("auto", "auto") == ALL
+    assert resolve_variants("gini", "auto") == [("gini", "best")]
+    assert resolve_variants(own_auc, "auto") == [(own_auc, "best")]
+    assert resolve_variants("gini", ["random", "best"]) == [("gini", "random"), ("gini", "best")]
+    assert resolve_variants(["auc", own_auc], "random") == [("auc", "random"), (own_auc, "random")]
+    assert len(resolve_variants(("entropy", "hellinger"), "auto")) == 4
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"criterion": ["auc", "chi2"]}, r"^criterion=\['auc', 'chi2'\]: 'chi2' is none of auc, "),
+        ({"criterion": ["auc", "auto"]}, "'auto' is none of auc, "),
+        ({"splitter": ["best", 3]}, r"^splitter=\['best', 3\]: 3 is none of best, random"),
+        ({"criterion": []}, r"^criterion=\[\] must name at least one, and none twice"),
+        ({"criterion": ["gini", "gini"]}, "none twice"),
+        ({"criterion": "chi2"}, "The 'criterion' parameter of AUCForestClassifier must be"),
+    ],
+    ids=str,
+)
+def test_names_that_are_none(params, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        mixed(**params).fit(X, Y)
+
+
+def weights_by_hand(forest, table, labels, n_trees, weight=None):
+    """Return the weights of the variants after so many trees, by the definition in the notes of the forest."""
+    n_classes, variants = len(forest.classes_), list(dict.fromkeys(forest.variants_))
+    values = np.stack([tree.predict_proba(table) for tree in forest.estimators_[:n_trees]])
+    out = (training_rows(forest, table, labels, weight).counts(range(n_trees)) == 0).T
+    place = np.array([variants.index(variant) for variant in forest.variants_[:n_trees]])
+    n_of = np.bincount(place, minlength=len(variants))
+
+    def score(times):
+        # Each tree counts so many times.
+        n = np.einsum("t,tn->n", times, out)
+        total = np.einsum("t,tn,tnk->nk", times, out, values)
+        seen = n > 0
+        proba, weights = total[seen] / n[seen, None], None if weight is None else weight[seen]
+        if n_classes == 2:
+            return roc_auc(labels[seen], proba[:, 1], weights)
+        return hand_till(labels[seen], proba, n_classes, weights)
+
+    ones = np.ones(n_trees)
+    more = [score(ones + (place == v) * n_of.mean() / n_of[v]) for v in range(len(variants))]
+    gains = np.array(more) - score(ones)
+    n_rows = n_classes**2 / (4 * np.sum(1 / np.bincount(labels)))
+    weights = np.exp(2 * n_rows * (gains - gains.max()))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
+def test_trees_go_to_the_variants_that_earn_them(table, labels):
+    forest = mixed(shrinkage=1.0).fit(table, labels)
+    assert forest.variants_[:32] == ALL * 4
+    n_trees = np.full(8, 4)
+    for start, stop in ((32, SCORED_TREES), (SCORED_TREES, 120)):
+        weights = weights_by_hand(forest, table, labels, start)
+        assert np.ptp(weights) > 0.01
+        for number in range(start, stop):
+            variant = int(np.argmax(weights * (number + 1) - n_trees))
+            assert forest.variants_[number] == ALL[variant], number
+            n_trees[variant] += 1
+    assert list(zip(forest.mixture_["criterion"], forest.mixture_["splitter"])) == ALL
+    np.testing.assert_array_equal(forest.mixture_["n_trees"], n_trees)
+    np.testing.assert_allclose(forest.mixture_["proportion"], n_trees / 120)
+
+
+def test_what_ranks_best_takes_nearly_all_trees():
+    """Labels that small cells tell without noise: random splits find them late."""
+    table = np.random.default_rng(0).random((2000, 2))
+    labels = np.floor(6 * table).sum(axis=1) % 2
+    forest = mixed(300, max_depth=None).fit(table, labels)
+    assert forest.mixture_["proportion"].max() > 0.5
+
+
+def test_scores_of_variants():
+    forest = mixed(96, shrinkage=1.0, criterion=["auc", "gini"], splitter="best").fit(X, Y)
+    out = training_rows(forest, X, Y, None).counts(range(96)) == 0
+    values = np.stack([tree.predict_proba(X)[:, 1] for tree in forest.estimators_])
+    for place, criterion in enumerate(["auc", "gini"]):
+        some = np.array([name == criterion for name, _ in forest.variants_])
+        n = out[:, some].sum(axis=1)
+        mean = np.einsum("tn,nt->n", values[some], out[:, some])[n > 0] / n[n > 0]
+        score = forest.mixture_["oob_score"][place]
+        assert score == pytest.approx(roc_auc(Y[n > 0], mean))
+        # Hanley and McNeil (1982), equation 1
+        n1, n0 = np.count_nonzero(Y == 1), np.count_nonzero(Y == 0)
+        q1, q2 = score / (2 - score), 2 * score**2 / (1 + score)
+        variance = (score * (1 - score) + (n1 - 1) * (q1 - score**2) + (n0 - 1) * (q2 - score**2)) / (n1 * n0)
+        assert forest.mixture_["oob_score_std"][place] == pytest.approx(np.sqrt(variance))
+
+
+@pytest.mark.parametrize("n_first", [10, 40, 100])
+def test_a_forest_begins_with_the_trees_of_a_smaller_one(n_first):
+    whole = mixed(120).fit(X, Y)
+    grown = mixed(n_first, warm_start=True).fit(X, Y)
+    assert grown.variants_ == whole.variants_[:n_first]
+    grown.set_params(n_estimators=120).fit(X, Y)
+    assert grown.variants_ == whole.variants_
+    assert digest(grown) == digest(whole)
+    np.testing.assert_array_equal(grown.predict_proba(X), whole.predict_proba(X))
+    for name, values in whole.mixture_.items():
+        np.testing.assert_array_equal(grown.mixture_[name], values)
+
+
+def test_trees_of_other_criteria_come_before():
+    forest = mixed(20, criterion="hellinger", warm_start=True).fit(X, Y)
+    forest.set_params(criterion=["auc", "gini"], n_estimators=60).fit(X, Y)
+    assert forest.variants_[:20] == [("hellinger", "best")] * 20
+    assert {name for name, _ in forest.variants_[20:]} == {"auc", "gini"}
+    assert forest.mixture_["n_trees"].sum() <= 60
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads(n_jobs):
+    one, other = (mixed(criterion=["auc", "entropy"], n_jobs=n).fit(X3, Y3) for n in (1, n_jobs))
+    assert one.variants_ == other.variants_
+    np.testing.assert_array_equal(one.predict_proba(X3), other.predict_proba(X3))
+
+
+def test_without_evidence_all_variants_have_as_many_trees():
+    forest = mixed(40, bootstrap=False).fit(X, Y)
+    assert forest.variants_ == ALL * 5
+    assert np.all(np.isnan(forest.mixture_["oob_score"]))
+    rare = np.where(np.arange(400) == 7, 1, 0)
+    assert set(mixed(40).fit(X, rare).mixture_["n_trees"]) <= {4, 5, 6}
+
+
+def test_a_forest_of_one_criterion_has_no_mixture():
+    forest = mixed(20).fit(X, Y)
+    assert "mixture_" in vars(forest)
+    forest.set_params(criterion="auc").fit(X, Y)
+    assert "mixture_" not in vars(forest)
+    assert forest.variants_ == [("auc", "best")] * 20
+
+
+def test_own_criteria_and_constraints_join():
+    forest = mixed(30, criterion=["auc", own_auc], splitter="best", monotonic_cst=[1, 0, 0, 0, 0, 0]).fit(X, Y)
+    assert forest.variants_[:2] == [("auc", "best"), ("own_auc", "best")]
+    best_first = mixed(30, max_leaf_nodes=8).fit(X, Y)
+    assert max(tree.n_leaves for tree in best_first.trees_) == 8
+
+
+@pytest.mark.parametrize("params", [{}, {"criterion": "gini"}, {"bootstrap": False}], ids=str)
+def test_model_files(params, tmp_path):
+    forest = mixed(40, **params).fit(X3, Y3)
+    forest.save(tmp_path / "model")
+    loaded = aucforest.load(tmp_path / "model")
+    assert loaded.variants_ == forest.variants_
+    assert ("mixture_" in vars(loaded)) == ("mixture_" in vars(forest))
+    for name, values in getattr(forest, "mixture_", {}).items():
+        np.testing.assert_array_equal(loaded.mixture_[name], values)
+        assert loaded.mixture_[name].dtype == values.dtype
+
+
+def test_stages_end_where_trees_are_looked_at():
+    assert list(Mixture(8).stages(300)) == [range(32), range(32, 96), range(96, 300)]
+    assert list(Mixture(1).stages(300)) == [range(96), range(96, 300)]
+    assert list(Mixture(8).stages(20)) == [range(20)]
+    assert list(Mixture(30).stages(300)) == [range(120), range(120, 300)]
