@@ -11,7 +11,7 @@ from aucforest.fitting import on_disk as _looks
 from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import read_table
-from aucforest.tables.features import to_features
+from aucforest.tables.kinds import to_features
 from aucforest.tables.sources import open_source
 
 

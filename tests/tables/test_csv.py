@@ -51,7 +51,7 @@ def test_batches_are_text_as_it_is(written):
     with open_table(written('\ufeffa,b\r\n01,NA\r\n,"x,""y"""\r\n3, z\r\n')) as table:
         assert table.columns == ["a", "b"]
         batches = list(table.batches(["b", "a"]))
-        assert table.done() == 1.0
+        assert table.done(3) == 1.0
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert rows == [{"b": "NA", "a": "01"}, {"b": 'x,"y"', "a": ""}, {"b": " z", "a": "3"}]
 
@@ -86,7 +86,7 @@ def test_batches_of_wide_tables_have_few_rows(tmp_path):
     with pytest.MonkeyPatch.context() as patch, open_table(tmp_path / "t.parquet") as table:
         patch.setattr(files, "_CELLS", 1000)
         assert [batch.num_rows for batch in table.batches(table.columns)] == [10] * 5
-        assert table.done() == 1.0
+        assert table.done(50) == 1.0
 
 
 # Values that arrow's reader takes for different things, and what makes of a column something else further down.

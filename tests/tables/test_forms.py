@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import aucforest
-from aucforest.cli._labelled import read_for_model, read_training
+from aucforest.cli._inputs import read_for_model, read_training
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from tests.cli.data import run
 from tests.persistence.trees import assert_same_trees

@@ -1,4 +1,7 @@
-"""Columns are what the model says, whatever a batch shows."""
+"""Which columns are learned from, and as what; and what a model reads, whatever a batch shows."""
+
+from datetime import date, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -7,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.cli._inputs import open_table
-from aucforest.cli._labelled import to_frame
-from aucforest.tables.kinds import FLAG, NUMBER, TEXT, as_kind, kind_of
+from aucforest.tables.kinds import FLAG, NUMBER, TEXT, as_kind, feature_names, kind_of, to_features
+from aucforest.tables.sources import open_source
 
 
 def read(values, kind):
@@ -22,7 +25,7 @@ def test_numbers_are_those_of_a_table_read_as_a_whole(tmp_path_factory, numbers)
     path = tmp_path_factory.mktemp("kinds") / "t.csv"
     path.write_text("a,b\n" + "".join(f"{number!r},x\n" for number in numbers))
     with open_table(path) as table:
-        whole = to_frame(table.whole())["a"].to_numpy(np.float64)
+        whole = table.whole().column("a").to_pandas().to_numpy(np.float64)
     assert np.array_equal(np.array(read(list(map(repr, numbers)), NUMBER), np.float64), whole, equal_nan=True)
 
 
@@ -62,3 +65,57 @@ def test_what_it_cannot_be_is_named(values, kind, sentence):
     with pytest.raises(ValueError) as caught:
         read(values, kind)
     assert sentence in str(caught.value)
+
+
+def test_kinds_of_columns():
+    batch = pa.record_batch({
+        "integer": pa.array([1, None], pa.int8()),
+        "number": pa.array([0.5, None], pa.float32()),
+        "decimal": pa.array([Decimal("1.5"), None]),
+        "text": pa.array(["a", None], pa.string_view()),
+        "large": pa.array(["a", None], pa.large_string()),
+        "flag": pa.array([True, None]),
+        "coded": pa.array(["a", None]).dictionary_encode(),
+        "nothing": pa.nulls(2),
+    })  # fmt: skip
+    assert feature_names(open_source(batch), ["text"]) == [name for name in batch.schema.names if name != "text"]
+    table = to_features(batch)
+    assert table.column_names == batch.schema.names
+    kinds = ["d" if pa.types.is_dictionary(type_) else str(type_) for type_ in table.schema.types]
+    assert kinds == ["int8", "float", "double", "d", "d", "d", "d", "double"]
+    assert [column.to_pylist() for column in table.columns][2:6] == [
+        [1.5, None],
+        ["a", None],
+        ["a", None],
+        [True, None],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        ([date(2024, 2, 29)], "column 'x' is not numeric but date32"),
+        ([timedelta(1)], "column 'x' is not numeric but duration"),
+        (pa.array([date(2024, 2, 29)]).dictionary_encode(), "column 'x' is not numeric but date32"),
+        ([[1, 2]], "column 'x' holds list<.*>, which is no number, text or flag"),
+        ([{"a": 1}], "column 'x' holds struct<.*>, which"),
+        ([b"a"], "column 'x' holds binary, which"),
+    ],
+)
+def test_columns_that_are_no_features(column, sentence):
+    source = open_source(pa.table({"x": column, "y": [1]}))
+    with pytest.raises(ValueError, match=sentence):
+        feature_names(source, ["y"])
+    assert feature_names(open_source(pa.table({"x": column, "y": [1], "z": [2]})), ["y", "x"]) == ["z"]
+
+
+def test_nothing_to_learn_from():
+    with pytest.raises(ValueError, match="the Table has no column besides 'y' to learn from"):
+        feature_names(open_source(pa.table({"x": [1], "y": [1]})), ["y", "x"])
+
+
+def test_an_index_of_pandas_is_no_feature():
+    source = open_source(pa.table({"x": [1], "y": [1], "__index_level_0__": [7]}))
+    with pytest.warns(UserWarning, match="a column without a name, such as numbers of rows, is left out"):
+        assert feature_names(source, ["y"]) == ["x"]
+    assert feature_names(source, ["y", "__index_level_0__"]) == ["x"]

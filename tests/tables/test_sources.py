@@ -63,9 +63,7 @@ def test_rows_have_places_in_their_files(folder):
 def test_whole_tables_and_shares(folder):
     source = ParquetFiles(sorted(folder.glob("*.parquet")), "t")
     assert source.whole(as_text=["a"]).equals(table())
-    assert source.done() == 1.0
-    next(source.batches(["a"], 10, 5))
-    assert source.done() == 0.24  # what is left of a batch that begins before the row
+    assert [source.done(n_rows) for n_rows in (0, 12, 50)] == [0.0, 0.24, 1.0]
 
 
 def test_fingerprints_tell_files(folder):

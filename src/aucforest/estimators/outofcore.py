@@ -92,8 +92,7 @@ def fit_out_of_core(
     (569, 2)
     """
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
-    from aucforest.tables.features import feature_names, to_features
-    from aucforest.tables.kinds import find_column
+    from aucforest.tables.kinds import feature_names, find_column, to_features
     from aucforest.tables.labels import LabelReader, SteadyRows, read_target
     from aucforest.tables.sources import open_source
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from aucforest.tables.files import Files, check_names, check_same_names, cut
+from aucforest.tables.files import Files, check_names, check_same_names, split
 from aucforest.tables.kinds import MISSING, WORDS, is_number
 
 # Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.
@@ -46,13 +46,8 @@ class CsvTable:
 
     def batches(self, columns: Sequence[str], types: dict[str, Any] | None = None) -> Iterator[Any]:
         """Yield record batches of some columns: all text, as it is, or of some types, where words are for nothing."""
-        convert: dict[str, Any] = {"include_columns": columns}
-        if types is None:
-            convert |= {"column_types": dict.fromkeys(columns, pa.string())}
-        else:
-            convert |= {"column_types": types, "null_values": MISSING, "strings_can_be_null": True}
         try:
-            yield from cut(pyarrow.csv.open_csv(**self._options(convert)))
+            yield from split(pyarrow.csv.open_csv(**self._options(columns, types)))
         except pa.ArrowInvalid as error:
             if str(error) != "Empty CSV file":
                 self._refuse(error)
@@ -63,18 +58,18 @@ class CsvTable:
 
     def whole(self, as_text: Sequence[str] = ()) -> Any:
         """Return an arrow table of all columns, with types that fit all rows; some columns as text."""
-        text = dict.fromkeys(as_text, pa.string())
-        convert = {"column_types": text, "null_values": MISSING, "strings_can_be_null": True}
         try:
-            table = pyarrow.csv.read_csv(**self._options(convert))
+            table = pyarrow.csv.read_csv(**self._options(self.columns, dict.fromkeys(as_text, pa.string())))
         except pa.ArrowInvalid as error:
             if str(error) == "Empty CSV file":
                 raise ValueError(f"{self.name} has a header, but no rows") from error
             self._refuse(error)
         for name, column in zip(table.column_names, table.columns):
-            if pa.types.is_binary(column.type):
-                row = next(row for row, value in enumerate(column) if not _is_text(value.as_py()))
-                raise ValueError(f"{self.place(row)}: column {name!r} is not text in UTF-8")
+            for row, value in enumerate(column if pa.types.is_binary(column.type) else ()):
+                try:
+                    str(value.as_py() or b"", "utf-8")
+                except UnicodeDecodeError:
+                    raise ValueError(f"{self.place(row)}: column {name!r} is not text in UTF-8") from None
         return table
 
     def place(self, row: int) -> str:
@@ -85,46 +80,43 @@ class CsvTable:
             line = next(islice(_first_lines(text), row + 1, None))
         return f"{self.name}, line {line}"
 
-    def done(self) -> float | None:
-        """Return the share of the file that is read."""
+    def done(self, n_rows: int) -> float | None:
+        """Return the proportion of the file that is read, whatever number of rows that is."""
         return None if self._file is None else self._handle.tell() / self._file.stat().st_size
 
-    def _options(self, convert: dict[str, Any]) -> dict[str, Any]:
+    def _options(self, columns: Sequence[str], types: dict[str, Any] | None) -> dict[str, Any]:
         """Return what both readers are called with; in one thread, since otherwise errors do not tell their row."""
+        convert: dict[str, Any] = {"column_types": types, "null_values": MISSING, "strings_can_be_null": True}
+        if types is None:
+            convert = {"column_types": dict.fromkeys(columns, pa.string())}
         return {
             "input_file": self._handle,
             "read_options": pyarrow.csv.ReadOptions(column_names=self.columns, use_threads=False, block_size=_BLOCK),
             "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
-            "convert_options": pyarrow.csv.ConvertOptions(**convert),
+            "convert_options": pyarrow.csv.ConvertOptions(include_columns=columns, **convert),
         }
 
     def _refuse(self, error: Exception) -> NoReturn:
         """Say what the parser says, with the line in place of its row."""
         sentence = str(error)
         if "straddles two block boundaries" in sentence:
-            raise ValueError(
-                f"{self.name} has a line of more than {_BLOCK >> 20} MiB: is a quote not closed?"
-            ) from error
+            sentence = f"{self.name} has a line of more than {_BLOCK >> 20} MiB: is a quote not closed?"
+            raise ValueError(sentence) from error
         found = re.search(r"(?:column #(\d+): )?Row #(\d+): (?:Expected (\d+) columns, got (\d+))?", sentence)
         if found is None:
             raise ValueError(f"cannot read {self.name}: {sentence}") from error
         column, row, wanted, given = found.groups()
-        place = self.place(int(row) - 1)
+        why = sentence[found.end() :]
         if wanted is not None:
-            raise ValueError(f"{place}: the header names {wanted} columns, but the row has {given}") from error
-        if column is not None:
-            name = self.columns[int(column)]
-            why = "is not text in UTF-8" if "invalid UTF8" in sentence else f"cannot be read: {sentence[found.end() :]}"
-            raise ValueError(f"{place}: column {name!r} {why}") from error
-        raise ValueError(f"{place}: {sentence[found.end() :]}") from error
+            why = f"the header names {wanted} columns, but the row has {given}"
+        elif column is not None:
+            why = "is not text in UTF-8" if "invalid UTF8" in sentence else f"cannot be read: {why}"
+            why = f"column {self.columns[int(column)]!r} {why}"
+        raise ValueError(f"{self.place(int(row) - 1)}: {why}") from error
 
 
 class CsvFiles(Files):
-    """CSV files of one header, as one table whose types fit all rows; some columns, or all (None), are left as text.
-
-    Types are those that arrow finds when it reads all rows at once: of whole numbers, flags, dates, numbers and text
-    the first that all values are.
-    """
+    """CSV files of one header, as one table in the types that arrow finds when it reads all rows at once."""
 
     is_text = True
     missing: Sequence[str] = MISSING
@@ -132,19 +124,18 @@ class CsvFiles(Files):
     def __init__(self, files: Sequence[Path], name: str, as_text: Sequence[str] | None = ()) -> None:
         super().__init__(files, name)
         # Where files begin that are not read yet is not known.
-        self._first_rows, self._types = [0, *[sys.maxsize] * len(files)], dict[str, Any]()
+        self._first_rows, self._types, self._as_text = [0, *[sys.maxsize] * len(files)], dict[str, Any](), as_text
         for file in files:
             with file.open("rb") as handle:
                 columns = CsvTable(handle, file.name, file).columns
             if file is files[0]:
                 self.columns = columns
             check_same_names(files[0], self.columns, file, columns)
-        self._as_text = as_text
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on, of up to so many rows."""
         types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
-        return cut(self._read(columns, types), first_row, rows)
+        return split(self._read(columns, types), first_row, rows)
 
     def _read(self, columns: Sequence[str], types: dict[str, Any] | None) -> Iterator[Any]:
         """Yield record batches of columns of some types, None for text as it is."""
@@ -189,15 +180,14 @@ def _fitting(values: Any, types: list[Any]) -> list[Any]:
     fitting: list[Any] = []
     trimmed = pc.utf8_trim(values, " \t")
     for type_ in types:
+        fits = True
         if pa.types.is_boolean(type_):
             fits = pc.all(pc.is_in(values, pa.array([*WORDS[True], *WORDS[False]]))).as_py()
         elif pa.types.is_time(type_):
             fits = pc.all(pc.match_substring_regex(trimmed, r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")).as_py()
-        elif pa.types.is_floating(type_) and pa.int64() in fitting:
-            fits = True
-        else:
+        elif not (pa.types.is_floating(type_) and pa.int64() in fitting):
             try:
-                fits = trimmed.cast(type_) is not None
+                trimmed.cast(type_)
             except pa.ArrowInvalid:
                 fits = False
         if fits:
@@ -228,11 +218,3 @@ def _first_lines(text: Iterable[str]) -> Iterator[int]:
         if values:
             yield line
         line = reader.line_num + 1
-
-
-def _is_text(value: bytes | None) -> bool:
-    """Say whether bytes are UTF-8."""
-    try:
-        return value is None or value.decode() is not None
-    except UnicodeDecodeError:
-        return False

@@ -65,7 +65,7 @@ def rows_of_batch(n_columns: int) -> int:
     return max(1, min(_MOST_ROWS, _CELLS // max(n_columns, 1)))
 
 
-def cut(batches: Iterable[Any], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+def split(batches: Iterable[Any], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
     """Yield record batches from a row on, of up to so many rows."""
     n_passed = 0
     for batch in batches:

@@ -1,5 +1,6 @@
-"""Columns as what a model reads: numbers, text or flags, whatever the values of a batch look like."""
+"""Columns as what is learned from and what a model reads: numbers, text or flags, whatever a batch looks like."""
 
+import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -42,16 +43,14 @@ def canonical_type(type_: Any) -> Any:
 
 
 class Canonical:
-    """Arrays of a column in its canonical type; the values of a dictionary are distinct, and none is missing.
+    """Arrays of a column in its canonical type; the values of a dictionary are distinct, and none is missing."""
 
-    Arrow cannot look into dictionaries of views or unify those with missing values, pandas knows no unsigned indices.
-    The last dictionary is remembered: most batches of a column have the same.
-    """
+    # Arrow cannot look into dictionaries of views or unify those with missing values, pandas knows no unsigned indices.
 
     def __init__(self) -> None:
+        # the last dictionary, which most batches share, its canonical values, and the places of its own among them
         self._dictionary: Any = None
         self._values: Any = None
-        # where the values of the dictionary are among the canonical ones, None where they are the same
         self._places: Any = None
 
     def __call__(self, column: Any) -> Any:
@@ -59,15 +58,12 @@ class Canonical:
         if not pa.types.is_dictionary(column.type):
             return column.cast(canonical_type(column.type))
         if self._dictionary is None or not column.dictionary.equals(self._dictionary):
-            self._learn(column.dictionary)
+            values = Canonical()(column.dictionary)
+            self._dictionary = column.dictionary
+            self._values = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
+            self._places = None if len(self._values) == len(values) else pc.index_in(values, self._values)
         indices = column.indices.cast(pa.int32()) if self._places is None else self._places.take(column.indices)
         return pa.DictionaryArray.from_arrays(indices, self._values)
-
-    def _learn(self, dictionary: Any) -> None:
-        values = Canonical()(dictionary)
-        distinct = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
-        self._dictionary, self._values = dictionary, distinct
-        self._places = None if len(distinct) == len(values) else pc.index_in(values, distinct)
 
 
 def decode(column: Any) -> Any:
@@ -83,10 +79,7 @@ def kind_of(values: Sequence[Any]) -> str:
 
 
 def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[str] = MISSING) -> Any:
-    """Return a column, text or of a type of its own, as one of a kind; `place` says what a row is called.
-
-    Of text some words stand for nothing; where it is to be numbers or flags, always the same.
-    """
+    """Return a column as one of a kind; `missing` are the words for nothing in text that stays text."""
     column = decode(column)
     if pa.types.is_null(column.type):
         return column.cast({NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}[kind])
@@ -119,29 +112,55 @@ def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
 def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
     """Return text as numbers or flags."""
     column = pc.utf8_trim_whitespace(column)
-    try:
-        return _cast(column, kind)
-    except pa.ArrowInvalid as error:
-        row = bisect_left(range(len(column)), True, key=lambda row: not _can_cast(column[: row + 1], kind))
-        raise ValueError(f"{place(row)}: column {name!r} holds {column[row].as_py()!r}, not {kind}") from error
-
-
-def _can_cast(column: Any, kind: str) -> bool:
-    """Say whether text is all numbers or flags."""
-    try:
-        return _cast(column, kind) is not None
-    except pa.ArrowInvalid:
-        return False
+    if (found := _cast(column, kind)) is not None:
+        return found
+    row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
+    raise ValueError(f"{place(row)}: column {name!r} holds {column[row].as_py()!r}, not {kind}")
 
 
 def _cast(column: Any, kind: str) -> Any:
-    """Return text as numbers or flags; an ArrowInvalid tells that a value is none."""
+    """Return text as numbers or flags; None where a value is none."""
     if kind == NUMBER:
-        return column.cast(pa.float64())
+        try:
+            return column.cast(pa.float64())
+        except pa.ArrowInvalid:
+            return None
     places = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
-    if places.null_count > column.null_count:
-        raise pa.ArrowInvalid(f"not {kind}")
-    return pc.less(places, len(WORDS[True]))
+    return None if places.null_count > column.null_count else pc.less(places, len(WORDS[True]))
+
+
+def feature_names(source: Any, others: Sequence[str]) -> list[str]:
+    """Return the columns to learn from: all but some others and those without a name."""
+    nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
+    if set(nameless) - set(others):
+        warnings.warn("a column without a name, such as numbers of rows, is left out", stacklevel=3)
+    names = [name for name in source.columns if name not in others and name not in nameless]
+    if not names:
+        raise ValueError(f"{source.name} has no column besides {others[0]!r} to learn from")
+    check_types(source.schema(names))
+    return names
+
+
+def check_types(schema: Any) -> None:
+    """Refuse what is no number, text or flag."""
+    for field in schema:
+        type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_temporal(type_):
+            raise ValueError(f"column {field.name!r} is not numeric but {type_}; encode dates and times as numbers")
+        if not (is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+            raise ValueError(f"column {field.name!r} holds {type_}, which is no number, text or flag")
+
+
+def to_features(batch: Any) -> Any:
+    """Return the columns of a record batch as a table: text and flags as dictionaries, nothing as no number."""
+    columns = []
+    for column in batch.columns:
+        if pa.types.is_null(column.type) or pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        elif holds_text(column.type) or pa.types.is_boolean(column.type):
+            column = column.dictionary_encode()
+        columns.append(column)
+    return pa.table(columns, names=batch.schema.names)
 
 
 class ModelColumns:
@@ -166,10 +185,8 @@ class ModelColumns:
                     f" {model.n_features_in_}"
                 )
         categories = getattr(model, "categories_", {})
-        self._kinds = [
-            kind_of(categories[feature].tolist()) if feature in categories else NUMBER
-            for feature in range(len(self.names))
-        ]
+        features = range(len(self.names))
+        self._kinds = [kind_of(categories[j].tolist()) if j in categories else NUMBER for j in features]
 
     def typed(self, batch: Any, first_row: int) -> Any:
         """Return the columns of a batch as an arrow table of the model's kinds; its first row has a number."""

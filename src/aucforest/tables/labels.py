@@ -4,7 +4,7 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -40,8 +40,7 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
 class LabelReader:
     """Labels in the type that the table shows, as numbers of classes; or which of them are the positive one.
 
-    That is compared as text, or is a comparison of numbers such as ">=18". Labels of a CSV have the type that all of
-    them show; they are compared as numbers if none is, as text, what is asked for.
+    That is compared as text, or is a comparison of numbers such as ">=18", unless a label of a CSV is that text.
     """
 
     def __init__(self, table: Columns, target: str, positive: Any = None, option: str = "positive=") -> None:
@@ -156,8 +155,7 @@ class LabelReader:
         """Return the sorted classes, two at least, and the number of each row's class."""
         labels = self._labels()
         if self._n_missing:
-            place = self._table.place(self._first_missing)
-            raise ValueError(f"column {self.target!r} has {self._n_missing} missing labels, the first: {place}")
+            refuse_missing(self._table, self.target, self._n_missing, self._first_missing)
         found = sorted(set(labels))
         if self._positive is not None and True not in found:
             what = f"label {self._positive!r}{nearest(self._positive, self._seen)}"
@@ -178,6 +176,11 @@ class LabelReader:
     def read_again(self, column: Any) -> NDArray[np.uint16]:
         """Return the number of each row's class, once classes are known."""
         return _translate(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
+
+
+def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> NoReturn:
+    """Refuse missing labels."""
+    raise ValueError(f"column {target!r} has {n_missing} missing labels, the first: {table.place(first)}")
 
 
 def _translate(column: Any, number: Callable[[Any], int]) -> NDArray[np.uint16]:

@@ -18,40 +18,33 @@ class Predictions:
     def __init__(self, model: Any, table: Any, kept: Sequence[str], proba: bool | None) -> None:
         self._model, self._table, self._kept, self._proba = model, table, kept, proba
         self._columns = ModelColumns(model, table, kept)
+        self._probabilities = [] if proba is False else [f"probability_{label}" for label in model.classes_.tolist()]
         fields = [
             pa.field(name, type_.value_type if pa.types.is_dictionary(type_) else type_)
             for name, type_ in zip(kept, table.schema(kept).types)
         ]
         if proba is not True:
             fields.append(pa.field(_LABEL, pa.array(model.classes_.tolist()).type))
-        if proba is not False:
-            fields += [pa.field(name, pa.float64()) for name in self._probability_names()]
+        fields += [pa.field(name, pa.float64()) for name in self._probabilities]
         names = [field.name for field in fields]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"the output would have two columns {name!r}")
         self.schema = pa.schema(fields)
 
-    def _probability_names(self) -> list[str]:
-        """Return what the columns of probabilities are called."""
-        return [f"probability_{label}" for label in self._model.classes_.tolist()]
-
     def batches(self) -> Iterator[Any]:
         """Yield record batches of the schema."""
         n_rows = 0
         for batch in self._table.batches(list(dict.fromkeys([*self._columns.names, *self._kept]))):
             X = self._columns.features(self._columns.typed(batch, n_rows))
-            found = self._predict(X)
+            proba = self._model.predict_proba(X)
+            found: dict[str, Any] = dict(zip(self._probabilities, proba.T))
+            if self._proba is not True:
+                found[_LABEL] = labels_of(self._model, X, proba).tolist()
             values = [found[name] if name in found else batch.column(name) for name in self.schema.names]
             columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
             yield pa.record_batch(columns, schema=self.schema)
             n_rows += batch.num_rows
-
-    def _predict(self, X: Any) -> dict[str, Any]:
-        """Return the columns that are predicted, by name."""
-        proba = self._model.predict_proba(X)
-        columns = dict(zip(self._probability_names(), proba.T)) if self._proba is not False else {}
-        return columns if self._proba is True else columns | {_LABEL: labels_of(self._model, X, proba).tolist()}
 
 
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Tables that are read more than once, batch by batch: Parquet and CSV files, and whatever gives streams of arrow."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from aucforest.tables.csv import CsvFiles
-from aucforest.tables.files import Files, check_names, check_same_names, cut, rows_of_batch
+from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.kinds import Canonical, Columns, canonical_type
 
 _SUFFIXES = (".parquet", ".csv")
@@ -30,10 +30,7 @@ class Source(Columns, Protocol):
 
 
 def open_source(source: Any, as_text: Sequence[str] | None = ()) -> Source:
-    """Return a table to read: of a Parquet or CSV file, a list or a folder of them, or of what gives streams of arrow.
-
-    Some columns of a CSV, None for all, are left as text.
-    """
+    """Return a table to read, whose columns `as_text` (None for all) are left as text if it is a CSV."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_dir():
@@ -75,38 +72,33 @@ class ParquetFiles(Files):
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         super().__init__(files, name)
-        with _open(files[0]) as first:
-            self._schema = _canonical_schema(first.schema_arrow)
-            sizes = [first.metadata.num_rows]
-        for file in files[1:]:
-            with _open(file) as other:
-                _check_schema(files[0], self._schema, file, _canonical_schema(other.schema_arrow))
-                sizes.append(other.metadata.num_rows)
-        self.columns = self._schema.names
+        self._first_rows = [0]
+        for file in files:
+            with _open(file) as content:
+                schema = _canonical_schema(content.schema_arrow)
+                self._first_rows.append(self._first_rows[-1] + content.metadata.num_rows)
+            if file is files[0]:
+                self._schema, self.columns = schema, schema.names
+            _check_schema(files[0], self._schema, file, schema)
         check_names(files[0].name, self.columns)
-        self._first_rows = [0, *accumulate(sizes)]
-        self._rows_read = 0
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._first_rows[-1]
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on, in canonical types."""
-        self._rows_read, canonical = first_row, _Batches(self.schema(columns))
+        batches = self._read(columns, first_row, rows or rows_of_batch(len(columns)))
+        return _canonical_batches(batches, self.schema(columns))
+
+    def _read(self, columns: Sequence[str], first_row: int, rows: int) -> Iterator[Any]:
+        """Yield record batches of some columns as they are in the files."""
         for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
             with _open(file) as content:
                 skipped, groups = _groups_from(content.metadata, first_row - start)
-                rows = rows or rows_of_batch(len(columns))
                 for batch in content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
                     rest = batch.slice(max(0, first_row - start - skipped))
                     skipped += batch.num_rows
                     if rest.num_rows > 0:
-                        self._rows_read += rest.num_rows
-                        yield canonical(rest)
+                        yield rest
 
     def schema(self, columns: Sequence[str]) -> Any:
         """Return names and types of columns of batches."""
@@ -121,16 +113,16 @@ class ParquetFiles(Files):
         file, row = self.file_of(row)
         return f"{file.name}, row {row + 1}"
 
-    def done(self) -> float | None:
-        """Return the share of the rows that are read."""
-        return self._rows_read / max(self.n_rows, 1)
+    def done(self, n_rows: int) -> float | None:
+        """Return what proportion of all rows some are."""
+        return n_rows / max(self._first_rows[-1], 1)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return names, sizes and times of the files, and types and number of rows."""
         return {
             "files": self.stamps(),
             "schema": [[field.name, str(field.type)] for field in self._schema],
-            "n_rows": self.n_rows,
+            "n_rows": self._first_rows[-1],
         }
 
 
@@ -154,7 +146,7 @@ class Streams:
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of some columns, from a row on."""
-        return cut(map(_Batches(self.schema(columns)), self._reader()), first_row, rows)
+        return split(_canonical_batches(self._reader(), self.schema(columns)), first_row, rows)
 
     def schema(self, columns: Sequence[str]) -> Any:
         """Return names and types of columns of batches."""
@@ -170,22 +162,15 @@ class Streams:
 
 def _canonical_schema(schema: Any) -> Any:
     """Return a schema whose types are canonical."""
-    for place, field in enumerate(schema):
-        schema = schema.set(place, field.with_type(canonical_type(field.type)))
-    return schema
+    return pa.schema([field.with_type(canonical_type(field.type)) for field in schema], schema.metadata)
 
 
-class _Batches:
-    """Record batches with some columns, in the types of their canonical schema."""
-
-    def __init__(self, schema: Any) -> None:
-        self._schema = schema
-        self._columns = {name: Canonical() for name in schema.names}
-
-    def __call__(self, batch: Any) -> Any:
-        """Return a batch."""
-        columns = [canonical(batch.column(name)) for name, canonical in self._columns.items()]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
+    """Yield record batches with some columns, in the types of their canonical schema."""
+    columns = {name: Canonical() for name in schema.names}
+    for batch in batches:
+        arrays = [canonical(batch.column(name)) for name, canonical in columns.items()]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _open(file: Path) -> Any:
