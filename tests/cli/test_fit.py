@@ -1,6 +1,7 @@
 """`aucforest fit`: the model it writes, the figures it prints, what it refuses."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -224,6 +225,24 @@ def test_files_are_trained_out_of_core(tmp_path, kind):
         assert result.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
     assert list((tmp_path / "folder").glob("trees-*.safetensors"))
     check_refusal(run(*arguments, "--out", tmp_path / "m", "--memory-limit", "1kB"), "memory_limit=1,000 bytes is too")
+
+
+@pytest.mark.parametrize(("options", "once"), [([], True), (["--memory-limit", "1GB"], False), (["--folder"], False)])
+def test_a_small_csv_is_read_once(files, tmp_path, monkeypatch, options, once):
+    """The model is the same; within a limit of memory, or with a folder, the file is read again and again."""
+    options = [*options, tmp_path / "folder"] if "--folder" in options else options
+    opened, open_file = [], Path.open
+
+    def open_and_count(path, *arguments, **keywords):
+        opened.append(path)
+        return open_file(path, *arguments, **keywords)
+
+    monkeypatch.setattr(Path, "open", open_and_count)
+    arguments = ["--drop", "id,weight", "--threshold", "gmean", "--trees", 20, *options]
+    result = run("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
+    assert result.exit_code == 0, result.output
+    assert (opened.count(files.train_csv) == 1) == once
+    assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
 
 
 def test_standard_input_and_a_column_without_a_name(files, tmp_path):

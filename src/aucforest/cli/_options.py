@@ -10,6 +10,7 @@ from aucforest.tree.criteria import CRITERIA
 # A target with more distinct integers than the first, and fewer rows for each on average than the second, is refused as
 # a quantity.
 MOST_INTEGERS, LEAST_ROWS = 50, 10
+STANDARD = Path("-")
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet table; - is CSV on standard input.")]
@@ -22,8 +23,7 @@ Positive = Annotated[
     str | None,
     typer.Option(
         metavar="LABEL",
-        help="This label, or of numbers those that are such as '>=18', against all others: the classes are False and"
-        " True.",
+        help="This label, or numbers such as '>=18', against all others: the classes are False and True.",
     ),
 ]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of row weights.")]
@@ -33,9 +33,8 @@ else:
     Criterion = Literal[tuple(CRITERIA)]
 Seed = Annotated[int, typer.Option(min=0, help="Draws whatever is drawn.")]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 takes all cores.")]
-JsonOut = Annotated[
-    Path | None, typer.Option("--json", metavar="OUT", help="Write all figures here; - is standard output.")
-]
+JsonOut = Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Metrics go here; - is standard output.")]
+PlotOut = Annotated[Path | None, typer.Option("--plot", metavar="OUT", help="Draw a picture here (.png, .svg, .pdf).")]
 
 
 def names_in(listed: str | None) -> list[str]:

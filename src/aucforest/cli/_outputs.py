@@ -1,24 +1,68 @@
-"""What commands write, and where."""
+"""What commands write, and where: files, tables batch by batch, and metrics with their intervals."""
 
+import csv
+import io
 import json
 import os
 import sys
-from collections.abc import Iterable
-from io import BytesIO
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
 import typer
+from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from aucforest._files import write_whole
-from aucforest.cli._inputs import STANDARD
+from aucforest._files import file_beside, write_whole
+from aucforest.cli._options import STANDARD
+from aucforest.inspection.scoring import METRICS
+from aucforest.metrics import auc_confidence_interval
+from aucforest.tables.kinds import holds_text
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".parquet")
+# Of METRICS those that say how good predictions are.
+QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")
+
+Write = Callable[[Any], None]
+
+
+class MetricValue(NamedTuple):
+    """A metric and its 95 % interval, NaN where there is none."""
+
+    metric: str
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+def auc_with_interval(is_positive: NDArray[np.bool_], score: NDArray[np.float64], weight: Any) -> MetricValue:
+    """Return the ROC AUC of two classes with its interval."""
+    return MetricValue("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=weight))
+
+
+def positive_class(model: Any) -> str:
+    """Return the beginning of a line: which of two classes has the higher scores."""
+    return f"positive: {model.classes_[1]}; " if len(model.classes_) == 2 else ""
+
+
+def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
+    """Return metrics as a table; those of a kind, such as "out of bag", stand together."""
+    rows = []
+    for kind, measured in metrics.items():
+        for place, (metric, value, low, high) in enumerate(measured):
+            interval = "" if np.isnan(low) else f"{low:.4f} to {high:.4f}"
+            rows.append([kind if place == 0 else "", METRICS[metric].title, f"{value:.4f}", interval])
+    return rich_table(title, ["", "metric", ">value", ">95 % interval"], rows)
 
 
 def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
@@ -55,12 +99,14 @@ def rich_table(title: str | None, headings: list[str], rows: Iterable[list[str]]
 
 
 def console(json_out: Path | None) -> Console:
-    """Return where tables are printed: on standard error where standard output takes the figures."""
+    """Return where tables are printed: on standard error where standard output takes the metrics."""
     return Console(stderr=json_out == STANDARD)
 
 
-def write_json(out: Path, content: Any) -> None:
-    """Write figures; what is not a number is null."""
+def write_json(out: Path | None, content: Any) -> None:
+    """Write metrics, unless they go nowhere; what is not a number is null."""
+    if out is None:
+        return
     text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
     if out == STANDARD:
         sys.stdout.write(f"{text}\n")
@@ -71,7 +117,41 @@ def write_json(out: Path, content: Any) -> None:
 
 def write_picture(out: Path, figure: Any) -> None:
     """Write a matplotlib figure."""
-    content = BytesIO()
+    content = io.BytesIO()
     figure.savefig(content, format=out.suffix[1:].lower(), dpi=150)
     write_whole(out, content.getvalue())
     typer.echo(f"picture: {out}", err=True)
+
+
+@contextmanager
+def table_writer(out: Path, schema: Any) -> Iterator[Write]:
+    """Give a function that adds arrow tables to a CSV or Parquet file, which appears once all is written, or stdout."""
+    if out == STANDARD:
+        yield _csv_writer(sys.stdout.buffer, schema)
+        sys.stdout.buffer.flush()
+        return
+    with file_beside(out) as beside:
+        if out.suffix.lower() == ".parquet":
+            with pyarrow.parquet.ParquetWriter(beside, schema) as writer:
+                yield writer.write_table
+        else:
+            with beside.open("wb") as handle:
+                yield _csv_writer(handle, schema)
+
+
+def _csv_writer(handle: BinaryIO, schema: Any) -> Write:
+    """Write a header; return what writes rows after it."""
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(schema.names)
+    handle.write(header.getvalue().encode())
+
+    def write(table: Any) -> None:
+        # flags in the words that name their classes: arrow writes others
+        columns = [pc.if_else(part, "True", "False") if part.type == pa.bool_() else part for part in table.columns]
+        texts = [column for column in columns if holds_text(column.type)]
+        needs_quotes = any(pc.any(pc.match_substring_regex(text, '[",\r\n]')).as_py() for text in texts)
+        quoting = "needed" if needs_quotes else "none"
+        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=quoting)
+        pyarrow.csv.write_csv(pa.table(columns, names=schema.names), handle, options)
+
+    return write

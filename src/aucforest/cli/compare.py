@@ -1,6 +1,7 @@
 """``aucforest compare``: split criteria side by side."""
 
 import math
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,10 +9,9 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from aucforest.cli._labelled import Labelled, read_training
-from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, Positive, Seed, names_in
+from aucforest.cli._inputs import Labelled, read_training
+from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, PlotOut, Positive, Seed, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
-from aucforest.cli._terminal import is_watched
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.scoring import METRICS
@@ -36,10 +36,7 @@ def compare(
     seed: Seed = 0,
     jobs: Jobs = -1,
     json_out: JsonOut = None,
-    plot_out: Annotated[
-        Path | None,
-        typer.Option("--plot", help="Draw the comparison here (.png, .svg, .pdf).", metavar="OUT"),
-    ] = None,
+    plot_out: PlotOut = None,
 ) -> None:
     """Compare split criteria on the same folds and seeds, with a significance test against Gini.
 
@@ -51,7 +48,11 @@ def compare(
     if file is not None and target is None:
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
     check_outputs(json_out, plot_out, inputs=[file])
-    data = _bundled() if file is None or target is None else read_training(file, target, positive)
+    if file is not None and target is not None:
+        data = read_training(file, target, positive)
+    else:
+        X, rings = load_abalone(return_X_y=True)
+        data = Labelled("abalone, rings >= 18", X, rings >= 18)
     comparison = compare_criteria(
         data.X,
         data.y,
@@ -61,21 +62,14 @@ def compare(
         random_state=seed,
         n_jobs=jobs,
         n_estimators=trees,
-        verbose=int(is_watched()),
+        verbose=int(sys.stderr.isatty()),
     )
     console(json_out).print(_as_table(data, comparison))
-    if json_out is not None:
-        write_json(json_out, _as_json(data, comparison))
+    write_json(json_out, _as_json(data, comparison))
     if plot_out is not None:
         figure = comparison.plot()
         figure.suptitle(data.title)
         write_picture(plot_out, figure)
-
-
-def _bundled() -> Labelled:
-    """Return the abalone data with the usual rare class."""
-    X, rings = load_abalone(return_X_y=True)
-    return Labelled("abalone, rings >= 18", X, rings >= 18)
 
 
 def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
@@ -106,7 +100,7 @@ def _cell(row: ComparisonRow) -> str:
 
 
 def _as_json(data: Labelled, comparison: CriteriaComparison) -> dict[str, Any]:
-    """Return data, summary and the figures of every fit."""
+    """Return data, summary and the metrics of every fit."""
     classes, counts = np.unique(data.y, return_counts=True)
     return {
         "data": data.title,

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import typer
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from aucforest._files import write_whole
 from aucforest.cli._inputs import open_table
-from aucforest.cli._options import JsonOut, names_in
-from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, write_json, write_picture
-from aucforest.monitoring import CBPE, CBPEResult, ChunkEstimate, Chunks
+from aucforest.cli._options import JsonOut, PlotOut, names_in
+from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
+from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.tables.kinds import find_column
 
 
@@ -43,9 +42,7 @@ def estimate(
     ] = False,
     json_out: JsonOut = None,
     csv_out: Annotated[Path | None, typer.Option("--csv", help="Write the table here.", metavar="OUT")] = None,
-    plot_out: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the estimates here (.png, .svg, .pdf).", metavar="OUT")
-    ] = None,
+    plot_out: PlotOut = None,
 ) -> None:
     """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts.
 
@@ -53,7 +50,7 @@ def estimate(
     """
     check_suffix("--plot", plot_out, PICTURES)
     check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
-    if (period is None) != (time is None) or sum(cut is not None for cut in (size, number, period)) > 1:
+    if (period is None) != (time is None) or sum(given is not None for given in (size, number, period)) > 1:
         raise typer.BadParameter("chunks are cut by --size, by --number, or by --period together with --time")
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
@@ -61,18 +58,16 @@ def estimate(
     known = _scored(reference, columns, classes)
     asked = _scored(new, columns, classes, target)
     if period is not None:
-        cuts = [Chunks.by_period(rows["time"], cast(Any, period)) for rows in (known, asked)]
+        chunks = [Chunks.by_period(rows["time"], cast(Any, period)) for rows in (known, asked)]
     else:
-        cuts = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
+        chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
-    cbpe.fit(known["score"], known["target"], known["prediction"], X=known["features"], chunks=cuts[0])
-    result = cbpe.estimate(
-        asked["score"], asked["prediction"], y_true=asked["target"], X=asked["features"], chunks=cuts[1]
-    )
+    cbpe.fit(known["score"], known["target"], known["prediction"], X=known["features"], chunks=chunks[0])
+    y_true, X = asked["target"], asked["features"]
+    result = cbpe.estimate(asked["score"], asked["prediction"], y_true=y_true, X=X, chunks=chunks[1])
     console(json_out).print(_as_table(f"{new.name}, judged by {reference.name}", result))
-    if json_out is not None:
-        write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
+    write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
     if csv_out is not None:
         write_whole(csv_out, result.to_frame().to_csv(index=False).encode())
         typer.echo(f"table: {csv_out}", err=True)
@@ -89,15 +84,11 @@ def _scored(file: Path, columns: dict[str, list[str]], classes: list[str] | None
         for name in {name for names in columns.values() for name in names} - {optional}:
             find_column(table, name)
         frame = table.whole().to_pandas(date_as_object=False)
-    rows: dict[str, Any] = {}
+    rows: dict[str, Any] = dict.fromkeys(columns)
     for option, names in columns.items():
-        if names == [optional] and (optional not in frame.columns or frame[optional].isna().all()):
-            names = []
-        several = option == "features" or len(names) > 1
-        if not names:
-            rows[option] = None
+        if not names or (names == [optional] and (optional not in frame.columns or frame[optional].isna().all())):
             continue
-        values = frame[names] if several else frame[names[0]]
+        values = frame[names] if option == "features" or len(names) > 1 else frame[names[0]]
         if classes is not None and option in ("target", "prediction"):
             values = values.convert_dtypes().astype("string")
         if option == "time" and getattr(values.dtype, "tz", None) is not None:
@@ -111,28 +102,17 @@ def _as_table(title: str, result: CBPEResult) -> Table:
     caption = (
         "No estimate without labels sees a change of what the scores mean; PSI above 0.2 is a big shift of scores."
     )
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD)
-    for heading in ("chunk", "rows", "metric", "estimate", "interval", "realised", "limits", "PSI"):
-        table.add_column(heading, justify="left" if heading in ("chunk", "metric") else "right")
+    headings = ["chunk", ">rows", "metric", ">estimate", ">interval", ">realised", ">limits", ">PSI"]
+    rows = []
     for row in result.estimates:
-        table.add_row(*_estimate_cells(row, result.shifts[row.chunk].psi), style="red" if row.alert else None)
-    return table
+        numbers = (row.estimate,), (row.low, row.high), (row.realised,), (row.lower_limit, row.upper_limit)
+        estimate, *others = map(_spell, (*numbers, (result.shifts[row.chunk].psi,)))
+        alert = " alert" if row.alert else ""
+        cells = [escape(row.chunk), str(row.n_rows), row.metric, f"{estimate}{alert}", *others]
+        rows.append([f"[red]{cell}[/]" for cell in cells] if row.alert else cells)
+    return rich_table(title, headings, rows, caption=caption)
 
 
-def _estimate_cells(row: ChunkEstimate, psi: float) -> list[str]:
-    """Return the cells of a row; what is not known is left empty."""
-
-    def numbers(*values: float) -> str:
-        return "" if all(map(math.isnan, values)) else " to ".join(f"{value:.4g}" for value in values)
-
-    estimate = f"{numbers(row.estimate)}{' alert' if row.alert else ''}"
-    return [
-        escape(row.chunk),
-        str(row.n_rows),
-        row.metric,
-        estimate,
-        numbers(row.low, row.high),
-        numbers(row.realised),
-        numbers(row.lower_limit, row.upper_limit),
-        numbers(psi),
-    ]
+def _spell(numbers: tuple[float, ...]) -> str:
+    """Return a number or an interval as text; what is not known is left empty."""
+    return "" if all(map(math.isnan, numbers)) else " to ".join(f"{number:.4g}" for number in numbers)

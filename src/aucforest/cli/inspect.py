@@ -16,7 +16,7 @@ from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of
 from aucforest.persistence.model_file import read_version
 
-# Features and categories that are printed; the figures have all.
+# Features and categories that are printed; --json has all.
 MOST_FEATURES = 25
 MOST_CATEGORIES = 6
 
@@ -33,7 +33,10 @@ def inspect(
     check_outputs(json_out, inputs=[model])
     forest = read_model(model)
     if text is not None:
-        typer.echo(_rules(forest, text))
+        trees = getattr(forest, "estimators_", [forest])
+        if text >= len(trees):
+            raise ValueError(f"there is no tree {text}: the last of {len(trees)} is {len(trees) - 1}")
+        typer.echo(export_text(trees[text]))
         return
     facts = _facts(forest, model)
     importances = getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan))
@@ -44,14 +47,6 @@ def inspect(
     if json_out is not None:
         features = _features(forest, importances, np.arange(len(importances)))
         write_json(json_out, facts | {"features": features})
-
-
-def _rules(forest: Any, number: int) -> str:
-    """Return one tree as text."""
-    trees = getattr(forest, "estimators_", [forest])
-    if number >= len(trees):
-        raise ValueError(f"there is no tree {number}: the last of {len(trees)} is {len(trees) - 1}")
-    return export_text(trees[number])
 
 
 def _facts(forest: Any, file: Path) -> dict[str, Any]:

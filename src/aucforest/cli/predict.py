@@ -1,16 +1,17 @@
 """``aucforest predict``: labels and probabilities of the rows of a table of any size."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from aucforest.cli._inputs import STANDARD, open_table, read_model
-from aucforest.cli._options import Data, Jobs, Model, names_in
-from aucforest.cli._outputs import TABLES, check_outputs, check_suffix
-from aucforest.cli._terminal import progress
-from aucforest.cli._writing import table_writer
+from aucforest.cli._inputs import open_table, read_model
+from aucforest.cli._options import STANDARD, Data, Jobs, Model, names_in
+from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.tables.predictions import Predictions
 
 
@@ -18,9 +19,7 @@ def predict(
     model: Model,
     data: Data,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet file; - is CSV on standard output.")] = STANDARD,
-    proba: Annotated[
-        bool | None, typer.Option("--proba/--labels", help="Write probabilities only, or labels only.")
-    ] = None,
+    proba: Annotated[bool | None, typer.Option("--proba/--labels", help="Write probabilities or labels only.")] = None,
     keep: Annotated[str | None, typer.Option(help="Columns to copy to the output.", metavar="A,B")] = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -34,11 +33,15 @@ def predict(
     check_suffix("--out", out, TABLES)
     check_outputs(out, inputs=[model, data])
     forest, kept = read_model(model, jobs), names_in(keep)
+    columns = TextColumn("predicting"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
     with open_table(data) as table:
         predictions, n_rows = Predictions(forest, table, kept, proba), 0
-        with table_writer(out, predictions.schema) as write, progress("predicting") as show:
+        with table_writer(out, predictions.schema) as write, bar:
+            task = bar.add_task("", total=None, rows=0)
             for batch in predictions.batches():
                 write(pa.table(batch))
                 n_rows += batch.num_rows
-                show(n_rows, table.done())
+                done = table.done(n_rows)
+                bar.update(task, rows=n_rows, total=None if done is None else 1.0, completed=done or 0.0)
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)

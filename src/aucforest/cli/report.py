@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from aucforest.cli._inputs import read_model
-from aucforest.cli._labelled import Labelled, read_for_model
+from aucforest.cli._inputs import Labelled, read_for_model, read_model
 from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Target, Weight
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
@@ -34,9 +33,7 @@ def report(
     check_outputs(out, inputs=[model, data, train])
     forest = read_model(model, jobs)
     test = read_for_model(forest, data, target, positive, weight)
-    training = Labelled("", None, None)
-    if train is not None:
-        training = read_for_model(forest, train, target, positive, weight)
+    training = Labelled("", None, None) if train is None else read_for_model(forest, train, target, positive, weight)
     page = report_on(
         forest,
         test.X,

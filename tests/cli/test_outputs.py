@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from aucforest.cli._inputs import open_table
-from aucforest.cli._writing import table_writer
+from aucforest.cli._outputs import table_writer
 
 SCHEMA = pa.schema({"name, with a comma": pa.string(), "value": pa.float64()})
 BATCHES = [["plain", "x"], ['quo"te', "a,b"], ["two\nlines", ""], ["plain", "z"]]
