@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from aucforest.losses._pairs import Pairs
 from aucforest.losses.pairwise import value_and_gradient
-from aucforest.losses.smooth import draw_pairs
+from aucforest.losses.smooth import sample_pairs
 
 Vector = NDArray[np.float64]
 Objective = Callable[[Vector], tuple[float, Vector]]
@@ -104,7 +104,7 @@ def ascend(
     """Climb the smoothed AUC of pairs drawn anew in each epoch, from a random start, the rate falling by 1 + decay."""
     theta: Vector = np.asarray(random.normal(size=X.shape[1]))
     losses = []
-    upper, lower = draw_pairs(pairs, n_epochs * n_pairs, random)
+    upper, lower = sample_pairs(pairs, n_epochs * n_pairs, random)
     for epoch in range(n_epochs):
         learning_rate /= 1.0 + decay
         drawn = slice(epoch * n_pairs, (epoch + 1) * n_pairs)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.inspection.display import Display
+from aucforest.metrics._ranking import cumulate
 from aucforest.metrics._validation import class_codes, two_classes
-from aucforest.metrics._walks import cumulate
 from aucforest.metrics.display import positive_scores
 from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
 

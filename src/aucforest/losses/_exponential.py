@@ -55,9 +55,9 @@ def _log_sum(values, positive, starts, scale, ends, factors):
     largest = log_sums.max()
     log_sum = largest + np.log(np.exp(log_sums - largest).sum())
     for group in range(n_groups):
-        share = np.exp(log_sums[group] - log_sum)
+        proportion = np.exp(log_sums[group] - log_sum)
         for c in range(2):
-            factors[group, c] = scale * share / factors[group, c] if share > 0.0 else 0.0
+            factors[group, c] = scale * proportion / factors[group, c] if proportion > 0.0 else 0.0
     return log_sum
 
 
@@ -79,11 +79,9 @@ def _derivatives(values, positive, starts, factors, scale, gradient):
 
 
 def _score_ends(scores: Vector, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> Vector:
-    """Return, for each group, a score that no negative is above and one that no positive is below.
-
-    The ends of a whole group do unless they are so far apart that exponentials of a class could all vanish.
-    """
+    """Return, for each group, a score that no negative is above and one that no positive is below."""
     groups = starts[:-1]
+    # those of all rows do, unless they are so far apart that exponentials of a class could all vanish
     highest, lowest = np.maximum.reduceat(scores, groups), np.minimum.reduceat(scores, groups)
     with np.errstate(invalid="ignore"):  # both are infinite in a group without weight
         far_apart = not (scale * (highest - lowest) <= SAFE_RANGE).all()

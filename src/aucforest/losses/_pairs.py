@@ -25,21 +25,20 @@ class Pairs(NamedTuple):
 
     def by_group(self) -> tuple[Any, NDArray[np.intp]]:
         """Return an index that puts groups in order, and where each starts, with the number of rows at the end."""
-        if self.groups is None:
-            return slice(None), np.array([0, self.positive.size], dtype=np.intp)
-        return np.argsort(self.groups, kind="stable"), _starts(self.groups)
+        order = slice(None) if self.groups is None else np.argsort(self.groups, kind="stable")
+        return order, self._starts()
 
     def by_score(self, scores: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows in ascending order of score within their group, and where each group starts."""
         rows = (rank_rows(scores) & WORD).astype(np.intp)
-        if self.groups is None:
-            return rows, np.array([0, rows.size], dtype=np.intp)
-        return rows[np.argsort(self.groups[rows], kind="stable")], _starts(self.groups)
+        if self.groups is not None:
+            rows = rows[np.argsort(self.groups[rows], kind="stable")]
+        return rows, self._starts()
 
-
-def _starts(groups: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return where each group starts once groups are in order, with the number of rows at the end."""
-    return np.concatenate([[0], np.cumsum(np.bincount(groups))]).astype(np.intp)
+    def _starts(self) -> NDArray[np.intp]:
+        """Return where each group starts once groups are in order, with the number of rows at the end."""
+        sizes = [self.positive.size] if self.groups is None else np.bincount(self.groups)
+        return np.append(0, np.cumsum(sizes)).astype(np.intp)
 
 
 def in_row_order(values: Vector, order: NDArray[np.intp]) -> Vector:

@@ -99,8 +99,7 @@ def _dot(series, terms):
 def add_series_sums(scores, positive, weights, starts, scale, direction, table, sums):
     """Add to each row of `sums` the functions of `table`, summed over the pairs with rows that came before.
 
-    Rows are sorted by score within groups; `direction` is 1 for a walk upwards and -1 for one downwards, and both
-    together see every pair once from either row.
+    Rows are sorted by score within groups. `direction` is 1 for a walk upwards, -1 for one downwards.
     """
     moments = np.empty((2, TERMS))
     rise, fall = np.empty(TERMS), np.empty(TERMS)
@@ -142,9 +141,8 @@ def add_series_sums(scores, positive, weights, starts, scale, direction, table, 
 def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
     """Add the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
 
-    A walk upwards serves negative rows, one downwards positive rows. The rows of the other class that have come
-    within the margin are kept as moments of their distance to the margin's edge. The edge only moves away from them,
-    so every term is positive and nothing cancels, however large the scores.
+    A walk upwards serves negative rows, one downwards positive rows. The rows of the other class within the margin are
+    kept as moments of their distance to its edge, which only moves away from them: nothing cancels.
     """
     for group in range(starts.size - 1):
         first = starts[group] if direction > 0 else starts[group + 1] - 1

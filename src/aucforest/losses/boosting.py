@@ -62,13 +62,13 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     its rows' weights. So are groups: only rows of one group make a pair.
 
     Models of "exp", "logistic" and "sigmoid" rank as well as those of log loss, not better: within 0.01 of its AUC
-    either way on the sets of ``benchmarks/losses_boosting.py``. "squared_hinge" ranks rare classes worse: pairs beyond
-    the margin teach it nothing. What the models predict is a score, not a probability: pass ``raw_score=True``
-    (LightGBM) or ``output_margin=True`` (XGBoost) to their ``predict``, and calibrate where probabilities are needed.
+    either way on the sets of ``benchmarks/losses_boosting.py``. "squared_hinge" ranks rare classes worse. What the
+    models predict is a score, not a probability: pass ``raw_score=True`` (LightGBM) or ``output_margin=True`` (XGBoost)
+    to their ``predict``, and calibrate where probabilities are needed.
 
-    The libraries' own metric "auc" is the exact AUC of these scores, with weights and ties: ``metric="auc"`` (LightGBM)
-    or ``eval_metric="auc"`` (XGBoost) shows it in every round and stops early on it. XGBoost's wants
-    labels of 0 and 1 and counts otherwise where data have groups. Without both classes LightGBM's is 1, XGBoost's NaN.
+    The libraries' own ``metric="auc"`` (LightGBM) or ``eval_metric="auc"`` (XGBoost) is the exact AUC of these scores,
+    with weights and ties. XGBoost's wants labels of 0 and 1 and counts otherwise where data have groups. Without both
+    classes LightGBM's is 1, XGBoost's NaN.
 
     Parameters
     ----------
@@ -80,17 +80,14 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     Returns
     -------
     objective : callable
-        Called with (y_true, y_pred, sample_weight, group) or (y_pred, data set), it returns gradient and hessian. Both
-        are those of the mean over pairs times half the sum of weights: of the size of log loss's, so that the
-        libraries' least hessian of a leaf (``min_child_weight``) means what it means there.
+        Called with (y_true, y_pred, sample_weight, group) or (y_pred, data set), it returns gradient and hessian: those
+        of the mean over pairs times half the sum of weights, so that ``min_child_weight`` means what it does for log
+        loss.
 
     Raises
     ------
-    ValueError
-        For an unknown loss or eps that is not positive; when called, for one class, scores that are not finite or
-        negative weights.
-    TypeError
-        For eps that is not a number.
+    ValueError, TypeError
+        For an unknown loss or eps that is not a positive number; when called, as `pairwise_loss`.
 
     Examples
     --------

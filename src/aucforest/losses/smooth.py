@@ -38,14 +38,13 @@ def smooth_auc(
     eps : float
         Width of the sigmoid, in units of the scores.
     method : {"fast", "exact", "sampled"}, default="fast"
-        - "fast": all pairs in O(n log n), good to the error below.
+        - "fast": all pairs in O(n log n), to the error of `pairwise_loss`.
         - "exact": all pairs one by one, O(n^2).
-        - "sampled": `n_pairs` pairs drawn with replacement, each row with a chance proportional to its weight. Both
-          results are unbiased.
+        - "sampled": `n_pairs` pairs sampled with replacement, rows by weight. Both results are unbiased.
     n_pairs : int, default=1000
         Number of pairs of "sampled".
     random_state : int, RandomState instance or None, default=None
-        Draws the pairs of "sampled".
+        Samples the pairs of "sampled".
     sample_weight : array-like of shape (n_samples,), optional
         Weights, not negative; a pair has the product of its rows' weights.
 
@@ -56,16 +55,8 @@ def smooth_auc(
 
     Raises
     ------
-    ValueError
-        For an unknown method, one class, a class without weight, scores that are not finite or more than 1e100 eps
-        apart, eps or n_pairs that are not positive, negative weights, or lengths that differ.
-    TypeError
-        For scores or eps that are not real numbers.
-
-    Notes
-    -----
-    "fast" sums a polynomial of degree 20 in ``exp(-|x|)`` for each sigmoid, with a truncation error of at most 1e-14 in
-    the value and 1e-13 of each gradient entry; rounding comes on top.
+    ValueError, TypeError
+        As `pairwise_loss`; ValueError also for an unknown method or n_pairs that are not positive.
 
     References
     ----------
@@ -92,22 +83,22 @@ def smooth_auc(
         return float(value) / pairs.total, slopes / (pairs.total * width)
     if not isinstance(n_pairs, Integral) or n_pairs < 1:
         raise ValueError(f"n_pairs must be a positive integer, but is {n_pairs!r}")
-    upper, lower = draw_pairs(pairs, int(n_pairs), check_random_state(random_state))
+    upper, lower = sample_pairs(pairs, int(n_pairs), check_random_state(random_state))
     sigmoid = expit((checked[upper] - checked[lower]) / width)
     slope = sigmoid * (1.0 - sigmoid) / (width * upper.size)
     gradient = np.bincount(upper, slope, checked.size) - np.bincount(lower, slope, checked.size)
     return float(sigmoid.mean()), gradient
 
 
-def draw_pairs(pairs: Pairs, n_pairs: int, random: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the positive and the negative rows of pairs drawn with replacement, by weight."""
-    drawn = []
-    for of_class in (pairs.positive, ~pairs.positive):
-        rows = np.flatnonzero(of_class)
+def sample_pairs(pairs: Pairs, n_pairs: int, random: np.random.RandomState) -> list[NDArray[np.intp]]:
+    """Return the positive and the negative rows of pairs sampled with replacement, by weight."""
+    sampled = []
+    for rows in (np.flatnonzero(pairs.positive), np.flatnonzero(~pairs.positive)):
         if pairs.weights is None:
-            drawn.append(rows[random.randint(rows.size, size=n_pairs)])
+            places = random.randint(rows.size, size=n_pairs)
         else:
             upto = np.cumsum(pairs.weights[rows])
-            # below the last sum, so that a row without weight at the end is never drawn
-            drawn.append(rows[np.searchsorted(upto, random.random_sample(n_pairs) * upto[-1], side="right")])
-    return drawn[0], drawn[1]
+            # below the last sum, so that a row without weight at the end is never sampled
+            places = np.searchsorted(upto, random.random_sample(n_pairs) * upto[-1], side="right")
+        sampled.append(rows[places])
+    return sampled

@@ -5,24 +5,24 @@ from scipy.special import ndtri, stdtrit
 
 
 def require_level(level: float) -> None:
-    """Raise ValueError unless `level` is a chance between 0 and 1."""
+    """Raise ValueError unless `level` is a probability between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be in (0, 1), but is {level}")
 
 
 def tails(level: float) -> list[float]:
-    """Return the chances below the ends of an interval that holds with chance `level`."""
+    """Return the probabilities below the ends of an interval of this level."""
     return [0.5 - 0.5 * level, 0.5 + 0.5 * level]
 
 
 def normal_quantile(level: float) -> float:
-    """Return z such that a normal variable is within -z and z with chance `level`."""
+    """Return z such that a normal variable is within -z and z with probability `level`."""
     require_level(level)
     return -float(ndtri(0.5 - 0.5 * level))  # of the lower tail: 0.5 + 0.5 * level may round to 1
 
 
 def t_quantile(freedom: float, level: float) -> float:
-    """Return t such that a variable of Student's t distribution is within -t and t with chance `level`."""
+    """Return t such that a variable of Student's t distribution is within -t and t with probability `level`."""
     return -float(stdtrit(freedom, 0.5 - 0.5 * level))
 
 
@@ -30,7 +30,7 @@ def score_interval(value: float, dispersion: float, quantile: float, upper: floa
     """Return the score interval of a quantity between 0 and `upper`: all values that the estimate does not reject.
 
     The variance of an estimate of t is taken to be ``dispersion * t * (1 - t / upper)``, so the ends are the roots of
-    (value - t)^2 = quantile^2 dispersion t (1 - t / upper). A share of n rows has the dispersion 1 / n, which is
+    (value - t)^2 = quantile^2 dispersion t (1 - t / upper). A proportion of n rows has the dispersion 1 / n, which is
     Wilson's interval (Journal of the American Statistical Association 22, 1927). `upper` may be infinite.
     """
     c = quantile**2 * dispersion

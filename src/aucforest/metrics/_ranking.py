@@ -1,21 +1,23 @@
-"""Rows in the order of their scores: the one sort that every exact metric of the package walks over.
+"""Rows in the order of their scores: the one sort that every exact metric walks over, and what the walks count.
 
-A score is cut into 32-bit words (one for float32, two for float64). The high word, mapped to an unsigned key
-of the same order, is packed with the row number into one uint64; three passes of a radix sort order it.
-Float64 scores that share their high word form a run, and only those runs are sorted again, by the low word.
+A score has two words of 32 bits, or as float32 one. The high word, mapped to an unsigned key of the same order, is
+packed with the row number into one uint64; three passes of a radix sort order it. Float64 scores that share their high
+word form a run, and only those runs are sorted again, by the low word.
 
     packed   key of the high word | row        three radix passes
              key of the low word  | row        within runs of equal high words
     ranked   rank of the score    | row        equal scores share a rank, ranks count up from 0
+
+In walks `weights` is None for weights of one, and the counts are then integers and exact.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, bare_kernel, device
-from aucforest.metrics._validation import raise_not_finite
+from aucforest._compile import bare_device, bare_kernel, device, kernel
+from aucforest.metrics._validation import Scores, Weights, require_finite
 
 ONE = np.uint64(1)
 SIGN = np.uint64(1 << 31)
@@ -23,7 +25,6 @@ WORD = np.uint64((1 << 32) - 1)
 HALF = np.uint64(32)
 DIGIT = np.uint64(11)
 DIGIT_MASK = np.uint64((1 << 11) - 1)
-LAST_DIGIT = np.uint64(2)
 INFINITE_32 = np.uint64(0x7F800000)
 INFINITE_64 = np.uint64(0x7FF00000)
 SHORT_RUN = 48  # up to about here insertion beats clearing 3 * 2048 counters
@@ -36,22 +37,16 @@ def ordered_key(word):
 
 
 @bare_device
-def _count_digits(packed, counts):
-    """Count the three digits of every key into `counts` (3, 2048)."""
-    for value in packed:
-        key = value >> HALF
-        counts[0, key & DIGIT_MASK] += np.uint32(1)
-        counts[1, (key >> DIGIT) & DIGIT_MASK] += np.uint32(1)
-        counts[2, key >> (DIGIT + DIGIT)] += np.uint32(1)
-
-
-@bare_device
 def _radix_sort(packed, spare, counts):
     """Sort `packed` in place by its upper 32 bits: stable, least significant of three digits first."""
     for digit in range(3):
         for value in range(counts.shape[1]):
             counts[digit, value] = np.uint32(0)
-    _count_digits(packed, counts)
+    for row in packed:
+        key = row >> HALF
+        counts[0, key & DIGIT_MASK] += np.uint32(1)
+        counts[1, (key >> DIGIT) & DIGIT_MASK] += np.uint32(1)
+        counts[2, key >> (DIGIT + DIGIT)] += np.uint32(1)
     source, target = packed, spare
     shift = HALF
     moves = 0
@@ -162,11 +157,150 @@ def _rank_rows(words, packed, spare, counts):
     return True
 
 
-def rank_rows(y_score: NDArray[np.floating[Any]]) -> NDArray[np.uint64]:
+def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
     """Return (rank, row) packed and ascending, shape (n,); ValueError where a score is not finite."""
     # numpy's buffers, not numba's: numpy asks for huge pages
     packed = np.empty(y_score.size, np.uint64)
     words = y_score.view(np.uint32).reshape(y_score.size, -1)
     if not _rank_rows(words, packed, np.empty_like(packed), np.empty((3, 2048), np.uint32)):
-        raise_not_finite(y_score, "y_score")
+        require_finite(y_score, "y_score")
     return packed
+
+
+@kernel
+def _twice_u(ranked, positive, weights):
+    """Return the sum over pairs of w_i w_j (2 [s_i > s_j] + [s_i = s_j]), and the weights of both classes."""
+    twice_u: Any = 0
+    below_positive: Any = 0
+    below_negative: Any = 0
+    tied_positive: Any = 0
+    tied_negative: Any = 0
+    rank = np.uint64(0)
+    for value in ranked:
+        if value >> HALF != rank:
+            rank = value >> HALF
+            twice_u += tied_positive * (2 * below_negative + tied_negative)
+            below_positive += tied_positive
+            below_negative += tied_negative
+            tied_positive, tied_negative = 0, 0
+        row = value & WORD
+        weight = 1 if weights is None else weights[row]
+        of_positive = weight * np.int64(positive[row])
+        tied_positive += of_positive
+        tied_negative += weight - of_positive
+    twice_u += tied_positive * (2 * below_negative + tied_negative)
+    return twice_u, below_positive + tied_positive, below_negative + tied_negative
+
+
+def mann_whitney(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> float:
+    """Return U / (W1 W0), the AUC with ties counted half; NaN when a class has no weight."""
+    twice_u, of_positive, of_negative = _twice_u(rank_rows(y_score), positive, weights)
+    pairs = of_positive * of_negative
+    return twice_u / (2 * pairs) if pairs > 0 else float("nan")
+
+
+@kernel
+def _cumulate(ranked, positive, weights, scores, tps, fps, thresholds):
+    """Fill, from place 1 for the greatest score on, the weights at or above each distinct score."""
+    tp, fp = 0.0, 0.0
+    last = np.uint64(tps.size - 1)
+    for i in range(ranked.size - 1, -1, -1):
+        row = ranked[i] & WORD
+        weight = 1.0 if weights is None else weights[row]
+        # no branch: labels in the order of scores cannot be foretold
+        tp += weight if positive[row] else 0.0
+        fp += 0.0 if positive[row] else weight
+        step = last - (ranked[i] >> HALF)
+        tps[step] = tp
+        fps[step] = fp
+        thresholds[step] = scores[row]
+
+
+class Cumulated(NamedTuple):
+    """Weights of positives and negatives at or above each threshold: descending, from infinity."""
+
+    tps: NDArray[np.float64]
+    fps: NDArray[np.float64]
+    thresholds: NDArray[Any]
+
+
+def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> Cumulated:
+    """Return the cumulated weights at infinity and at every distinct score of a row that has weight."""
+    if weights is not None and not weights.all() and weights.any():
+        require_finite(y_score, "y_score")
+        kept = weights > 0.0
+        positive, y_score, weights = positive[kept], y_score[kept], weights[kept]
+    ranked = rank_rows(y_score)
+    n_thresholds = int(ranked[-1] >> HALF) + 2
+    cumulated = Cumulated(np.empty(n_thresholds), np.empty(n_thresholds), np.empty(n_thresholds, y_score.dtype))
+    cumulated.tps[0], cumulated.fps[0], cumulated.thresholds[0] = 0.0, 0.0, np.inf
+    _cumulate(ranked, positive, weights, y_score, *cumulated)
+    return cumulated
+
+
+@kernel
+def _placements(ranked, positive, weights, placed):
+    """Fill, for every row, the weight of the other class below it, ties half; return both class weights."""
+    below_positive, below_negative = 0.0, 0.0
+    start = 0
+    while start < ranked.size:
+        rank = ranked[start] >> HALF
+        tied_positive, tied_negative = 0.0, 0.0
+        end = start
+        while end < ranked.size and ranked[end] >> HALF == rank:
+            row = ranked[end] & WORD
+            of_positive = weights[row] * np.float64(positive[row])
+            tied_positive += of_positive
+            tied_negative += weights[row] - of_positive
+            end += 1
+        for i in range(start, end):
+            row = ranked[i] & WORD
+            if positive[row]:
+                placed[row] = below_negative + 0.5 * tied_negative
+            else:
+                placed[row] = below_positive + 0.5 * tied_positive
+        below_positive += tied_positive
+        below_negative += tied_negative
+        start = end
+    return below_positive, below_negative
+
+
+def placements(positive: NDArray[np.bool_], y_score: Scores, weights: Weights) -> tuple[Weights, Weights]:
+    """Return the proportion of the other class that each positive and each negative is ordered rightly against.
+
+    Ties count half. The proportions of a class whose other class has no weight are NaN.
+    """
+    placed = np.empty(y_score.size)
+    of_positive, of_negative = _placements(rank_rows(y_score), positive, weights, placed)
+    # the totals come from the walk, so that a perfect score has proportions of exactly 1; 0 would be divided by 0
+    return placed[positive] / (of_negative or np.nan), 1.0 - placed[~positive] / (of_positive or np.nan)
+
+
+@kernel
+def _lost_pairs(ranked, k, codes, weights, lost):
+    """Add to lost[j] the sum over rows of class j of w (2 (weight of class k below it) + (tied with it))."""
+    below: Any = 0
+    start = 0
+    while start < ranked.size:
+        rank = ranked[start] >> HALF
+        tied: Any = 0
+        end = start
+        while end < ranked.size and ranked[end] >> HALF == rank:
+            row = ranked[end] & WORD
+            weight = 1 if weights is None else weights[row]
+            tied += weight * np.int64(codes[row] == k)
+            end += 1
+        for i in range(start, end):
+            row = ranked[i] & WORD
+            weight = 1 if weights is None else weights[row]
+            lost[codes[row]] += weight * (2 * below + tied)
+        below += tied
+        start = end
+
+
+def lost_pairs(codes: NDArray[np.uint32], y_score: Scores, n_classes: int, weights: Weights | None) -> NDArray[Any]:
+    """Return (K, K): by column k, twice the pairs of a class-k row below a class-j row; diagonal unused."""
+    lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
+    for k in range(n_classes):
+        _lost_pairs(rank_rows(np.ascontiguousarray(y_score[:, k])), k, codes, weights, lost[k])
+    return lost

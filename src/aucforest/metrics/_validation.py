@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,16 +13,12 @@ Scores = NDArray[np.floating[Any]]
 Weights = NDArray[np.float64]
 
 
-def raise_not_finite(values: NDArray[Any], name: str) -> NoReturn:
-    """Raise the ValueError that names the first value that is NaN or infinite."""
-    where = int(np.argmin(np.isfinite(values).ravel()))
-    raise ValueError(f"{name} must be finite, but value {where} is {values.ravel()[where]}")
-
-
 def require_finite(values: NDArray[Any], name: str) -> None:
-    """Raise ValueError unless all values are finite."""
-    if not np.isfinite(values).all():
-        raise_not_finite(values, name)
+    """Raise the ValueError that names the first value that is NaN or infinite, if there is one."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        where = int(np.argmin(finite))
+        raise ValueError(f"{name} must be finite, but value {where} is {values.ravel()[where]}")
 
 
 def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
@@ -48,8 +44,8 @@ def _real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score") -> Scores:
-    """Return scores as contiguous float32 or float64; whether they are finite is seen by the sort."""
+def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", finite: bool = False) -> Scores:
+    """Return scores as contiguous float32 or float64; whether they are finite is otherwise seen by the sort."""
     scores = _real_numbers(y_score, name)
     if scores.ndim != n_dims:
         raise ValueError(f"{name} must have {n_dims} dimension(s), but its shape is {scores.shape}")
@@ -61,7 +57,10 @@ def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score") 
         raise ValueError(f"{name} has integers beyond 2**53, which float64 cannot tell apart: pass their ranks")
     is_single = scores.dtype.kind == "f" and scores.dtype.itemsize <= 4
     # writeable, because for a read-only array numba would compile every kernel once more
-    return np.require(scores, np.float32 if is_single else np.float64, ["C", "W"])
+    scores = np.require(scores, np.float32 if is_single else np.float64, ["C", "W"])
+    if finite:
+        require_finite(scores, name)
+    return scores
 
 
 def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_score") -> None:
@@ -94,9 +93,7 @@ def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = 
     if weights is None:
         return None
     greatest = weights.max(initial=0.0)
-    if greatest == 0.0 or 1e-100 < greatest < 1e100:
-        return weights
-    return np.ldexp(weights, -int(np.frexp(greatest)[1]))
+    return weights if 1e-100 < greatest < 1e100 else np.ldexp(weights, -int(np.frexp(greatest)[1]))
 
 
 def is_positive(
@@ -104,8 +101,7 @@ def is_positive(
 ) -> NDArray[np.bool_]:
     """Return whether each row is of the positive class: `pos_label`, or else the greater one of two labels.
 
-    A sole label counts as positive when it equals 1. The two labels are found by two comparisons of the whole
-    array, whatever its dtype: no sort, no hashing.
+    A sole label counts as positive when it equals 1. Two comparisons of the whole array, no sort, no hashing.
     """
     labels = as_column(y_true)
     check_length(labels, name, n_rows, of=of)
@@ -116,8 +112,7 @@ def is_positive(
         raise ValueError(f"{name} has a missing value") from None
     n_first = np.count_nonzero(is_first)
     if n_first == n_rows:
-        sole_is_positive = bool(first == (1 if pos_label is None else pos_label))
-        return np.full(n_rows, sole_is_positive)
+        return np.full(n_rows, bool(first == (1 if pos_label is None else pos_label)))
     second = labels[np.argmin(is_first)]
     if n_first + np.count_nonzero(labels == second) != n_rows:
         raise ValueError(f"{name} must have two labels, but it has more, or a missing value (NaN, None)")
@@ -145,8 +140,7 @@ def two_classes(
 
 def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_], Scores]:
     """Return checked rows of a batch; it may hold one class, so labels are 1 against 0 or -1 (or bool)."""
-    scores = check_scores(as_column(y_score))
-    require_finite(scores, "y_score")
+    scores = check_scores(as_column(y_score), finite=True)
     labels = as_column(y_true)
     check_length(labels, "y_true", scores.size)
     positive = np.asarray(labels == 1)

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi
 
 from aucforest.metrics._intervals import require_level, tails
+from aucforest.metrics._ranking import cumulate
 from aucforest.metrics._validation import check_option, two_classes
-from aucforest.metrics._walks import cumulate
 
 FloatArray = NDArray[np.float64]
 
@@ -41,11 +41,10 @@ def roc_confidence_band(
 ) -> RocBand:
     """Return a confidence band of the ROC curve.
 
-    "simultaneous" covers the whole true curve with chance `level` or more: both rates lie within their
-    Kolmogorov-Smirnov distances d and e of the truth, each with chance sqrt(level), so the true positive rate
-    at t is between TPR(t - d) - e and TPR(t + d) + e [1]_. "bootstrap" covers the true positive rate at each
-    single t: percentiles of curves drawn again from each class. The first is conservative; the second covers
-    too little near rates of 0 and 1, where an empirical curve hardly varies.
+    "simultaneous" covers the whole true curve with probability `level` or more: both rates lie within their
+    Kolmogorov-Smirnov distances d and e of the truth, each with probability sqrt(level), so the true positive rate at t
+    is between TPR(t - d) - e and TPR(t + d) + e [1]_. "bootstrap" covers the true positive rate at each single t by
+    percentiles of bootstrap curves; near rates of 0 and 1, where a curve hardly varies, it covers too little.
 
     Parameters
     ----------
@@ -56,11 +55,11 @@ def roc_confidence_band(
     method : {"simultaneous", "bootstrap"}, default="simultaneous"
         Which band.
     level : float in (0, 1), default=0.95
-        Chance of covering.
+        Probability of covering.
     n_points : int, default=201
         Number of false positive rates.
     n_bootstrap : int, default=1000
-        Number of curves drawn, for "bootstrap".
+        Number of bootstrap curves.
     random_state : int, numpy.random.Generator or None
         Seed, for "bootstrap".
 
@@ -71,16 +70,13 @@ def roc_confidence_band(
 
     Raises
     ------
-    ValueError
-        For one class only, scores that are not finite, empty input, lengths that differ, more than two
-        labels, or an option out of its range.
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        As `roc_curve`; ValueError also for one class only, or an option out of its range.
 
     References
     ----------
-    .. [1] G. Campbell, "Advances in statistical methodology for the evaluation of diagnostic and laboratory
-       tests", Statistics in Medicine 13 (1994), 499-508.
+    .. [1] G. Campbell, "Advances in statistical methodology for the evaluation of diagnostic and laboratory tests",
+       Statistics in Medicine 13 (1994), 499-508.
 
     Examples
     --------
@@ -100,14 +96,9 @@ def roc_confidence_band(
     if min(tps[-1], fps[-1]) == 0.0:
         raise ValueError("y_true must have rows of two classes, but has one")
     grid = np.linspace(0.0, 1.0, n_points)
-    if method == "simultaneous":
-        return _simultaneous(tps, fps, grid, level)
-    return _bootstrap(tps, fps, grid, level, n_bootstrap, np.random.default_rng(random_state))
-
-
-def _simultaneous(tps: FloatArray, fps: FloatArray, grid: FloatArray, level: float) -> RocBand:
-    """Return the band of two Kolmogorov-Smirnov distances; the asymptotic ones are a little too wide."""
-    distance = kolmogi(1.0 - np.sqrt(level))
+    if method == "bootstrap":
+        return _bootstrap(tps, fps, grid, level, n_bootstrap, np.random.default_rng(random_state))
+    distance = kolmogi(1.0 - np.sqrt(level))  # asymptotic, a little too wide
     across, up = distance / np.sqrt(fps[-1]), distance / np.sqrt(tps[-1])
     fpr, tpr = fps / fps[-1], tps / tps[-1]
     first = np.minimum(np.searchsorted(fpr, grid - across), fpr.size - 1)
@@ -118,7 +109,7 @@ def _simultaneous(tps: FloatArray, fps: FloatArray, grid: FloatArray, level: flo
 def _bootstrap(
     tps: FloatArray, fps: FloatArray, grid: FloatArray, level: float, n_bootstrap: int, generator: np.random.Generator
 ) -> RocBand:
-    """Return pointwise percentiles: drawing rows again means multinomial counts at each distinct score."""
+    """Return pointwise percentiles: a bootstrap sample means multinomial counts at each distinct score."""
     n_positive, n_negative = int(tps[-1]), int(fps[-1])
     positives, negatives = np.diff(tps) / n_positive, np.diff(fps) / n_negative
     curves = np.empty((n_bootstrap, grid.size))

@@ -7,18 +7,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, stdtr
 
 from aucforest.metrics._intervals import normal_quantile, require_level, score_interval, t_quantile
+from aucforest.metrics._ranking import placements
 from aucforest.metrics._validation import (
-    Scores,
     Weights,
     check_option,
     check_scores,
     is_positive,
     relative_weights,
-    require_finite,
     two_classes,
     warn_undefined,
 )
-from aucforest.metrics._walks import placements
 
 FloatArray = NDArray[np.float64]
 
@@ -28,10 +26,10 @@ def delong_covariance(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the AUC of several scores of the same rows, and the covariance of these AUCs.
 
-    V10 of a positive is the share of negatives below it, V01 of a negative the share of positives above it,
-    ties half. With weights a of the positives and b of the negatives, each normalised to sum to 1, D1 = a
-    (V10 - AUC) and D0 = b (V01 - AUC), the covariance is D1 D1' / (1 - sum a^2) + D0 D0' / (1 - sum b^2):
-    without weights that of DeLong et al. [1]_. O(R n log n) for R scores, by ranks as in [2]_.
+    V10 of a positive is the proportion of negatives below it, V01 of a negative that of positives above it, ties half.
+    With weights a of the positives and b of the negatives, each normalised to sum to 1, D1 = a (V10 - AUC) and
+    D0 = b (V01 - AUC), the covariance is D1 D1' / (1 - sum a^2) + D0 D0' / (1 - sum b^2): without weights that of
+    DeLong et al. [1]_. O(R n log n) for R scores, by ranks as in [2]_.
 
     Parameters
     ----------
@@ -40,8 +38,7 @@ def delong_covariance(
     y_scores : array-like of shape (n_samples,) or (n_samples, n_scores)
         Scores, finite; one column a model.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance weights, not negative. Frequency weights (a row that stands for several) need repeated
-        rows.
+        Importance weights, not negative. Frequency weights (a row that stands for several) need repeated rows.
 
     Returns
     -------
@@ -52,11 +49,9 @@ def delong_covariance(
 
     Raises
     ------
-    ValueError
-        For scores that are not finite, empty input, lengths that differ, negative weights or more than two
-        labels.
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        For scores that are not finite real numbers, labels that are more than two or without an order, empty input,
+        lengths that differ or negative weights.
 
     References
     ----------
@@ -75,65 +70,47 @@ def delong_covariance(
     array([[0.125, 0.   ],
            [0.   , 0.   ]])
     """
-    scores = _finite_scores(y_scores, "y_scores", n_dims=2 if np.ndim(y_scores) == 2 else 1)
+    scores = check_scores(y_scores, n_dims=2 if np.ndim(y_scores) == 2 else 1, name="y_scores", finite=True)
     weights = relative_weights(sample_weight, len(scores))
     positive = is_positive(y_true, len(scores))
-    found = _delong(positive, scores.reshape(len(scores), -1), weights)
-    covariance = found.covariances.sum(axis=0)
+    auc, covariances, _ = _delong(positive, scores.reshape(len(scores), -1), weights)
+    covariance = covariances.sum(axis=0)
     if np.isnan(covariance).any():
         warn_undefined("the covariance is not defined: a class has fewer than two rows with weight in y_true")
-    return found.auc, covariance
-
-
-def _finite_scores(values: ArrayLike, name: str, *, n_dims: int = 1) -> Scores:
-    """Return checked scores; the sort would not know by which name a NaN came."""
-    scores = check_scores(values, n_dims=n_dims, name=name)
-    require_finite(scores, name)
-    return scores
-
-
-class _DeLong(NamedTuple):
-    """AUCs, and apart for positives and negatives: the covariance that they add and their effective number of rows.
-
-    The number is (sum w)^2 / sum w^2.
-    """
-
-    auc: FloatArray  # (R,)
-    covariances: FloatArray  # (2, R, R)
-    n_rows: FloatArray  # (2,)
+    return auc, covariance
 
 
 def _delong(
     positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: Weights | None, *, contrast: bool = False
-) -> _DeLong:
-    """Return AUCs and covariances of checked columns of scores; NaN where they are not defined.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return AUCs of checked columns of scores, and of each class the covariance that it adds and its number of rows.
 
+    Of shapes (R,), (2, R, R) and (2,), positives first, NaN where not defined; the number is (sum w)^2 / sum w^2.
     `contrast` adds the first AUC minus the second: its variance is then a sum of squares, nothing cancels.
     """
     weights = np.ones(len(scores)) if weights is None else weights
     columns = [placements(positive, column, weights) for column in np.ascontiguousarray(scores.T)]
-    v10, v01 = (np.array(shares) for shares in zip(*columns))
+    v10, v01 = map(np.array, zip(*columns))
     if contrast:
         v10, v01 = np.vstack([v10, v10[0] - v10[1]]), np.vstack([v01, v01[0] - v01[1]])
     auc, *of_positives = _mean_and_covariance(v10, weights[positive])
     _, *of_negatives = _mean_and_covariance(v01, weights[~positive])
-    covariances, n_rows = zip(of_positives, of_negatives)
-    return _DeLong(auc, np.array(covariances), np.array(n_rows))
+    covariances, n_rows = map(np.array, zip(of_positives, of_negatives))
+    return auc, covariances, n_rows
 
 
-def _mean_and_covariance(shares: FloatArray, weights: Weights) -> tuple[FloatArray, FloatArray, float]:
-    """Return weighted means of each row of `shares`, their covariance (or NaN) and the effective number of shares."""
-    n_scores = len(shares)
-    undefined = np.full((n_scores, n_scores), np.nan)
+def _mean_and_covariance(values: FloatArray, weights: Weights) -> tuple[FloatArray, FloatArray, float]:
+    """Return weighted means of each row of `values`, their covariance (or NaN) and the effective number of values."""
+    undefined = np.full((len(values), len(values)), np.nan)
     if not weights.any():
         return undefined[0], undefined, 0.0
     normalised = weights / weights.sum()
-    # from the first share, so that equal shares have exactly that mean and no variance
-    means = shares[:, 0] + (shares - shares[:, :1]) @ normalised
+    # from the first value, so that equal values have exactly that mean and no variance
+    means = values[:, 0] + (values - values[:, :1]) @ normalised
     squares = float(normalised @ normalised)
     if 1.0 / squares <= 1.0:  # one row has all the weight
         return means, undefined, 1.0
-    deviations = (shares - means[:, None]) * normalised
+    deviations = (values - means[:, None]) * normalised
     return means, deviations @ deviations.T / (1.0 - squares), 1.0 / squares
 
 
@@ -149,9 +126,8 @@ def auc_confidence_interval(
 
     "score" is a score interval, as Wilson's [1]_ of a proportion: it holds every value t of the true AUC that a test
     with the variance at t does not reject. It is longer than 0 for an AUC of 0 or 1, too, where DeLong's variance is 0.
-    In the simulations of the table (see Notes), from 5 positives on, it covers in 88 to 99 % of cases at a level of
-    95 %. "logit" is symmetric on the scale log(AUC / (1 - AUC)) and "wald" is AUC -+ z * standard error, cut off at 0
-    and 1; both cover too little for few rows of a class or an AUC near 1.
+    "logit" is symmetric on the scale log(AUC / (1 - AUC)) and "wald" is AUC -+ z * standard error, cut off at 0 and 1;
+    both cover too little for few rows of a class or an AUC near 1.
 
     Parameters
     ----------
@@ -160,7 +136,7 @@ def auc_confidence_interval(
     y_score : array-like of shape (n_samples,)
         Scores, finite; only their order matters.
     level : float in (0, 1), default=0.95
-        Chance that the interval covers the true AUC.
+        Probability that the interval covers the true AUC.
     method : {"score", "logit", "wald"}, default="score"
         Kind of interval.
     sample_weight : array-like of shape (n_samples,), optional
@@ -169,32 +145,24 @@ def auc_confidence_interval(
     Returns
     -------
     auc, low, high : float
-        NaN with an UndefinedMetricWarning when a class has fewer than two rows with weight. By "logit" and "wald" the
-        interval is a point, and an UndefinedMetricWarning says so, when the estimated variance is 0, as for an AUC of
-        0 or 1.
+        NaN with an UndefinedMetricWarning when a class has fewer than two rows with weight. By "logit" and "wald" a
+        point, with an UndefinedMetricWarning, when the estimated variance is 0, as for an AUC of 0 or 1.
 
     Raises
     ------
-    ValueError
-        As `delong_covariance`, and for a `level` or `method` that does not exist.
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        As `delong_covariance`; ValueError also for a `level` or `method` that does not exist.
 
     Notes
     -----
-    DeLong's variance of the AUC is a sum over the two classes: from the n positives it is the sample variance of V10
-    over n, from the negatives likewise with V01 (see `delong_covariance`). As V10 is between 0 and 1 and has the mean
-    AUC, its variance is at most AUC (1 - AUC). Let r be the variance over that maximum: 0 when V10 is the same for all
-    positives, 1 when each of them is above all negatives or below all of them. With few positives r is uncertain, so it
-    is shrunk towards one half as if two rows more had been seen. For a true AUC of t the variance from the positives is
-    taken to be r t (1 - t) / n, and the interval holds all t that are within z standard errors of the AUC, where the
-    standard error is that for t.
+    From n positives, DeLong's variance is the sample variance of V10 over n, from negatives likewise with V01 (see
+    `delong_covariance`). As V10 is between 0 and 1 with mean AUC, its variance is a proportion r of at most 1 of
+    AUC (1 - AUC); r is shrunk towards one half as if two rows more had been seen. For a true AUC of t the variance is
+    taken to be r t (1 - t) / n, and the interval holds all t within z standard errors, those for t, of the AUC.
 
     In simulations (``python benchmarks/intervals.py auc``, table in the documentation) with 5 to 50 positives, 5 % or
-    half of the rows, and an AUC of 0.6 to 0.99, 95 % intervals cover in 94 to 99 % of cases for normal scores, also
-    rounded to five values, and in 93 to 98 % with weights. The worst cells are of positives three times as spread as
-    negatives, where it is 88 to 98 %: 88 % with 20 positives and 380 negatives at an AUC of 0.9, 90 % with 10 and 190
-    at 0.8 and with 5 and 95 at 0.6, and 92 % with 10 and 190 at 0.99. Fewer positives were not simulated.
+    half of the rows, and an AUC of 0.6 to 0.99, 95 % intervals cover in 94 to 99 % of cases for normal scores, in 93 to
+    98 % with weights, and in 88 to 98 % for positives three times as spread as negatives.
 
     References
     ----------
@@ -212,14 +180,14 @@ def auc_confidence_interval(
     check_option("method", method, ("score", "logit", "wald"))
     z = normal_quantile(level)
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
-    found = _delong(positive, scores[:, None], weights)
-    auc, variances = float(found.auc[0]), found.covariances[:, 0, 0]
+    aucs, covariances, n_rows = _delong(positive, scores[:, None], weights)
+    auc, variances = float(aucs[0]), covariances[:, 0, 0]
     variance = float(variances.sum())
     if np.isnan(variance):
         warn_undefined("the interval is not defined: a class has fewer than two rows with weight in y_true")
         return auc, float("nan"), float("nan")
     if method == "score":
-        return auc, *score_interval(auc, _dispersion(auc, variances, found.n_rows), z)
+        return auc, *score_interval(auc, _dispersion(auc, variances, n_rows), z)
     if variance == 0.0 or not 0.0 < auc < 1.0:
         warn_undefined(f"the interval around an AUC of {auc:g} is a point: its estimated variance is 0")
         return auc, auc, auc
@@ -244,10 +212,8 @@ class AUCComparison(NamedTuple):
 
     Attributes
     ----------
-    auc_a, auc_b : float
-        The two AUCs.
-    difference : float
-        ``auc_a - auc_b``.
+    auc_a, auc_b, difference : float
+        The two AUCs, and ``auc_a - auc_b``.
     z : float
         Difference over its standard error.
     pvalue : float
@@ -275,8 +241,8 @@ def compare_auc(
     """Compare two AUCs on the same rows by DeLong's variance of their difference.
 
     z = (AUC_a - AUC_b) / sqrt(var_a + var_b - 2 cov_ab), see `delong_covariance`, is held against Student's t: the
-    variance is a sum of those from positives and negatives, v1 and v0, and is known with (v1 + v0)^2 / (v1^2 / (n1 - 1)
-    + v0^2 / (n0 - 1)) degrees of freedom [1]_. With many rows of both classes that is DeLong's z-test.
+    variance is a sum of those from positives and negatives, v1 and v0, with (v1 + v0)^2 / (v1^2 / (n1 - 1) + v0^2 /
+    (n0 - 1)) degrees of freedom [1]_. With many rows of both classes that is DeLong's z-test.
 
     Parameters
     ----------
@@ -292,22 +258,19 @@ def compare_auc(
     Returns
     -------
     AUCComparison
-        Named tuple (auc_a, auc_b, difference, z, pvalue, interval). Scores that place every row alike have z
-        = 0 and p = 1. When the difference has no variance but is not 0, or the variance is not defined, z, p
-        and the interval are NaN with an UndefinedMetricWarning.
+        Scores that place every row alike have z = 0 and p = 1. When the difference has no variance but is not 0, or the
+        variance is not defined, z, p and the interval are NaN with an UndefinedMetricWarning.
 
     Raises
     ------
-    ValueError
-        As `delong_covariance`, and for a `level` outside (0, 1).
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        As `delong_covariance`; ValueError also for a `level` outside (0, 1).
 
     Notes
     -----
     In simulations (``python benchmarks/intervals.py compare``, table in the documentation) with 5 to 50 positives the
-    test rejects at most 5.5 % of true null hypotheses at 5 % when both ROC curves are the same. When they have the same
-    area but differ in shape it may reject more, up to 9 % for an AUC of 0.9 and 21 % for an AUC of 0.99.
+    test rejects at most 5.5 % of true null hypotheses at 5 % when both ROC curves are the same; when only their areas
+    are, up to 9 % for an AUC of 0.9 and 21 % for an AUC of 0.99.
 
     References
     ----------
@@ -323,26 +286,23 @@ def compare_auc(
     '0.250, z = 1.22, p = 0.28'
     """
     require_level(level)
-    first, second = _finite_scores(score_a, "score_a"), _finite_scores(score_b, "score_b")
+    first, second = (
+        check_scores(score_a, name="score_a", finite=True),
+        check_scores(score_b, name="score_b", finite=True),
+    )
     if first.size != second.size:
         raise ValueError(f"score_a has {first.size} rows, but score_b has {second.size}")
     weights = relative_weights(sample_weight, first.size)
-    scores = np.column_stack([first, second])
-    found = _delong(is_positive(y_true, first.size), scores, weights, contrast=True)
-    auc_a, auc_b, difference = found.auc.tolist()
-    variances = found.covariances[:, 2, 2]
+    positive = is_positive(y_true, first.size)
+    aucs, covariances, n_rows = _delong(positive, np.column_stack([first, second]), weights, contrast=True)
+    auc_a, auc_b, difference = aucs.tolist()
+    variances = covariances[:, 2, 2]
     error = float(np.sqrt(variances.sum()))
     if np.isnan(error) or (error == 0.0 and difference != 0.0):
         warn_undefined("the test of two AUCs is not defined: their difference has no estimated variance")
         error = float("nan")
     z = difference / error if error != 0.0 else 0.0
-    freedom = variances.sum() ** 2 / np.sum(variances**2 / (found.n_rows - 1.0)) if error > 0.0 else 1.0
+    freedom = variances.sum() ** 2 / np.sum(variances**2 / (n_rows - 1.0)) if error > 0.0 else 1.0
     half_width = error * t_quantile(freedom, level)
-    return AUCComparison(
-        auc_a=auc_a,
-        auc_b=auc_b,
-        difference=difference,
-        z=z,
-        pvalue=float(2.0 * stdtr(freedom, -abs(z))),
-        interval=(max(difference - half_width, -1.0), min(difference + half_width, 1.0)),
-    )
+    interval = max(difference - half_width, -1.0), min(difference + half_width, 1.0)
+    return AUCComparison(auc_a, auc_b, difference, z, float(2.0 * stdtr(freedom, -abs(z))), interval)

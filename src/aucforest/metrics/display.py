@@ -36,8 +36,7 @@ class RocEntry(NamedTuple):
 
     def label(self, name: str) -> str:
         """Return the line of the legend."""
-        auc, low, high = self.interval
-        text = f"{name}: AUC {auc:.3f} [{low:.3f}, {high:.3f}]"
+        text = "{}: AUC {:.3f} [{:.3f}, {:.3f}]".format(name, *self.interval)
         if self.comparison is None:
             return text
         return f"{text}, {self.comparison.difference:+.3f} (p = {self.comparison.pvalue:.2g})"
@@ -55,12 +54,8 @@ class RocCurveDisplay:
 
     Attributes
     ----------
-    entries : dict of str to RocEntry
-        What is drawn.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes and Figure
         Where `plot` drew.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
     lines_ : list of matplotlib lines
         One a curve.
 
@@ -99,8 +94,7 @@ class RocCurveDisplay:
         y_true : array-like of shape (n_samples,)
             Two labels: bool, integer, float or string; the greater one is positive.
         y_score : array-like of shape (n_samples,), or mapping of names to such
-            Scores of one model, or of several. The legend compares each with the first by DeLong's paired
-            test.
+            Scores of one model, or of several. The legend compares each with the first by DeLong's paired test.
         name : str, default="model"
             Name of a single model.
         band : {"simultaneous", "bootstrap"} or None, default="simultaneous"
@@ -108,7 +102,7 @@ class RocCurveDisplay:
         level : float in (0, 1), default=0.95
             Level of band and intervals.
         n_bootstrap : int, default=1000
-            Number of curves drawn for the band "bootstrap".
+            Number of curves of the band "bootstrap".
         random_state : int or None
             Seed of the band "bootstrap".
         ax : matplotlib Axes, optional
@@ -131,10 +125,10 @@ class RocCurveDisplay:
             raise ValueError("y_score is an empty mapping")
         entries: dict[str, RocEntry] = {}
         first = next(iter(scores.values()))
+        drawn: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
         for label, values in scores.items():
             fpr, tpr, _ = roc_curve(y_true, values)
             interval = auc_confidence_interval(y_true, values, level=level)
-            drawn: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
             area = None if band is None else roc_confidence_band(y_true, values, method=band, **drawn)
             comparison = compare_auc(y_true, values, first, level=level) if entries else None
             entries[label] = RocEntry(fpr, tpr, interval, area, comparison)
@@ -167,10 +161,8 @@ class RocCurveDisplay:
         Raises
         ------
         ValueError
-            For a classifier of more than two classes, classifiers of different classes, a label that is none of
-            them, and as `from_predictions`.
-        ImportError
-            Without matplotlib.
+            For a classifier of more than two classes, classifiers of different classes, a label that is none of them,
+            and as `from_predictions`.
         """
         if not isinstance(estimator, Mapping):
             estimator = {name or type(estimator).__name__: estimator}
@@ -209,9 +201,8 @@ class RocCurveDisplay:
             if entry.band is not None:
                 self.ax_.fill_between(*entry.band, color=line.get_color(), alpha=0.15, linewidth=0.0)
         self.ax_.plot([0.0, 1.0], [0.0, 1.0], color="grey", linestyle=":", linewidth=1.0)
-        self.ax_.set(
-            xlabel="False positive rate", ylabel="True positive rate", aspect="equal", xlim=(0, 1), ylim=(0, 1.01)
-        )
+        self.ax_.set(xlabel="False positive rate", ylabel="True positive rate")
+        self.ax_.set(aspect="equal", xlim=(0, 1), ylim=(0, 1.01))
         self.ax_.legend(loc="lower right", fontsize="small")
         return self
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aucforest.metrics._ranking import lost_pairs
 from aucforest.metrics._validation import (
     Scores,
     Weights,
@@ -15,7 +16,6 @@ from aucforest.metrics._validation import (
     relative_weights,
     warn_undefined,
 )
-from aucforest.metrics._walks import lost_pairs
 
 
 def hand_till_score(
@@ -28,39 +28,32 @@ def hand_till_score(
 ) -> float | NDArray[np.float64]:
     """Return Hand and Till's M, the mean AUC over ordered pairs of classes.
 
-    M = 1 / (K (K - 1)) * sum over i != j of A(i, j), where A(i, j) is the AUC of column i on the rows of
-    classes i and j with class i as the positive one ([1]_, equation 7). Rows of `y_score` need not sum to 1.
-    One sort and one walk a column, whatever the number of pairs.
+    M = 1 / (K (K - 1)) * sum over i != j of A(i, j), where A(i, j) is the AUC of column i on the rows of classes i and
+    j with class i as the positive one ([1]_, equation 7). Rows of `y_score` need not sum to 1.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         Class labels: bool, integer, float or string.
     y_score : array-like of shape (n_samples, n_classes)
-        Scores, finite; column k belongs to the k-th class. float32 stays float32, everything else becomes
-        float64.
+        Scores, finite; column k belongs to the k-th class.
     labels : array-like of shape (n_classes,), optional
         The class of each column, in any order. By default the sorted labels found in `y_true`.
     average : {"macro", "weighted"} or None, default="macro"
-        "macro" weighs all pairs alike, "weighted" by the prevalence (W_i + W_j) / W of a pair, None returns
-        all A(i, j).
+        "macro" weighs all pairs alike, "weighted" by the prevalence (W_i + W_j) / W; None returns all A(i, j).
     sample_weight : array-like of shape (n_samples,), optional
         Weights, not negative.
 
     Returns
     -------
     float, or ndarray of shape (n_classes, n_classes)
-        M; with ``average=None`` the matrix of A(i, j) with a NaN diagonal. Pairs of a class without weight
-        are NaN in the matrix and left out of the mean; when no pair is left, M is NaN with an
-        UndefinedMetricWarning.
+        M; with ``average=None`` the matrix of A(i, j) with a NaN diagonal. Pairs of a class without weight are NaN in
+        the matrix and left out of the mean; when no pair is left, M is NaN with an UndefinedMetricWarning.
 
     Raises
     ------
-    ValueError
-        For an unknown `average`, scores that are not finite, empty input, lengths that differ, negative
-        weights, fewer than two columns, or classes that do not match the columns.
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        As `roc_auc_score`.
 
     References
     ----------
@@ -92,7 +85,12 @@ def average_pairs(
 ) -> float | NDArray[np.float64]:
     """Return Hand and Till's mean of checked rows, NaN without any pair, or for None the matrix of pairs."""
     totals = np.bincount(codes, weights, minlength=len(classes))
-    matrix = _pair_matrix(codes, scores, totals, weights)
+    lost = lost_pairs(codes, scores, len(totals), weights)
+    twice_pairs = 2 * totals[:, None] * totals
+    np.fill_diagonal(twice_pairs, 0)
+    matrix = np.full(twice_pairs.shape, np.nan)
+    np.divide(twice_pairs - lost, twice_pairs, out=matrix, where=twice_pairs > 0)
+    matrix = np.clip(matrix, 0.0, 1.0)  # sums of weights are rounded
     if average is None:
         return matrix
     pair_weights = totals[:, None] + totals if average == "weighted" else np.ones_like(matrix)
@@ -119,18 +117,6 @@ def column_codes(
     return codes, classes
 
 
-def _pair_matrix(
-    codes: NDArray[np.uint32], scores: Scores, totals: NDArray[Any], weights: Weights | None
-) -> NDArray[np.float64]:
-    """Return the matrix of A(i, j), NaN on the diagonal and where a class has no weight."""
-    lost = lost_pairs(codes, scores, len(totals), weights)
-    twice_pairs = 2 * totals[:, None] * totals
-    np.fill_diagonal(twice_pairs, 0)
-    matrix = np.full(twice_pairs.shape, np.nan)
-    np.divide(twice_pairs - lost, twice_pairs, out=matrix, where=twice_pairs > 0)
-    return np.clip(matrix, 0.0, 1.0)  # sums of weights are rounded
-
-
 def average_columns(
     score: Callable[[NDArray[np.bool_], Scores, Weights | None], float],
     truth: NDArray[np.bool_],
@@ -138,11 +124,9 @@ def average_columns(
     weights: Weights | None,
     average: str | None,
 ) -> float | NDArray[np.float64]:
-    """Return the average of a two-class score over the columns of indicators and scores.
+    """Return the average of a two-class score over the columns of indicators and scores, as `roc_auc_score` says.
 
-    "macro" is the plain mean, "weighted" weighs by the positives of a column, "micro" treats every cell as a
-    row, "samples" averages over rows instead, and None returns the scores of the columns. A score that is NaN
-    makes the mean NaN, unless its column or row has no weight in it.
+    A score that is NaN makes the mean NaN, unless its column or row has no weight in it.
     """
     if average == "micro":
         repeated = None if weights is None else np.repeat(weights, truth.shape[1])

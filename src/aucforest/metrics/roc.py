@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aucforest.metrics._ranking import cumulate, mann_whitney
 from aucforest.metrics._validation import (
     Scores,
     Weights,
@@ -18,7 +19,6 @@ from aucforest.metrics._validation import (
     two_classes,
     warn_undefined,
 )
-from aucforest.metrics._walks import Cumulated, cumulate, mann_whitney
 from aucforest.metrics.multiclass import average_columns, average_pairs, column_codes
 
 
@@ -43,23 +43,21 @@ def roc_curve(
     sample_weight : array-like of shape (n_samples,), optional
         Weights, not negative. A row of zero weight adds no threshold.
     drop_intermediate : bool, default=True
-        Leave out points on a straight line between their neighbours; the area does not change.
+        Leave out points on a straight line between their neighbours.
 
     Returns
     -------
     fpr, tpr : ndarray of shape (n_thresholds,), float64
-        Rates of the rows whose score is at least the threshold. A class without weight has a rate of NaN,
-        with an UndefinedMetricWarning.
+        Rates of the rows whose score is at least the threshold. A class without weight has a rate of NaN, with an
+        UndefinedMetricWarning.
     thresholds : ndarray of shape (n_thresholds,), dtype of the scores
         Descending; the first is infinity, at which no row is called positive.
 
     Raises
     ------
-    ValueError
-        For scores that are not finite, empty input, lengths that differ, negative weights, more than two
-        labels, or a `pos_label` that is none of two labels.
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        For scores that are not finite real numbers, labels that are more than two or without an order, a `pos_label`
+        that is none of them, empty input, lengths that differ or negative weights.
 
     Examples
     --------
@@ -68,22 +66,17 @@ def roc_curve(
     >>> fpr.round(2).tolist(), tpr.tolist(), thresholds.tolist()
     ([0.0, 0.0, 0.33, 1.0], [0.0, 0.5, 1.0, 1.0], [inf, 0.8, 0.4, 0.1])
     """
-    cumulated = cumulate(*two_classes(y_true, y_score, sample_weight, pos_label))
-    if drop_intermediate and cumulated.tps.size > 3:
-        cumulated = _bends(cumulated)
-    return _rate(cumulated.fps, "negative"), _rate(cumulated.tps, "positive"), cumulated.thresholds
-
-
-def _bends(cumulated: Cumulated) -> Cumulated:
-    """Return the points where the curve bends; the origin, the first and the last threshold always stay."""
-    tps, fps, _ = cumulated
-    bends = (np.diff(tps[1:], 2) != 0.0) | (np.diff(fps[1:], 2) != 0.0)
-    kept = np.concatenate([[True, True], bends, [True]])
-    return Cumulated(*(values[kept] for values in cumulated))
+    tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight, pos_label))
+    if drop_intermediate and tps.size > 3:
+        bends = (np.diff(tps[1:], 2) != 0.0) | (np.diff(fps[1:], 2) != 0.0)
+        # the origin, the first and the last threshold always stay
+        kept = np.concatenate([[True, True], bends, [True]])
+        tps, fps, thresholds = tps[kept], fps[kept], thresholds[kept]
+    return _rate(fps, "negative"), _rate(tps, "positive"), thresholds
 
 
 def _rate(cumulated: NDArray[np.float64], side: str) -> NDArray[np.float64]:
-    """Return cumulated weights as a fraction of the last; NaN and a warning when that is zero."""
+    """Return cumulated weights as a proportion of the last; NaN and a warning when that is zero."""
     if cumulated[-1] > 0.0:
         return cumulated / cumulated[-1]
     warn_undefined(f"the {side} rate is not defined: no {side} row has weight", stacklevel=4)
@@ -101,36 +94,33 @@ def roc_auc_score(
     labels: ArrayLike | None = None,
     method: Literal["rank", "trapezoid"] = "rank",
 ) -> float | NDArray[np.float64]:
-    """Return the area under the ROC curve: the chance that a positive outranks a negative.
+    """Return the area under the ROC curve: the probability that a positive outranks a negative.
 
-    AUC = 1 / (W0 W1) * sum over positives of w_i (W0[score < s_i] + W0[score = s_i] / 2), the Mann-Whitney
-    form [1]_: ties count half. Without weights the sum is an integer and exact, and the result the correctly
-    rounded quotient.
+    AUC = 1 / (W0 W1) * sum over positives of w_i (W0[score < s_i] + W0[score = s_i] / 2), the Mann-Whitney form [1]_:
+    ties count half. Without weights the sum is an exact integer, and the result the correctly rounded quotient.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Labels: bool, integer, float or string; the greater one of two is positive. A matrix of zeros and ones
-        holds one yes-or-no label a column.
+        Labels: bool, integer, float or string; the greater one of two is positive. A matrix of zeros and ones holds one
+        yes-or-no label a column.
     y_score : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
         Scores, finite; only their order matters. float32 stays float32, everything else becomes float64.
     average : {"macro", "weighted", "micro", "samples"} or None, default="macro"
-        How pairs (`multi_class` "ovo"), classes ("ovr") or labels are averaged; no effect on one column of
-        scores. "micro" exists for "ovr" and a label matrix, "samples" for a label matrix; None returns all
-        single scores.
+        How pairs (`multi_class` "ovo"), classes ("ovr") or labels are averaged: "macro" is the plain mean, "weighted"
+        weighs by the positives. For "ovr" and a label matrix also "micro", every cell as a row, for a label matrix
+        "samples", the mean over rows. None returns all single scores.
     sample_weight : array-like of shape (n_samples,), optional
         Weights, not negative.
     max_fpr : float in (0, 1], optional
         Area up to this false positive rate only, standardised so that chance is 0.5 and the best is 1 [2]_.
         Not for more than two classes.
     multi_class : {"ovo", "ovr"}, default="ovo"
-        For labels in one dimension and several columns of scores: Hand and Till's mean over pairs of classes
-        (`hand_till_score`), or each class against the rest.
+        For labels in one dimension and several columns of scores: `hand_till_score`, or each class against the rest.
     labels : array-like, optional
         The class of each column; for one column of scores the negative and the positive label.
     method : {"rank", "trapezoid"}, default="rank"
-        "rank" is the form above, "trapezoid" adds up the area under the curve; they are equal and the first
-        is faster. "ovo" knows "rank" only.
+        "rank" is the form above, "trapezoid" adds up the area under the curve, slower; "ovo" knows "rank" only.
 
     Returns
     -------
@@ -139,16 +129,15 @@ def roc_auc_score(
 
     Raises
     ------
-    ValueError
-        For scores that are not finite, empty input, lengths that differ, negative weights, more than two
-        labels for one column of scores, columns that do not match the classes, or an option out of its range.
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        For scores that are not finite real numbers, labels without an order, more than two for one column of scores,
+        columns that do not match the classes, empty input, lengths that differ, negative weights, or an option out of
+        its range.
 
     References
     ----------
-    .. [1] J. A. Hanley, B. J. McNeil, "The meaning and use of the area under a receiver operating
-       characteristic (ROC) curve", Radiology 143 (1982), 29-36.
+    .. [1] J. A. Hanley, B. J. McNeil, "The meaning and use of the area under a receiver operating characteristic (ROC)
+       curve", Radiology 143 (1982), 29-36.
     .. [2] D. K. McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9 (1989), 190-195.
 
     Examples
@@ -164,8 +153,8 @@ def roc_auc_score(
     check_option("average", average, ("macro", "weighted", "micro", "samples", None))
     if max_fpr is not None and not 0.0 < max_fpr <= 1.0:
         raise ValueError(f"max_fpr must be in (0, 1], but is {max_fpr}")
-    truth, scores = as_column(y_true), as_column(y_score)
-    scores = check_scores(scores, n_dims=2 if scores.ndim == 2 else 1)
+    truth, columns = as_column(y_true), as_column(y_score)
+    scores = check_scores(columns, n_dims=2 if columns.ndim == 2 else 1)
     weights = relative_weights(sample_weight, len(scores))
     score = partial(_area, max_fpr=max_fpr, method=method)
     area: float | NDArray[np.float64]
@@ -222,10 +211,8 @@ def _area(
         area = mann_whitney(positive, scores, weights)
     else:
         tps, fps, _ = cumulate(positive, scores, weights)
-        if min(tps[-1], fps[-1]) <= 0.0:
-            area = float("nan")
-        else:
-            area = _area_up_to(fps / fps[-1], tps / tps[-1], max_fpr or 1.0)
+        has_both = min(tps[-1], fps[-1]) > 0.0
+        area = _area_up_to(fps / fps[-1], tps / tps[-1], max_fpr or 1.0) if has_both else float("nan")
     return min(area, 1.0)  # sums of weights are rounded
 
 
@@ -264,11 +251,8 @@ def average_precision_score(
 
     Raises
     ------
-    ValueError
-        For scores that are not finite, empty input, lengths that differ, negative weights or more than two
-        labels.
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        As `roc_curve`.
 
     References
     ----------
@@ -312,6 +296,5 @@ def class_average_precision(
 ) -> float:
     """Return the average precision of the second of two classes, or of more the mean over classes."""
     classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
-    return float(
-        np.mean([average_precision_score(codes == k, proba[:, k], sample_weight=sample_weight) for k in classes])
-    )
+    scores = [average_precision_score(codes == k, proba[:, k], sample_weight=sample_weight) for k in classes]
+    return float(np.mean(scores))

@@ -3,14 +3,14 @@
 import struct
 import zlib
 from operator import index
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._compile import kernel
 from aucforest.metrics._ranking import HALF, SIGN, WORD, ordered_key
-from aucforest.metrics._validation import check_weights, stream_rows, warn_undefined
+from aucforest.metrics._validation import Scores, check_weights, stream_rows, warn_undefined
 from aucforest.metrics.confidence import delong_covariance
 from aucforest.metrics.roc import roc_auc_score
 
@@ -47,20 +47,18 @@ def _add(bins, positive, units, counts):
 class AUCSketch:
     """AUC of a stream from counts on a fixed grid of scores, with a bound on its error.
 
-    Each class counts its weight in the bins of a grid; inside a bin the order of scores is lost. With p_b and
-    q_b the shares of the positives and negatives in bin b, the score is sum p_b (q_{<b} + q_b / 2), and it is
-    off by at most 1/2 * sum p_b q_b, all that was lost. Counts are integers, so merging is exact, associative
-    and commutative: a sketch is a distributed reduction whose result does not depend on how the rows were
-    split.
+    Each class counts its weight in the bins of a grid; inside a bin the order of scores is lost. With p_b and q_b the
+    proportions of the positives and negatives in bin b, the score is sum p_b (q_{<b} + q_b / 2), off by at most
+    1/2 * sum p_b q_b. Counts are integers, so merging is exact, associative and commutative: the result of a
+    distributed reduction does not depend on how the rows were split.
 
     Parameters
     ----------
     bits : int from 4 to 24, default=18
         The grid has 2**bits bins: 18 bits make 4 MB.
     range : (float, float), optional
-        Bounds of a uniform grid; scores outside count in the outermost bins. By default the bins are the top
-        bits of the ordered bit pattern of float32 scores: relative precision at every magnitude, no bounds to
-        know.
+        Bounds of a uniform grid; scores outside count in the outermost bins. By default the bins are the top bits of
+        the ordered bit pattern of float32 scores: relative precision at every magnitude, no bounds to know.
 
     Raises
     ------
@@ -69,8 +67,8 @@ class AUCSketch:
 
     Notes
     -----
-    Weights are held in multiples of 2**-20, and the error of rounding them is part of `error_bound`; a weight
-    under 2**-21 counts as zero. The weights of one sketch must sum to less than 2**42.
+    Weights are held in multiples of 2**-20, and the error of rounding them is part of `error_bound`; a weight under
+    2**-21 counts as zero. The weights of one sketch must sum to less than 2**42.
 
     Examples
     --------
@@ -98,9 +96,8 @@ class AUCSketch:
         """Return bounds between which the place of every score is a number."""
         low, high = map(float, range) if len(range) == 2 else (np.nan, np.nan)
         if not (low < high and 0.0 < (1 << self.bits) / (high - low) < np.inf):
-            raise ValueError(
-                f"range must be two finite bounds, the lower one first and of finite width, but is {range}"
-            )
+            wanted = "two finite bounds, the lower one first and of finite width"
+            raise ValueError(f"range must be {wanted}, but is {range}")
         return low, high
 
     def update(self, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
@@ -117,11 +114,9 @@ class AUCSketch:
 
         Raises
         ------
-        ValueError
-            For other labels, scores that are not finite, an empty batch, lengths that differ, negative
-            weights, or when the sketch would hold a weight of 2**42 or more; the sketch is then as before.
-        TypeError
-            For scores that are not real numbers.
+        ValueError, TypeError
+            For other labels, scores that are not finite real numbers, an empty batch, lengths that differ, negative
+            weights, or a total weight of 2**42 or more; the sketch is then as before.
         """
         positive, scores = stream_rows(y_true, y_score)
         weights = check_weights(sample_weight, scores.size)
@@ -141,7 +136,7 @@ class AUCSketch:
             raise ValueError(f"the weights of a sketch must sum to less than 2**42, but would be {total:g}")
         return total
 
-    def _bins(self, scores: NDArray[np.floating[Any]]) -> NDArray[np.uint32]:
+    def _bins(self, scores: Scores) -> NDArray[np.uint32]:
         """Return the bin of each score: never decreasing in the score."""
         bins = np.empty(scores.size, np.uint32)
         if self.range is not None:
@@ -198,8 +193,7 @@ class AUCSketch:
             warn_undefined("ROC AUC is not defined: a class has no weight in the sketch")
             return float("nan")
         negatives, positives = self._counts
-        below = np.cumsum(negatives) - negatives
-        return self._share_of_pairs(positives, 2 * below + negatives)
+        return self._proportion_of_pairs(positives, 2 * np.cumsum(negatives) - negatives)
 
     def error_bound(self) -> float:
         """Return the most by which `score` can be off the exact AUC of the rows; NaN without both classes."""
@@ -210,13 +204,13 @@ class AUCSketch:
         rounding = [
             lost / max(2 * int(held) - lost, 1) for lost, held in zip(self._rounded.tolist(), self._counts.sum(1))
         ]
-        return self._share_of_pairs(positives, negatives) + sum(rounding)
+        return self._proportion_of_pairs(positives, negatives) + sum(rounding)
 
     def _has_both_classes(self) -> bool:
         """Return whether both classes have weight."""
         return bool(self._counts.any(axis=1).all())
 
-    def _share_of_pairs(self, positives: NDArray[np.int64], twice_others: NDArray[np.int64]) -> float:
+    def _proportion_of_pairs(self, positives: NDArray[np.int64], twice_others: NDArray[np.int64]) -> float:
         """Return sum(positives * twice_others) / (2 W1 W0), the sum in integers of any size."""
         occupied = np.flatnonzero(positives)
         total = sum(p * q for p, q in zip(positives[occupied].tolist(), twice_others[occupied].tolist()))
@@ -229,11 +223,9 @@ class AUCSketch:
         Returns
         -------
         fpr, tpr : ndarray of shape (n_thresholds,)
-            Rates at the edges of the occupied bins; NaN with an UndefinedMetricWarning for a class without
-            weight.
+            Rates at the edges of the occupied bins; NaN with an UndefinedMetricWarning for a class without weight.
         thresholds : ndarray of shape (n_thresholds,)
-            Lower edges of the bins, descending, infinity first. On the default grid they apply to scores
-            rounded to float32.
+            Lower edges of the bins, descending, infinity first. On the default grid those of scores rounded to float32.
         """
         if not self._has_both_classes():
             warn_undefined("the ROC curve is not defined: a class has no weight in the sketch")
@@ -267,49 +259,43 @@ class AUCSketch:
         Raises
         ------
         ValueError
-            When the bytes are no sketch, or not exactly one. They may come from a stranger: no more is unpacked
-            than a sketch holds, and all of it is checked.
+            When the bytes are no sketch, or not exactly one. They may come from anybody: no more is unpacked than a
+            sketch holds, and all of it is checked.
         """
         try:
-            return cls._unpacked(data)
+            if data[: len(MAGIC)] != MAGIC:
+                raise ValueError(f"they do not start with {MAGIC!r}")
+            stream = zlib.decompressobj()
+            header = stream.decompress(data[len(MAGIC) :], HEADER.size)
+            bits, has_range, low, high, *rounded = HEADER.unpack(header)
+            sketch = cls(bits, (low, high) if has_range else None)
+            size = sketch._counts.nbytes
+            body = stream.decompress(stream.unconsumed_tail, size + 1)  # one more, to reach the checksum behind them
+            if len(body) != size or not stream.eof or stream.unused_data:
+                raise ValueError(f"their counts do not fill a grid of {bits} bits")
+            counts = np.frombuffer(body, "<i8").astype(np.int64)
+            sketch._total = float(np.ldexp(counts.sum(dtype=np.float64), -UNIT_BITS))
+            in_range = sketch._total < MOST_WEIGHT and 0 <= min(rounded) <= max(rounded) < MOST_ROUNDED
+            if counts.min() < 0 or not in_range:
+                raise ValueError("their counts are out of range")
         except (struct.error, zlib.error, ValueError) as error:
             raise ValueError(f"these {len(data)} bytes are no AUCSketch: {error}") from None
-
-    @classmethod
-    def _unpacked(cls, data: bytes) -> Self:
-        """Return the sketch that bytes hold, or raise one of several errors."""
-        if data[: len(MAGIC)] != MAGIC:
-            raise ValueError(f"they do not start with {MAGIC!r}")
-        stream = zlib.decompressobj()
-        header = stream.decompress(data[len(MAGIC) :], HEADER.size)
-        bits, has_range, low, high, *rounded = HEADER.unpack(header)
-        sketch = cls(bits, (low, high) if has_range else None)
-        size = sketch._counts.nbytes
-        body = stream.decompress(stream.unconsumed_tail, size + 1)  # one more, to reach the checksum behind them
-        if len(body) != size or not stream.eof or stream.unused_data:
-            raise ValueError(f"their counts do not fill a grid of {bits} bits")
-        counts = np.frombuffer(body, "<i8").astype(np.int64)
-        total = float(np.ldexp(counts.sum(dtype=np.float64), -UNIT_BITS))
-        if counts.min() < 0 or total >= MOST_WEIGHT or not 0 <= min(rounded) <= max(rounded) < MOST_ROUNDED:
-            raise ValueError("their counts are out of range")
-        sketch._counts = counts.reshape(2, -1)
-        sketch._total = total
-        sketch._rounded = np.array(rounded, np.int64)
+        sketch._counts, sketch._rounded = counts.reshape(2, -1), np.array(rounded, np.int64)
         return sketch
 
 
 class AUCReservoir:
     """AUC of a stream from a uniform sample of each class, with a standard error.
 
-    Algorithm R [1]_ run for each class with its own count: after n rows of a class each of them is in the
-    sample with chance size / n, whatever the classes' shares do over time.
+    Algorithm R [1]_ run for each class with its own count: after n rows of a class each of them is in the sample with
+    probability size / n, however frequent the classes are over time.
 
     Parameters
     ----------
     size : int, at least 2
         Rows kept of each class.
     random_state : int, numpy.random.Generator or None
-        Seed. The sample does not depend on how the stream was cut into batches.
+        Seed. The sample does not depend on how the stream was split into batches.
 
     Raises
     ------
@@ -318,8 +304,7 @@ class AUCReservoir:
 
     References
     ----------
-    .. [1] J. S. Vitter, "Random sampling with a reservoir", ACM Transactions on Mathematical Software 11
-       (1985), 37-57.
+    .. [1] J. S. Vitter, "Random sampling with a reservoir", ACM Transactions on Mathematical Software 11 (1985), 37-57.
 
     Examples
     --------
@@ -347,29 +332,20 @@ class AUCReservoir:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            Labels: bool, 0 and 1, or -1 and 1; one class may be absent from a batch.
-        y_score : array-like of shape (n_samples,)
-            Scores, finite.
-
-        Raises
-        ------
-        ValueError
-            For other labels, scores that are not finite, an empty batch or lengths that differ.
-        TypeError
-            For scores that are not real numbers.
+        y_true, y_score : array-like of shape (n_samples,)
+            Labels and scores as `AUCSketch.update` takes and refuses them.
         """
         positive, scores = stream_rows(y_true, y_score)
         self._offer(0, scores[~positive])
         self._offer(1, scores[positive])
 
-    def _offer(self, label: Literal[0, 1], scores: NDArray[np.floating[Any]]) -> None:
+    def _offer(self, label: int, scores: Scores) -> None:
         """Run Algorithm R over more rows of one class."""
         seen, kept = self._seen[label], self._kept[label]
         filling = scores[: max(0, self.size - seen)]
         kept[seen : seen + filling.size] = filling
         rest = scores[filling.size :]
-        # row number t (from 1) takes a slot with chance size / t; the last row to take a slot stays in it
+        # row number t (from 1) takes a slot with probability size / t; the last row to take a slot stays in it
         numbers = np.arange(seen + filling.size, seen + scores.size) + 1
         slots = self._generators[label].integers(0, numbers)
         taken = slots < self.size
@@ -390,10 +366,7 @@ class AUCReservoir:
         return float(roc_auc_score(*self._sample()))
 
     def stderr(self) -> float:
-        """Return DeLong's standard error of `score`, as an estimate of what the stream is drawn from.
-
-        NaN with an UndefinedMetricWarning with fewer than two rows of a class.
-        """
+        """Return DeLong's standard error of `score`; NaN, with a warning, with fewer than two rows of a class."""
         if min(self._seen) < 2:
             warn_undefined("the standard error is not defined: fewer than two rows of a class were seen")
             return float("nan")

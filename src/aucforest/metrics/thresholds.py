@@ -5,8 +5,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aucforest.metrics._ranking import cumulate
 from aucforest.metrics._validation import check_option, two_classes, warn_undefined
-from aucforest.metrics._walks import cumulate
 
 
 def optimal_threshold(
@@ -19,8 +19,7 @@ def optimal_threshold(
 ) -> float:
     """Return the best threshold t of the rule "positive when the score is at least t".
 
-    Every distinct score is tried, and infinity (nothing is positive); of equally good ones the greatest is
-    taken.
+    Every distinct score is tried, and infinity (nothing is positive); of equally good ones the greatest is taken.
 
     Parameters
     ----------
@@ -29,12 +28,11 @@ def optimal_threshold(
     y_score : array-like of shape (n_samples,)
         Scores, finite.
     criterion : {"youden", "gmean", "f1", "cost"}, default="youden"
-        What is best: the greatest TPR - FPR [1]_, the greatest sqrt(TPR (1 - FPR)), the greatest F1 score
-        2 TP / (2 TP + FP + FN), or the least cost.
+        What is best: the greatest TPR - FPR [1]_, sqrt(TPR (1 - FPR)) or F1 score 2 TP / (2 TP + FP + FN), or the least
+        cost.
     cost : array-like of shape (2, 2), required by criterion "cost" alone
-        ``cost[i][j]`` is what it costs to predict class j where i is true, the positive class last, so that
-        ``[[0, 1], [10, 0]]`` makes a miss as bad as ten false alarms. A wrong prediction costs at least what the
-        right one does.
+        ``cost[i][j]`` is what it costs to predict class j where i is true, the positive class last, so that ``[[0, 1],
+        [10, 0]]`` makes a miss as bad as ten false alarms. A wrong prediction costs at least what the right one does.
     sample_weight : array-like of shape (n_samples,), optional
         Weights, not negative.
 
@@ -45,11 +43,8 @@ def optimal_threshold(
 
     Raises
     ------
-    ValueError
-        For an unknown criterion, costs that do not fit it, scores that are not finite, empty input, lengths
-        that differ, negative weights or more than two labels.
-    TypeError
-        For scores that are not real numbers, or labels without an order.
+    ValueError, TypeError
+        As `roc_curve`; ValueError also for an unknown criterion, or costs that do not fit it.
 
     References
     ----------
@@ -120,8 +115,8 @@ def gain_at_thresholds(
 def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:
     """Return the class number of every row.
 
-    `threshold` is None for the most probable class; a probability of the second of two classes, that and more is it;
-    the shares of classes, for the greatest probability in units of its share; or costs, for the least expected one.
+    `threshold` is None for the most probable class; the least probability of the second of two classes; prior
+    probabilities, for the greatest probability in units of its own; or a cost matrix, for the least expected cost.
     """
     if threshold is None:
         return proba.argmax(axis=1)
@@ -129,5 +124,5 @@ def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:
         return (proba[:, 1] >= threshold).astype(np.int64)
     if threshold.ndim == 2:
         return (proba @ threshold).argmin(axis=1)
-    # A class without a share has no probability either.
+    # A class without a prior has no probability either.
     return np.divide(proba, threshold, out=np.zeros_like(proba), where=threshold > 0.0).argmax(axis=1)

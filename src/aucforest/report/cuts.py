@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from aucforest.inspection.threshold_display import threshold_curves
-from aucforest.metrics._walks import Cumulated
+from aucforest.metrics._ranking import Cumulated
 from aucforest.metrics.thresholds import error_costs, gain_at_thresholds
 from aucforest.report.figures import cumulate_class, thin
 from aucforest.report.rows import FloatArray, ScoredRows
