@@ -26,13 +26,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 # where names are that are no parts of the package themselves
-_HOMES = {
-    "AUCForestClassifier": "estimators",
-    "AUCTreeClassifier": "estimators",
-    "LinearAUCClassifier": "estimators",
-    "ModelFormatError": "persistence",
-    "load": "estimators",
-}
+_HOMES = dict.fromkeys(("AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "load"), "estimators")
+_HOMES["ModelFormatError"] = "persistence"
 
 
 def __getattr__(name: str) -> Any:

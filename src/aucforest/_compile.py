@@ -40,12 +40,9 @@ def _private(path: str) -> Any:
 
 
 def _digest_sources() -> str:
-    """Digest all sources of the package, its version and numba's.
-
-    All, since a kernel holds functions and constants of other files. Contents, since the time of a change says nothing
-    about a file that was copied, checked out again or packed reproducibly; it takes 4 ms. In an archive the versions
-    stand for the sources.
-    """
+    """Digest all sources of the package, its version and numba's; in an archive the versions stand for the sources."""
+    # All, since a kernel holds functions and constants of other files. Contents, since the time of a change says
+    # nothing about a file that was copied, checked out again or packed reproducibly; it takes 4 ms.
     digest = hashlib.sha256(f"{sys.modules['aucforest'].__version__} {numba.__version__}".encode())
     root = os.path.dirname(__file__)
     sources = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
@@ -61,18 +58,11 @@ _dumps = _private("core.serialize.dumps")
 
 
 class _CodeFiles:
-    """A file of machine code per signature, named after it and all sources; in place of numba's own files of a kernel.
+    """A file of machine code per signature, named after it and all sources, in place of numba's files of a kernel."""
 
-    Those have an index, stamped with the kernel's file: an edit of a function that it calls would go unnoticed. It is
-    written without a lock: of two processes that compile the kernel for different types at the same moment, one would
-    put its code where the other's entry points.
-
-    Parameters
-    ----------
-    folder : str
-    kernel : str
-        Begin of the names, up to the version of Python.
-    """
+    # Those have an index, stamped with the kernel's file: an edit of a function that it calls would go unnoticed. It is
+    # written without a lock: of two processes that compile the kernel for different types at the same moment, one would
+    # put its code where the other's entry points.
 
     def __init__(self, folder: str, kernel: str) -> None:
         self._folder, self._kernel = Path(folder), kernel
@@ -147,9 +137,8 @@ def _find_compiler() -> Any:
     compiler, models = _private("core.compiler.Compiler"), _private("core.datamodel.models")
     manager, context = _private("core.datamodel.default_manager"), _private("core.typing.Context")
     names = "TupleModel", "UniTupleModel"
-    if compiler is None or not hasattr(manager, "copy") or not hasattr(context, "resolve_function_type"):
-        return None
-    if not all(hasattr(models, name) for name in names):
+    needed = [(manager, "copy"), (context, "resolve_function_type"), *((models, name) for name in names)]
+    if compiler is None or not all(hasattr(*one) for one in needed):
         return None
 
     class Whole:
@@ -193,11 +182,8 @@ _NEEDLESS_PASSES = {"InlineClosureLikes", "InlineOverloads", "NopythonRewrites"}
 
 
 def _find_device_compiler(compiler: Any) -> dict[str, Any]:
-    """Return the option that compiles devices to what kernels are linked from, and no further; none if numba changed.
-
-    numba optimises every function and makes machine code of it, then again as part of each function that calls it,
-    though only the outermost one, the kernel, ever runs. Without that compiling takes half of the time.
-    """
+    """Return the option that compiles devices only to what kernels are linked from; none if numba changed."""
+    # numba makes machine code of every function, though only the outermost one, the kernel, ever runs: twice the time
     library = _private("core.codegen.JITCodeLibrary")
     needed = "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals", "get_pointer_to_function"
     if compiler is None or not all(hasattr(library, method) for method in (*needed, "codegen")):
@@ -235,10 +221,9 @@ def _find_device_compiler(compiler: Any) -> dict[str, Any]:
     return {"pipeline_class": DeviceCompiler}
 
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _COMPILER = _find_compiler()
-if _COMPILER is not None:
-    _OPTIONS["pipeline_class"] = _COMPILER
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_OPTIONS |= {} if _COMPILER is None else {"pipeline_class": _COMPILER}
 
 
 def _known(**options: bool) -> dict[str, bool]:
@@ -257,42 +242,31 @@ def kernel(function: F) -> F:
     return _compile_cached(function, **_OPTIONS)
 
 
-def device(function: F) -> F:
+def device(function: F, **options: Any) -> F:
     """Compile a function that only other compiled functions call; it lives in their cache entry."""
-    compiled: F = numba.njit(**_OPTIONS)(function)
+    compiled: F = numba.njit(**_OPTIONS | options)(function)
     return compiled
 
 
 def bare_kernel(function: F) -> F:
-    """Compile a kernel without reference counting: it may slice arrays but not allocate any.
-
-    An atomic count per array handed on costs more than the work on a small node, and much more when threads share
-    the array. `_nrt` is numba's own switch for its internal kernels.
-    """
+    """Compile a kernel without reference counting: it may slice arrays but not allocate any."""
+    # An atomic count per array handed on costs more than the work on a small node. `_nrt` is numba's own switch.
     return _compile_cached(function, **_OPTIONS, **_known(_nrt=False, no_cfunc_wrapper=True))
 
 
 def bare_device(function: F) -> F:
     """Compile a function for bare kernels."""
-    compiled: F = numba.njit(**_OPTIONS | _DEVICE_OPTIONS)(function)
-    return compiled
+    return device(function, **_DEVICE_OPTIONS)
 
 
 def outlined_device(function: F) -> F:
-    """Compile a function for bare kernels that few fits need, so that what surrounds it is compiled without it.
-
-    Registers are assigned to a whole function at a time, in more than linear time.
-    """
-    compiled: F = numba.njit(**_OPTIONS | _DEVICE_OPTIONS | _known(forceinline=False))(function)
-    return compiled
+    """Compile a function for bare kernels that few fits need, so that what surrounds it is compiled without it."""
+    return device(function, **_DEVICE_OPTIONS | _known(forceinline=False))
 
 
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
-    """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for any other code.
-
-    The functions take the same arguments and return the same types. The source is written here, since numba knows no
-    table of functions, and each function of a chain of calls would be compiled with all that come after it.
-    """
+    """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for any other code."""
+    # numba knows no table of functions, and each function of a chain of calls would be compiled with all after it
     *others, last = functions
     lines = [f"    if code == {code}:\n        return f_{place}(*arguments)" for place, code in enumerate(others)]
     source = "\n".join(["def call(code, *arguments):", *lines, f"    return f_{len(others)}(*arguments)"])
@@ -314,24 +288,19 @@ _SCORER = numba.types.int64(_DOUBLES, _DOUBLES, _DOUBLES, numba.types.int64, num
 
 @lru_cache(maxsize=64)
 def compile_scorer(function: Any) -> Any:
-    """Compile f(left, totals) -> score into a loop over cuts with a fixed address, its attribute `address`.
+    """Compile f(left, totals) -> score into a loop over splits with a fixed address, its attribute `address`.
 
-    The loop takes (lefts, totals, scores, n_cuts, n_classes), pointers to doubles and int64, and returns 1 if the
-    function raised an exception, else 0.
-
-    Raises
-    ------
-    ValueError
-        If the function does not compile for two arrays of float64, or does not return a number.
+    The loop takes (lefts, totals, scores, n_splits, n_classes), pointers to doubles and int64, and returns 1 if the
+    function raised an exception, else 0. ValueError if the function does not compile, or does not return a number.
     """
     if intrinsic is None:
         raise ValueError("criterion: a function cannot be called with this version of numba")
 
-    def score(lefts, totals, scores, n_cuts, n_classes):
-        left, total = numba.carray(lefts, (n_cuts, n_classes)), numba.carray(totals, (n_classes,))
-        score = numba.carray(scores, (n_cuts,))
+    def score(lefts, totals, scores, n_splits, n_classes):
+        left, total = numba.carray(lefts, (n_splits, n_classes)), numba.carray(totals, (n_classes,))
+        score = numba.carray(scores, (n_splits,))
         try:
-            for i in range(n_cuts):
+            for i in range(n_splits):
                 score[i] = function(left[i], total)
         except Exception:
             return 1
@@ -357,7 +326,7 @@ if intrinsic is None:
         return numba.uint64(position)
 
     @bare_device
-    def call_scorer(address, lefts, totals, scores, n_cuts):
+    def call_scorer(address, lefts, totals, scores, n_splits):
         """Not called: `compile_scorer` refuses the function."""
         return 1
 
@@ -377,8 +346,8 @@ else:
         return _cttz(word)
 
     @intrinsic
-    def call_scorer(typing_context, address, lefts, totals, scores, n_cuts):
-        """Call the loop at an address of `compile_scorer`; lefts has a row of class totals for each of the cuts."""
+    def call_scorer(typing_context, address, lefts, totals, scores, n_splits):
+        """Call the loop at an address of `compile_scorer`; lefts has a row of class totals for each of the splits."""
 
         def generate(context, builder, signature, arguments):
             word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()

@@ -41,18 +41,11 @@ def half_written(path: Path) -> str | None:
 
 
 def lock(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Take the lock of a file until it is closed, or the process ends in whatever way.
+    """Take the lock of a file until it is closed, or the process ends; BlockingIOError when somebody has it.
 
     The file is made where it is missing, says who has the lock, and stays. Processes that are forked meanwhile, and
     live on without starting a program, keep the lock. Where the operating or the file system knows no locks, there is
     none.
-
-    Raises
-    ------
-    BlockingIOError
-        When somebody has the lock: another process, or the same one.
-    OSError
-        When the folder does not exist or cannot be written.
     """
     file = open(path, "ab+", buffering=0)  # noqa: SIM115
     try:

@@ -19,20 +19,7 @@ def machine_memory() -> int:
 
 
 def check_memory(n_bytes: float, what: str, advice: str) -> None:
-    """Refuse what would take too much memory, before it starts.
-
-    Parameters
-    ----------
-    n_bytes : float
-        What it takes.
-    what, advice : str
-        Beginning and end of the sentence: what takes it, and what to do.
-
-    Raises
-    ------
-    ValueError
-        Above half of the machine's memory.
-    """
+    """Raise a ValueError that begins and ends with `what` and `advice` above half of the machine's memory."""
     memory = machine_memory()
     if n_bytes > _PART * memory:
         raise ValueError(

@@ -5,24 +5,8 @@ from types import ModuleType
 
 
 def import_optional(module: str, *, purpose: str, extra: str) -> ModuleType:
-    """Import `module`, or raise an ImportError that says what needs it and how to get it.
+    """Import `module`, or raise an ImportError that says what needs it and which extra of aucforest brings it.
 
-    Parameters
-    ----------
-    module : str
-        Dotted name, such as "matplotlib.pyplot".
-    purpose : str
-        Subject of the sentence: what cannot be done without the module.
-    extra : str
-        The extra of aucforest that brings the module.
-
-    Raises
-    ------
-    ImportError
-        When the module is not installed.
-
-    Examples
-    --------
     >>> import_optional("no_such_module", purpose="flying", extra="wings")
     Traceback (most recent call last):
     ImportError: flying needs no_such_module: pip install aucforest[wings]

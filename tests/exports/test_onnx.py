@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.exports.onnx import LogitCorrection, write_onnx
+from aucforest.exports.onnx import write_onnx
 from tests.exports.data import mean_of, random_rows, random_tree
 
 N_CODES = {1: 7, 3: 3}
@@ -75,7 +75,7 @@ def test_labels_of_other_types_are_refused(tmp_path, classes, dtype):
 def test_correction(tmp_path):
     trees, X = drawn(2, n_classes=3)
     offsets = np.array([0.3, -2.0, -np.inf])
-    write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, LogitCorrection(1.4, offsets, 1e-6))
+    write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, (1.4, offsets, 1e-6))
     powers = np.maximum(mean_of(trees, X), 1e-6) ** 1.4 * np.exp(offsets)
     np.testing.assert_allclose(run(tmp_path / "a.onnx", X)[1], powers / powers.sum(axis=1, keepdims=True), **TOLERANCE)
 

@@ -1,6 +1,6 @@
 """The data sets that come with the package; origin and licence are in data/README.md."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from aucforest._optional import import_optional
 
 _DATA = files("aucforest.datasets") / "data"
-# Infants first: one cut tells them from the adults.
+# Infants first: one threshold tells them from the adults.
 _SEXES = ("I", "F", "M")
 _BLOCKS = ("text", "horizontal line", "picture", "vertical line", "graphic")
 
@@ -59,10 +59,7 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """
     bunch = _read("abalone", converters={0: _SEXES.index})
     if as_frame:
-        _use_frames(bunch, "rings")
-        sex = bunch.frame["sex"].astype(int)
-        bunch.frame["sex"] = _pandas().Categorical.from_codes(sex, categories=list(_SEXES))
-        bunch.data = bunch.frame[bunch.feature_names]
+        _use_frames(bunch, "rings", {"sex": _SEXES})
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
@@ -71,22 +68,14 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
 
     Parameters
     ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Give data as a pandas DataFrame and target as a Series. Needs pandas (``aucforest[frame]``).
+    return_X_y, as_frame : bool, default=False
+        As for `load_abalone`.
 
     Returns
     -------
-    bunch : sklearn.utils.Bunch
-        - data : float64 array or DataFrame of shape (5472, 10), sizes in pixels, shares between 0 and 1
-        - target : int64 array or Series of shape (5472,), positions in target_names
-        - feature_names, target_names : list of str
-        - frame : DataFrame of shape (5472, 11) or None
-        - DESCR : str, the description with origin and licence
-        - filename : str
-    (data, target) : tuple
-        With ``return_X_y=True``.
+    bunch or (data, target)
+        As of `load_abalone`: data of shape (5472, 10), sizes in pixels and proportions between 0 and 1; target of shape
+        (5472,), int64 positions in ``target_names``; frame of shape (5472, 11) or None.
 
     Raises
     ------
@@ -109,7 +98,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     bunch.target -= 1
     bunch.target_names = list(_BLOCKS)
     if as_frame:
-        _use_frames(bunch, "class")
+        _use_frames(bunch, "class", {})
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
@@ -130,13 +119,11 @@ def _read(name: str, converters: Mapping[int | str, Any] | None = None) -> Bunch
     )
 
 
-def _use_frames(bunch: Bunch, target_name: str) -> None:
-    """Turn data and target of a Bunch into pandas objects."""
-    bunch.frame = _pandas().DataFrame(bunch.data, columns=bunch.feature_names)
+def _use_frames(bunch: Bunch, target_name: str, categories: Mapping[str, Sequence[str]]) -> None:
+    """Turn data and target of a Bunch into pandas objects; some columns are codes of categories."""
+    pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")
+    bunch.frame = pandas.DataFrame(bunch.data, columns=bunch.feature_names)
+    for name, labels in categories.items():
+        bunch.frame[name] = pandas.Categorical.from_codes(bunch.frame[name].astype(int), categories=labels)
     bunch.frame[target_name] = bunch.target
     bunch.data, bunch.target = bunch.frame[bunch.feature_names], bunch.frame[target_name]
-
-
-def _pandas() -> Any:
-    """Return pandas, or name the extra that brings it."""
-    return import_optional("pandas", purpose="as_frame=True", extra="frame")

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from aucforest.estimators._model_files import Model
 from aucforest.estimators._prior_correction import LEAST, PriorCorrection
-from aucforest.exports.onnx import LogitCorrection, write_onnx
+from aucforest.exports.onnx import write_onnx
 from aucforest.exports.sklearn import PriorCorrectedClassifier, as_random_forest
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.growing import run_in_threads
@@ -396,7 +396,7 @@ class TreeBasedClassifier(Model):
         """
         check_is_fitted(self, "trees_")
         correction = self._prior_correction
-        plain = None if correction is None else LogitCorrection(correction.exponent, correction.offsets, LEAST)
+        plain = None if correction is None else (correction.exponent, correction.offsets, LEAST)
         threshold = getattr(self, "threshold_", None)
         write_onnx(path, self.trees_, self.classes_, self._n_codes, plain, threshold)
 

@@ -18,31 +18,15 @@ _MOST_RANGES = 2**26
 
 
 class ThresholdNodes(NamedTuple):
-    """Nodes that compare a value with a threshold, each of shape (n_nodes,); node 0 is the root.
+    """Nodes that compare a value with a threshold, each of shape (n_nodes,); node 0 is the root."""
 
-    Attributes
-    ----------
-    feature : int32
-        -1 for a leaf.
-    threshold : float64
-        Values up to and including this one go left.
-    missing_left : bool
-        Where missing values go.
-    left, right : int64
-        The children, -1 for a leaf.
-    origin : int64
-        The node of the tree that a node comes from: they say the same of the classes.
-    weight : float64
-        Of the training rows in the node.
-    """
-
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
+    feature: NDArray[np.int32]  # -1 for a leaf
+    threshold: NDArray[np.float64]  # values up to and including this one go left
     missing_left: NDArray[np.bool_]
-    left: NDArray[np.int64]
+    left: NDArray[np.int64]  # the children, -1 for a leaf
     right: NDArray[np.int64]
-    origin: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    origin: NDArray[np.int64]  # the node of the tree that a node comes from: they say the same of the classes
+    weight: NDArray[np.float64]  # of the training rows in the node
 
 
 def _sets_of(tree: Tree, n_codes: Mapping[int, int]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -53,11 +37,7 @@ def _sets_of(tree: Tree, n_codes: Mapping[int, int]) -> tuple[NDArray[np.bool_],
 
 
 def chained(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
-    """Return the nodes of a tree, and behind them what its sets take beyond one threshold each.
-
-    The nodes of the tree keep their numbers; those that split by a set and what follows them share children. `n_codes`
-    says how many codes each categorical feature has.
-    """
+    """Return the nodes of a tree, with their numbers, and behind them what its sets take beyond one threshold each."""
     is_left, n_known = _sets_of(tree, n_codes)
     # After which codes the side changes; a set of all codes or of none changes after the last one.
     changes = np.zeros_like(is_left)
@@ -87,10 +67,6 @@ class _Front(NamedTuple):
     low: NDArray[np.int16]
     high: NDArray[np.int16]
     missing: NDArray[np.bool_]
-
-    def take(self, rows: NDArray[np.intp]) -> "_Front":
-        """Return copies of some of them."""
-        return _Front._make(part[rows] for part in self)
 
 
 class _Copier:
@@ -149,27 +125,25 @@ class _Copier:
         codes = np.floor(self.nodes.threshold[node]).astype(np.int64)
         return rows, np.searchsorted(self.features, self.nodes.feature[node]), codes
 
-    def children(self, front: _Front, share: NDArray[np.float64]) -> _Front:
-        """Return all left children and then all right ones; such a share of the weight goes left."""
+    def children(self, front: _Front, proportion: NDArray[np.float64]) -> _Front:
+        """Return all left children and then all right ones; such a proportion of the weight goes left."""
         rows, column, code = self._split_by_set(front.node)
         missing_left = self.nodes.missing_left[front.node[rows]]
-        everything = np.arange(len(front.node))
-        left, right = front.take(everything), front.take(everything)
+        left, right = (_Front._make(part.copy() for part in front) for _ in range(2))
         left.high[rows, column] = np.minimum(left.high[rows, column], code)
         right.low[rows, column] = np.maximum(right.low[rows, column], code + 1)
         left.missing[rows, column] &= missing_left
         right.missing[rows, column] &= ~missing_left
-        left = left._replace(node=self.nodes.left[front.node], weight=front.weight * share)
-        right = right._replace(node=self.nodes.right[front.node], weight=front.weight * (1.0 - share))
+        left = left._replace(node=self.nodes.left[front.node], weight=front.weight * proportion)
+        right = right._replace(node=self.nodes.right[front.node], weight=front.weight * (1.0 - proportion))
         parts: Iterable[Any] = zip(left, right)
         return _Front._make(map(np.concatenate, parts))
 
 
 def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> ThresholdNodes:
-    """Return nodes with one parent each: what hangs below a set is copied for every way that leads there.
+    """Return nodes with one parent each, before them; ValueError if there would be more than `most_nodes` copies.
 
-    Children come after their parents, and their weights add up to their parent's. Copies of copies can become very
-    many: raises ValueError if there would be more than `most_nodes`.
+    What hangs below a set is copied for every way that leads there, and the weights of copies add up.
     """
     if len(tree.set_nodes) == 0:
         return chained(tree, n_codes)
@@ -189,5 +163,6 @@ def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> Threshold
         left[split] = n_nodes + np.arange(len(split))
         right[split] = left[split] + len(split)
         levels.append(of_tree._replace(left=left, right=right, weight=front.weight))
-        front = copier.children(front.take(split), left_mass[split] / (left_mass[split] + right_mass[split]))
+        front = _Front._make(part[split] for part in front)
+        front = copier.children(front, left_mass[split] / (left_mass[split] + right_mass[split]))
     return ThresholdNodes._make(map(np.concatenate, zip(*levels)))

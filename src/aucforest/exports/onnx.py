@@ -6,7 +6,7 @@ the trees, and a probability is theirs, rounded to float32.
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,8 @@ _OPSET, _ML_OPSET = 17, 3
 # Probabilities are float32. A row at the threshold, as one is where it is tuned, must not fall below by rounding.
 _ROUNDING = 1e-6
 
-
-class LogitCorrection(NamedTuple):
-    """Probabilities p become max(p, least) ** exponent * exp(offsets), normalised."""
-
-    exponent: float
-    offsets: NDArray[np.float64]
-    least: float
+# (exponent, offsets, least): probabilities p become max(p, least) ** exponent * exp(offsets), normalised.
+LogitCorrection = tuple[float, NDArray[np.float64], float]
 
 
 class _Graph:
@@ -74,32 +69,23 @@ def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, in
                 "target_weights_as_tensor": prediction[leaf, target],
             }
         )
-    attributes: dict[str, Any] = {}
+    attributes = {"domain": "ai.onnx.ml", "n_targets": trees[0].n_classes, "aggregate_function": "AVERAGE"}
     for name in parts[0]:
         values = np.concatenate([part[name] for part in parts])
         is_tensor = name.endswith("_as_tensor")
         attributes[name] = graph.onnx.numpy_helper.from_array(values) if is_tensor else values.tolist()
     graph.add("Cast", "X", output="X_double", to=graph.onnx.TensorProto.DOUBLE)
-    graph.add(
-        "TreeEnsembleRegressor",
-        "X_double",
-        output=output,
-        domain="ai.onnx.ml",
-        n_targets=trees[0].n_classes,
-        aggregate_function="AVERAGE",
-        **attributes,
-    )
+    graph.add("TreeEnsembleRegressor", "X_double", output=output, **attributes)
 
 
 def _add_correction(graph: _Graph, correction: LogitCorrection) -> None:
     """Add the nodes from the mean of the trees to corrected probabilities."""
-    least = graph.constant("least", np.float32(correction.least))
-    exponent = graph.constant("exponent", np.float32(correction.exponent))
-    offsets = graph.constant("offsets", correction.offsets.astype(np.float32))
-    graph.add("Max", "mean", least, output="mean_above_0")
+    for name, value in zip(("exponent", "offsets", "least"), correction):
+        graph.constant(name, np.asarray(value, dtype=np.float32))
+    graph.add("Max", "mean", "least", output="mean_above_0")
     graph.add("Log", "mean_above_0", output="log_mean")
-    graph.add("Mul", "log_mean", exponent, output="log_power")
-    graph.add("Add", "log_power", offsets, output="log_odds")
+    graph.add("Mul", "log_mean", "exponent", output="log_power")
+    graph.add("Add", "log_power", "offsets", output="log_odds")
     graph.add("Softmax", "log_odds", output="probabilities", axis=1)
 
 
@@ -114,7 +100,7 @@ def _add_decision(graph: _Graph, threshold: Any) -> None:
         graph.add("GreaterOrEqual", "probability", least, output="is_second")
         graph.add("Cast", "is_second", output="class", to=graph.onnx.TensorProto.INT64)
     elif threshold.ndim == 1:
-        # A class without a share has no probability either.
+        # A class without a prior has no probability either.
         factors = np.divide(1.0, threshold, out=np.zeros(len(threshold)), where=threshold > 0.0)
         graph.add("Mul", "probabilities", graph.constant("factors", factors.astype(np.float32)), output="times_shares")
         graph.add("ArgMax", "times_shares", output="class", axis=1, keepdims=0)
@@ -133,19 +119,7 @@ def write_onnx(
     correction: LogitCorrection | None = None,
     threshold: Any = None,
 ) -> None:
-    """Write a classifier that averages trees; `n_codes` says how many codes each categorical feature has.
-
-    A threshold is None for the most probable class; the least probability of the second of two classes; the shares of
-    classes, for the greatest probability in units of its share; or costs by true and predicted class, for the least
-    expected one.
-
-    Raises
-    ------
-    ImportError
-        Without the package onnx.
-    TypeError
-        For labels of other types, of more than 64 bits, or integers beyond 2**63 - 1 in an array of objects.
-    """
+    """Write a classifier that averages trees; the threshold is one of `aucforest.metrics.thresholds.decide`."""
     onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
     labels = np.array(classes.tolist())
     if labels.tolist() != classes.tolist():
@@ -159,13 +133,8 @@ def write_onnx(
     if correction is not None:
         _add_correction(graph, correction)
     _add_decision(graph, threshold)
-    graph.add(
-        "Gather",
-        graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels),
-        "class",
-        output="label",
-        axis=0,
-    )
+    known = graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels)
+    graph.add("Gather", known, "class", output="label", axis=0)
     outputs = [
         helper.make_tensor_value_info("label", graph.constants[-1].data_type, [None]),
         helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),

@@ -112,10 +112,7 @@ def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) 
 
 
 def _most_nodes(trees: Sequence[Tree]) -> int:
-    """Return how many nodes there may be, with the copies that sets of categories take.
-
-    Raises ValueError if the nodes there are take too much memory: scikit-learn's hold a number for every class.
-    """
+    """Return how many nodes there may be with copies; ValueError if those there are take too much memory."""
     node_bytes, n_nodes = 64 + 8 * trees[0].n_classes, sum(tree.n_nodes for tree in trees)
     what = f"the {n_nodes:,} nodes for scikit-learn, of {trees[0].n_classes:,} classes,"
     check_memory(node_bytes * n_nodes, what, "fit fewer or smaller trees")
@@ -137,11 +134,7 @@ def as_decision_tree(
 def as_random_forest(
     trees: Sequence[Tree], classes: NDArray[Any], n_codes: Mapping[int, int]
 ) -> "RandomForestClassifier":
-    """Return a fitted forest that predicts the mean of what trees predict.
-
-    Raises ValueError if copies of nodes, for sets of categories, take more than 1.25 GiB, or all nodes more than half
-    of the memory. `n_codes` says how many codes each categorical feature has.
-    """
+    """Return a fitted forest that predicts the mean of trees, whose categorical features have so many codes."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 

@@ -40,13 +40,7 @@ def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
 
 
 def fold(trees: Sequence[Tree]) -> Arrays:
-    """Return the arrays that valid trees of the same features and classes are made anew from.
-
-    Names begin with "tree."; of all trees one after the other ``n_nodes`` and ``shrinkage`` by tree; ``feature`` and
-    ``missing_left`` (as bits) by node; ``pair``, ``threshold`` and ``gain`` by split; ``n_samples`` by leaf;
-    ``set_nodes``, counted over all trees, and ``sets``; and either ``total`` by leaf, or ``weight`` and ``value`` by
-    node.
-    """
+    """Return the arrays that valid trees of the same features and classes are made anew from."""
     if len(trees) > MOST_TREES:
         raise ValueError(f"a model file holds at most {MOST_TREES} trees, not {len(trees)}")
 
@@ -111,11 +105,8 @@ def _unfold(
                     total[node, k] = leaf_total[leaf, k]
                 leaf += 1
             else:
-                threshold[node], left_child[node], gain[node] = (
-                    split_threshold[split],
-                    2 * pair[split] + 1,
-                    split_gain[split],
-                )
+                threshold[node], gain[node] = split_threshold[split], split_gain[split]
+                left_child[node] = 2 * pair[split] + 1
                 split += 1
         for node in range(end - 1, start - 1, -1):
             if feature[node] != LEAF:
@@ -127,10 +118,7 @@ def _unfold(
 
 
 def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
-    """Take the arrays of `fold` out of a file and make the trees anew; ModelFormatError for any fault.
-
-    The trees must split `set_features`, and no others, by sets. Each is valid; those made at a time share memory.
-    """
+    """Take the arrays of `fold` out of a file and make the trees anew, which split `set_features` alone by sets."""
     arrays = _take(model, n_classes)
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
     starts, n_splits = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
@@ -138,9 +126,8 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
         raise ModelFormatError("tree: the number of splits does not fit the number of nodes")
     if np.any(arrays["pair"] >= np.repeat(n_splits, n_splits)):
         raise ModelFormatError("tree: a child is out of range")
-    if len(arrays["set_nodes"]) != len(arrays["sets"]):
-        n_sets = len(arrays["sets"])
-        raise ModelFormatError(f"tree: there are {len(arrays['set_nodes'])} nodes with a set, but {n_sets} sets")
+    if (n_set_nodes := len(arrays["set_nodes"])) != (n_sets := len(arrays["sets"])):
+        raise ModelFormatError(f"tree: there are {n_set_nodes} nodes with a set, but {n_sets} sets")
     by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else ()
     if not np.array_equal(by_set, arrays["set_nodes"]):
         raise ModelFormatError("tree: it is not the categorical features that are split by sets")

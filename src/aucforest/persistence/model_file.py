@@ -73,8 +73,8 @@ class StoredModel:
 
     def check_taken(self) -> None:
         """Refuse what nobody asked for."""
-        for name in (*self._arrays, *self._metadata):
-            raise ModelFormatError(f"{name} is unknown")
+        if left := [*self._arrays, *self._metadata]:
+            raise ModelFormatError(f"{left[0]} is unknown")
 
 
 def _checksum(arrays: Arrays, metadata: str) -> str:
@@ -88,15 +88,7 @@ def _checksum(arrays: Arrays, metadata: str) -> str:
 
 
 def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
-    """Write a model file, whole or not at all.
-
-    Raises
-    ------
-    ValueError
-        For metadata that are too large.
-    OSError
-        When the folder does not exist or cannot be written.
-    """
+    """Write a model file, whole or not at all; ValueError for metadata that are too large."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(metadata, allow_nan=False)
     _check_brackets(text)
@@ -107,15 +99,7 @@ def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
-    """Read a model file; its arrays are copies: the file may change from then on.
-
-    Raises
-    ------
-    ModelFormatError
-        For any other content than `write_model` writes, in this version or an older one.
-    OSError
-        When there is no such file, or it cannot be read.
-    """
+    """Read a model file into copies; ModelFormatError for what no version up to this one of `write_model` writes."""
     with open(path, "rb") as start:
         length = start.read(8)
     if int.from_bytes(length, "little") > _MOST_HEADER:

@@ -15,9 +15,7 @@ _NUMBERS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{n}" for sign
 
 
 def to_plain(value: Any) -> Any:
-    """Return what JSON can hold; arrays and tuples become lists, dicts keep keys that are no strings.
-
-    Raises TypeError for a value that is not made of numbers, text, lists, dicts and None.
+    """Return what JSON can hold, or raise TypeError; arrays and tuples become lists, dicts keep keys of any type.
 
     Examples
     --------
@@ -58,10 +56,7 @@ def from_plain(value: Any) -> Any:
 
 
 def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
-    """Return class labels, categories or names as what JSON can hold, with their dtype.
-
-    Raises TypeError for labels other than numbers, bools and text, ValueError for text that takes too much memory.
-    """
+    """Return class labels, categories or names as what JSON can hold, with their dtype; TypeError for other values."""
     kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
     if kind not in _NUMBERS | {"text", "object"}:
         raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only text and numbers of up to 64 bits")
