@@ -39,7 +39,7 @@ def fit_curve(column, positive):
 def values(curve, scores):
     """Return a curve at scores, in their order."""
     (column,) = rank_columns(np.asarray(scores, dtype=float))
-    return column.to_rows(curve.at(column, curve.locate(column)))
+    return column.to_rows(curve.at(curve.locate(column)))
 
 
 @given(labelled())
@@ -92,7 +92,7 @@ def test_spread_is_the_way_back(rows, new):
     before = calibration.apply(columns)
     spread = calibration.spread(before, influence)
     assert spread.sum() == pytest.approx(influence.sum())
-    (curve,) = calibration.curves
+    (curve,) = calibration.curves.values()
     for block in range(curve.levels.size):
         curve.levels[block] += 1.0
         gained = ((calibration.apply(columns).p - before.p) * influence).sum()

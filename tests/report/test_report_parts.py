@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.metrics import compare_auc
-from aucforest.report.cuts import costs_of
+from aucforest.report.explorer import costs_of
 from aucforest.report.figures import RECALLS, _Curves, cumulate_class, reliability, resample, thin
 from aucforest.report.importances import auc_by_trees, held_out_importance
 from aucforest.report.page import number, percent, signed_interval

@@ -1,7 +1,6 @@
 """Look at forests: comparisons of split criteria, importances, proximities, standard errors, text and pictures."""
 
-from aucforest.inspection.compare import compare_criteria
-from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison
+from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.importance_display import ImportanceDisplay, PermutationImportance
 from aucforest.inspection.jackknife import predict_proba_stderr

@@ -1,7 +1,7 @@
 """Permutation importance by the rows that trees did not draw."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from aucforest.inspection.importance_display import PermutationImportance
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.tree.prediction import BLOCK_ROWS as WALK_ROWS
 
+T = TypeVar("T")
 # How many random parts of the rows are scored; fewer only when a class has fewer rows.
 _MOST_PARTS = 10
 # Permuted columns of one task: finding the leaves of the data as they are is shared among them.
@@ -121,19 +122,15 @@ def oob_permutation_importance(
         proba = forest._mean_of_trees(total[scored], walks.n_unseen[scored, None])
         return [part.score(proba[part.places]) for part in parts]
 
-    # All rows are scored at each repeat, every part of them at one.
-    whole, *parts = split_into_parts(forest, X, rows, rows.bags.all_kept[scored], scorer, seed)
-    by_repeat = [[whole, *parts[repeat::n_repeats]] for repeat in range(n_repeats)]
-    baseline = scores((walks.baseline, [whole, *parts]))
-    before = [[baseline[0], *baseline[1:][repeat::n_repeats]] for repeat in range(n_repeats)]
+    parts = split_into_parts(forest, X, rows, rows.bags.all_kept[scored], scorer, seed)
+    baseline = scores((walks.baseline, parts))
+    of_repeats, before = deal_out(parts, n_repeats), deal_out(baseline, n_repeats)
     importances, errors = np.empty((walks.n_features, n_repeats)), np.empty(walks.n_features)
     with tqdm(total=walks.n_features, desc="features", disable=not verbose) as progress:
         for features, totals in walks.permuted():
-            found = list(run_in_threads(n_jobs)(scores, zip(totals, by_repeat * len(features))))
-            for i, feature in enumerate(features):
-                falls = [np.subtract(*pair) for pair in zip(before, found[i * n_repeats : (i + 1) * n_repeats])]
-                importances[feature] = [fall[0] for fall in falls]
-                errors[feature] = standard_error(importances[feature], np.concatenate([fall[1:] for fall in falls]))
+            after = run_in_threads(n_jobs)(scores, zip(totals, of_repeats * len(features)))
+            for feature in features:
+                importances[feature], errors[feature] = measure_falls(before, after)
                 progress.update()
     return PermutationImportance(
         importances=importances,
@@ -142,7 +139,7 @@ def oob_permutation_importance(
         n_scored=int(np.count_nonzero(scored)),
         scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
         feature_names=tuple(feature_names_of(forest, walks.n_features)),
-        n_parts=len(parts),
+        n_parts=len(parts) - 1,
     )
 
 
@@ -179,10 +176,23 @@ def split_into_parts(
     return [part(of) for of in places]
 
 
+def deal_out(of_parts: list[T], n_repeats: int) -> list[list[T]]:
+    """Return what belongs to every repeat: the first, of all rows, to each of them, that of every part to one."""
+    whole, *parts = of_parts
+    return [[whole, *parts[repeat::n_repeats]] for repeat in range(n_repeats)]
+
+
+def measure_falls(before: list[list[float]], after: Iterable[list[float]]) -> tuple[NDArray[np.float64], float]:
+    """Return the falls of the score at every repeat and the standard error of their mean, given scores of parts."""
+    falls = [np.subtract(*pair) for pair in zip(before, after)]
+    of_repeats = np.array([fall[0] for fall in falls])
+    return of_repeats, standard_error(of_repeats, np.concatenate([fall[1:] for fall in falls]))
+
+
 def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64]) -> float:
     """Return the standard error of a mean over repeats, given what single parts had in one repeat each.
 
-    The parts vary by the chance of rows and of one permutation; of the latter the mean over repeats has less.
+    The parts vary by the rows they hold and by one permutation; by permutations the mean over repeats varies less.
     """
     if len(of_parts) < 2:
         return np.nan

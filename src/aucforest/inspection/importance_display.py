@@ -1,6 +1,6 @@
 """The result of a permutation importance: table and picture."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,7 @@ class PermutationImportance:
         return "\n".join(lines)
 
 
+@dataclass(repr=False, eq=False)
 class ImportanceDisplay(Display):
     """Importances with their 95 % intervals, the most important on top; made by `PermutationImportance.plot`.
 
@@ -136,10 +137,8 @@ class ImportanceDisplay(Display):
     ----------
     container_ : matplotlib ErrorbarContainer
         Points and intervals, the most important feature first.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes and Figure
         Where `plot` drew.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
 
     Examples
     --------
@@ -153,9 +152,9 @@ class ImportanceDisplay(Display):
     'feature_7'
     """
 
-    def __init__(self, importance: PermutationImportance, *, max_features: int = 20) -> None:
-        self.importance = importance
-        self.max_features = max_features
+    importance: PermutationImportance
+    _: KW_ONLY
+    max_features: int = 20
 
     def _size(self) -> tuple[float, float]:
         return 6.4, 0.9 + 0.3 * min(self.max_features, len(self.importance.feature_names))

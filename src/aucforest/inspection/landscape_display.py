@@ -1,6 +1,7 @@
 """What split criteria think of the cuts of one feature."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, Self
 
@@ -9,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
 from aucforest.fitting.target import code_classes
-from aucforest.inspection.compare import criterion_names
-from aucforest.inspection.comparison import chosen
+from aucforest.inspection.comparison import chosen, criterion_names
 from aucforest.inspection.display import Display
 from aucforest.tree.binning import midway
 from aucforest.tree.criteria import CRITERIA, split_gain
@@ -19,6 +19,7 @@ from aucforest.tree.criteria import CRITERIA, split_gain
 _MOST_CLASSES = 3
 
 
+@dataclass(repr=False, eq=False)
 class CriterionLandscapeDisplay(Display):
     """The score of every cut of one feature under some criteria, each in units of its best, which is marked.
 
@@ -43,10 +44,8 @@ class CriterionLandscapeDisplay(Display):
         The best cut of each criterion: the first of equal ones, as in trees.
     lines_, marks_ : dict of str to matplotlib lines
         The curves and the marks of their best cuts, by criterion.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes and Figure
         Where `plot` drew.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
 
     Examples
     --------
@@ -58,21 +57,17 @@ class CriterionLandscapeDisplay(Display):
     {'auc': 0.26, 'gini': 0.509}
     """
 
-    def __init__(
-        self,
-        thresholds: NDArray[np.float64],
-        gains: Mapping[str, NDArray[np.float64]],
-        right: NDArray[np.float64],
-        class_names: Sequence[str],
-        *,
-        feature_name: str = "feature",
-    ) -> None:
-        self.thresholds = thresholds
-        self.gains = dict(gains)
-        self.right = right
-        self.class_names = list(class_names)
-        self.feature_name = feature_name
-        self.best = {name: int(gain.argmax()) for name, gain in self.gains.items()}
+    thresholds: NDArray[np.float64]
+    gains: Mapping[str, NDArray[np.float64]]
+    right: NDArray[np.float64]
+    class_names: Sequence[str]
+    _: KW_ONLY
+    feature_name: str = "feature"
+
+    @property
+    def best(self) -> dict[str, int]:
+        """The best split of each criterion."""
+        return {name: int(gain.argmax()) for name, gain in self.gains.items()}
 
     @classmethod
     def from_data(

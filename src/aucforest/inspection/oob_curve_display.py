@@ -1,6 +1,7 @@
 """The out-of-bag score against the number of trees."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +15,7 @@ from aucforest.inspection.display import Display
 from aucforest.inspection.models import check_count, check_forest
 
 
+@dataclass(repr=False, eq=False)
 class OOBCurveDisplay(Display):
     """The out-of-bag score of the first trees of a forest, which says whether more of them would help.
 
@@ -32,10 +34,8 @@ class OOBCurveDisplay(Display):
     ----------
     line_ : matplotlib line
         The curve.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes and Figure
         Where `plot` drew.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
 
     Examples
     --------
@@ -51,10 +51,10 @@ class OOBCurveDisplay(Display):
     True
     """
 
-    def __init__(self, n_trees: NDArray[np.int64], scores: NDArray[np.float64], *, scoring: str = "score") -> None:
-        self.n_trees = n_trees
-        self.scores = scores
-        self.scoring = scoring
+    n_trees: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    _: KW_ONLY
+    scoring: str = "score"
 
     @classmethod
     def from_estimator(

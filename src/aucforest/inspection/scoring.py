@@ -33,33 +33,27 @@ class FittedFold:
         """Whether a row is of a class, shape (n_samples, n_classes)."""
         return self.y[:, None] == self.forest.classes_
 
-
-def _roc_auc(fold: FittedFold) -> float:
-    """Return ROC AUC; with more than two classes Hand and Till's mean over pairs."""
-    return class_roc_auc(fold.is_class.argmax(axis=1), fold.proba, fold.sample_weight)
-
-
-def _average_precision(fold: FittedFold) -> float:
-    """Return the area under the precision-recall curve of class 1; of more than two classes the mean."""
-    return class_average_precision(fold.is_class.argmax(axis=1), fold.proba, fold.sample_weight)
+    def score(self, metric: Callable[..., float]) -> float:
+        """Return a metric of class codes, class probabilities and weights."""
+        return metric(self.is_class.argmax(axis=1), self.proba, self.sample_weight)
 
 
 def _g_mean(fold: FittedFold) -> float:
     """Return the geometric mean of the recalls of the classes, at the forest's own threshold."""
-    recalls = recall_score(
-        fold.y,
-        fold.forest.predict(fold.X),
-        labels=fold.forest.classes_,
-        average=None,
-        sample_weight=fold.sample_weight,
-    )
+    labels = fold.forest.classes_
+    predicted = fold.forest.predict(fold.X)
+    recalls = recall_score(fold.y, predicted, labels=labels, average=None, sample_weight=fold.sample_weight)
     return float(np.prod(recalls) ** (1 / len(recalls)))
 
 
+def brier_losses(proba: NDArray[np.float64], is_class: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the squared error of the class probabilities of every row, halved for two classes."""
+    return np.asarray(np.square(proba - is_class).sum(axis=1) / (2.0 if proba.shape[1] == 2 else 1.0))
+
+
 def _brier(fold: FittedFold) -> float:
-    """Return the mean squared error of the class probabilities, halved for two classes."""
-    errors = np.square(fold.proba - fold.is_class).sum(axis=1)
-    return float(np.average(errors, weights=fold.sample_weight)) / (2 if fold.proba.shape[1] == 2 else 1)
+    """Return the mean Brier loss."""
+    return float(np.average(brier_losses(fold.proba, fold.is_class), weights=fold.sample_weight))
 
 
 def _log_loss(fold: FittedFold) -> float:
@@ -68,16 +62,13 @@ def _log_loss(fold: FittedFold) -> float:
 
 
 class Metric(NamedTuple):
-    """How a metric is called on paper, which end is the good one, its value on a fold, and its range.
-
-    That is 0 to `upper` for two classes, and 0 to `upper_of_many` for more, where None stands for `upper`.
-    """
+    """How a metric is called on paper, which end is the good one, its value on a fold, and its greatest value."""
 
     title: str
     higher_is_better: bool
     measure: Callable[[FittedFold], float]
     upper: float = np.inf
-    upper_of_many: float | None = None
+    upper_of_many: float | None = None  # of more than two classes, where it is another
 
     def greatest(self, n_classes: int) -> float:
         """Return the greatest value of the metric for a number of classes."""
@@ -85,8 +76,8 @@ class Metric(NamedTuple):
 
 
 METRICS = {
-    "roc_auc": Metric("ROC AUC", True, _roc_auc, 1.0),
-    "average_precision": Metric("avg. precision", True, _average_precision, 1.0),
+    "roc_auc": Metric("ROC AUC", True, lambda fold: fold.score(class_roc_auc), 1.0),
+    "average_precision": Metric("avg. precision", True, lambda fold: fold.score(class_average_precision), 1.0),
     "g_mean": Metric("G-mean", True, _g_mean, 1.0),
     "brier": Metric("Brier score", False, _brier, 1.0, 2.0),  # of two classes it is halved
     "log_loss": Metric("log loss", False, _log_loss),

@@ -1,5 +1,6 @@
 """What every threshold would do: precision, recall, specificity, G-mean, F1 and cost."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from aucforest.metrics.display import positive_scores
 from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
 
 
+@dataclass(repr=False, eq=False)
 class ThresholdCurveDisplay(Display):
     """Metrics of two classes against the threshold of the rule "positive when the score is at least t".
 
@@ -34,12 +36,10 @@ class ThresholdCurveDisplay(Display):
         The curves by name, "cost" among them where there is one.
     mark_ : matplotlib line or None
         The marked threshold.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes and Figure
         Where `plot` drew.
     cost_ax_ : matplotlib Axes or None
         The scale of the cost, on the right.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
 
     See Also
     --------
@@ -56,18 +56,11 @@ class ThresholdCurveDisplay(Display):
     array([0.  , 0.25, 0.5 , 0.75, 0.75, 1.  ])
     """
 
-    def __init__(
-        self,
-        thresholds: NDArray[np.float64],
-        curves: dict[str, NDArray[np.float64]],
-        *,
-        cost: NDArray[np.float64] | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        self.thresholds = thresholds
-        self.curves = curves
-        self.cost = cost
-        self.threshold = threshold
+    thresholds: NDArray[np.float64]
+    curves: dict[str, NDArray[np.float64]]
+    _: KW_ONLY
+    cost: NDArray[np.float64] | None = None
+    threshold: float | None = None
 
     @classmethod
     def from_predictions(

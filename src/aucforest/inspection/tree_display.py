@@ -1,6 +1,7 @@
 """A tree as a picture."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ _MOST_CATEGORIES = 4
 _MOST_NODES = 10_000
 
 
+@dataclass(repr=False, eq=False)
 class TreeDisplay(Display):
     """A picture of one tree: its cuts, the rows of its nodes, and the class probabilities there.
 
@@ -46,10 +48,8 @@ class TreeDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes and Figure
         Where `plot` drew.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
     annotations_ : dict of int to matplotlib Text
         The boxes by node number.
 
@@ -66,22 +66,13 @@ class TreeDisplay(Display):
     7
     """
 
-    def __init__(
-        self,
-        tree: Tree,
-        feature_names: Sequence[str],
-        class_names: Sequence[str],
-        *,
-        categories: Mapping[int, Sequence[str]] | None = None,
-        max_depth: int | None = None,
-        decimals: int = 2,
-    ) -> None:
-        self.tree = tree
-        self.feature_names = feature_names
-        self.class_names = list(class_names)
-        self.categories = dict(categories or {})
-        self.max_depth = max_depth
-        self.decimals = decimals
+    tree: Tree
+    feature_names: Sequence[str]
+    class_names: Sequence[str]
+    _: KW_ONLY
+    categories: Mapping[int, Sequence[str]] | None = None
+    max_depth: int | None = None
+    decimals: int = 2
 
     @classmethod
     def from_estimator(
@@ -180,7 +171,7 @@ class TreeDisplay(Display):
         tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{share:.{self.decimals}f}" for share in value)]
         if is_cut:
-            left, _ = conditions(tree, node, self.feature_names, self.categories, self.decimals, _MOST_CATEGORIES)
+            left, _ = conditions(tree, node, self.feature_names, self.categories or {}, self.decimals, _MOST_CATEGORIES)
             lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
         elif tree.feature[node] != LEAF:
             lines.append("(...)")

@@ -1,8 +1,8 @@
-"""Rows whose metrics are wanted: checked scores, in ascending order, and the chances of their labels.
+"""Rows whose metrics are wanted: checked scores, in ascending order, and the probabilities of their labels.
 
-Labels are columns: p[i, c] is the chance that row i is of class c. Two classes need one column, that of the positive
-class; more classes have a column each. An influence h[i, c] is the derivative of a metric by p[i, c], and since the
-labels of different rows are independent the variance of the realised metric is
+Labels are columns: p[i, c] is the probability that row i is of class c. Two classes need one column, that of the
+positive class; more classes have a column each. An influence h[i, c] is the derivative of a metric by p[i, c], and
+since the labels of different rows are independent the variance of the realised metric is
 
     sum_i ( sum_c p h^2 - (sum_c p h)^2 )            which for one column is sum_i p (1 - p) h^2
 """
@@ -94,7 +94,7 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 
 class Rows(NamedTuple):
-    """Ranking scores, as many columns as `p` has; chances of the classes, 0 or 1 where known; codes of predictions."""
+    """Ranked scores, as many columns as `p` has; probabilities of classes, 0 or 1 where known; codes of predictions."""
 
     columns: list[RankedColumn]
     p: FloatArray
@@ -154,7 +154,7 @@ def _require_range(values: FloatArray, name: str) -> None:
 
 
 def check_raw_columns(columns: list[RankedColumn], fitted: NDArray[np.bool_]) -> None:
-    """Raise ValueError unless the scores that get no curve are chances; where none gets one, of all classes."""
+    """Raise ValueError unless the scores that get no curve are probabilities; where none gets one, of all classes."""
     if not fitted.any():
         check_probabilities(np.column_stack([column.scores for column in columns]), n_dims=2, name="y_score")
     for column, has_curve in zip(columns, fitted):
@@ -165,12 +165,12 @@ def check_raw_columns(columns: list[RankedColumn], fitted: NDArray[np.bool_]) ->
 def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
     """Return checked scores and their probabilities."""
     scores = np.asarray(check_scores(y_score, n_dims=n_dims), dtype=np.float64)
-    chances = check_probabilities(p, n_dims=n_dims)
-    if scores.reshape(len(scores), -1).shape != chances.shape:
+    columns = check_probabilities(p, n_dims=n_dims)
+    if scores.shape != np.shape(p):
         raise ValueError(f"y_score and p must have one shape, but have {scores.shape} and {np.shape(p)}")
-    if n_dims == 2 and chances.shape[1] < 2:
+    if n_dims == 2 and columns.shape[1] < 2:
         raise ValueError("p must have at least two columns, but has 1")
-    return Rows(rank_columns(scores), chances)
+    return Rows(rank_columns(scores), columns)
 
 
 def missing(values: NDArray[Any]) -> NDArray[np.bool_]:

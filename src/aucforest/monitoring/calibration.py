@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from aucforest.monitoring._auc import soft_roc_auc
 from aucforest.monitoring._rows import (
     FloatArray,
     IntArray,
@@ -23,6 +22,7 @@ from aucforest.monitoring._rows import (
     label_variance,
     side_by_side,
 )
+from aucforest.monitoring.soft import soft_roc_auc
 
 Rule = Literal["brier_or_auc", "brier", "ece"]
 RULES = ("brier_or_auc", "brier", "ece")
@@ -40,25 +40,6 @@ class _Position(NamedTuple):
     left: IntArray
     right: IntArray
     share: FloatArray
-
-
-class RawCurve:
-    """Scores taken as the chances they are: nothing fitted, no blocks."""
-
-    levels = mass = hits = np.empty(0)
-
-    def locate(self, column: RankedColumn) -> _Position:
-        """Return no position."""
-        nowhere = np.empty(0, dtype=np.intp)
-        return _Position(nowhere, nowhere, self.levels)
-
-    def at(self, column: RankedColumn, position: _Position) -> FloatArray:
-        """Return the distinct scores."""
-        return column.values
-
-    def spread(self, position: _Position, sums: FloatArray) -> FloatArray:
-        """Return nothing."""
-        return self.levels
 
 
 class IsotonicCurve:
@@ -101,7 +82,7 @@ class IsotonicCurve:
         share = np.clip((column.values - self._knots[left]) / gap, 0.0, 1.0)
         return _Position(self._blocks[left], self._blocks[right], share)
 
-    def at(self, column: RankedColumn, position: _Position) -> FloatArray:
+    def at(self, position: _Position) -> FloatArray:
         """Return the curve at the distinct scores of a located column."""
         left = self.levels[position.left]
         return left + position.share * (self.levels[position.right] - left)
@@ -115,19 +96,19 @@ class IsotonicCurve:
 
 
 class Calibrated(NamedTuple):
-    """Chances of some rows, and the way back from their influences to the blocks of the curves.
+    """Probabilities of some rows, and the way back from their influences to the blocks of the curves.
 
-    With several columns chances are the curves' values divided by `totals`, (n, 1), their sum over a row.
+    With several columns they are the curves' values divided by `totals`, (n, 1), their sum over a row.
     """
 
     p: FloatArray
     totals: FloatArray | None
     columns: list[RankedColumn]
-    positions: list[_Position]
+    positions: dict[int, _Position]
 
 
 class Calibration:
-    """A curve a column, fitted to reference labels (1.0 in `truth`); columns not to be fitted are chances already."""
+    """Curves by number of column, fitted to reference labels (1.0 in `truth`); other columns are probabilities."""
 
     def __init__(
         self,
@@ -136,19 +117,15 @@ class Calibration:
         fitted: NDArray[np.bool_],
         weights: FloatArray | None = None,
     ) -> None:
-        self.curves = [
-            IsotonicCurve(column, positive, weights) if fit else RawCurve()
-            for column, positive, fit in zip(columns, np.ascontiguousarray(truth.T), fitted)
-        ]
+        self.curves = {k: IsotonicCurve(columns[k], truth[:, k], weights) for k in np.flatnonzero(fitted).tolist()}
 
     def apply(self, columns: list[RankedColumn]) -> Calibrated:
-        """Return the chances of new rows."""
-        positions = [curve.locate(column) for curve, column in zip(self.curves, columns)]
-        p = side_by_side([
-            column.to_rows(curve.at(column, position))
-            for curve, column, position in zip(self.curves, columns, positions)
-        ])  # fmt: skip
-        totals = None
+        """Return the probabilities of new rows."""
+        positions = {k: curve.locate(columns[k]) for k, curve in self.curves.items()}
+        calibrated = [column.scores for column in columns]
+        for k, curve in self.curves.items():
+            calibrated[k] = columns[k].to_rows(curve.at(positions[k]))
+        p, totals = side_by_side(calibrated), None
         if len(columns) > 1:
             p[p.sum(axis=1) == 0.0] = 1.0  # every curve says impossible: all classes alike
             totals = p.sum(axis=1, keepdims=True)
@@ -156,18 +133,16 @@ class Calibration:
         return Calibrated(p, totals, columns, positions)
 
     def spread(self, rows: Calibrated, influence: FloatArray) -> FloatArray:
-        """Return the influence of every block's level on a metric with this influence of the rows' chances."""
+        """Return the influence of every block's level on a metric with this influence of the rows' probabilities."""
         if rows.totals is not None:
             influence = (influence - (rows.p * influence).sum(axis=1, keepdims=True)) / rows.totals
-        return np.concatenate([
-            curve.spread(position, column.sums(influence[:, k]))
-            for k, (curve, position, column) in enumerate(zip(self.curves, rows.positions, rows.columns))
-        ])  # fmt: skip
+        sums = {k: rows.columns[k].sums(influence[:, k]) for k in self.curves}
+        return np.concatenate([curve.spread(rows.positions[k], sums[k]) for k, curve in self.curves.items()])
 
     @property
     def mass(self) -> FloatArray:
         """Weight of the reference rows of every block, curve after curve."""
-        return np.concatenate([curve.mass for curve in self.curves])
+        return np.concatenate([curve.mass for curve in self.curves.values()])
 
 
 def is_rising(column: RankedColumn, positive: FloatArray) -> bool:
@@ -193,8 +168,9 @@ def columns_to_fit(
         return np.full(n_columns, calibration == "isotonic")
     if not is_probability(np.column_stack([column.scores for column in columns])):
         return np.full(n_columns, True)
-    labels = np.ascontiguousarray(truth.T)
-    return np.array([needs_calibration(*each, rule=rule, random_state=random_state) for each in zip(columns, labels)])
+    return np.array([
+        needs_calibration(column, truth[:, k], rule=rule, random_state=random_state) for k, column in enumerate(columns)
+    ])  # fmt: skip
 
 
 def needs_calibration(
@@ -217,7 +193,7 @@ def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: in
     for k in range(N_FOLDS):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         known, held_out = RankedColumn.of_sorted(scores[train]), RankedColumn.of_sorted(scores[test])
-        p[test] = _chances(known, positive[train], held_out)
+        p[test] = _out_of_fold(known, positive[train], held_out)
     gain = (scores - positive) ** 2 - (p - positive) ** 2
     return bool(gain.mean() > ONE_SIDED_95 * gain.std() / np.sqrt(gain.size))
 
@@ -235,16 +211,16 @@ def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int 
     splits = StratifiedShuffleSplit(ECE_FOLDS, test_size=1 / ECE_FOLDS, random_state=random_state)
     scores = column.scores
     for train, test in splits.split(scores[:, None], positive):
-        p = _chances(RankedColumn(scores[train]), positive[train], RankedColumn(scores[test]))
+        p = _out_of_fold(RankedColumn(scores[train]), positive[train], RankedColumn(scores[test]))
         if calibration_error(positive[test], p) >= calibration_error(positive[test], scores[test]):
             return False
     return True
 
 
-def _chances(train: RankedColumn, positive: FloatArray, test: RankedColumn) -> FloatArray:
-    """Return what a curve fitted to some rows says of others."""
+def _out_of_fold(train: RankedColumn, positive: FloatArray, test: RankedColumn) -> FloatArray:
+    """Return the probabilities of test rows by a curve of training rows."""
     curve = IsotonicCurve(train, positive)
-    return test.to_rows(curve.at(test, curve.locate(test)))
+    return test.to_rows(curve.at(curve.locate(test)))
 
 
 def calibration_error(positive: NDArray[np.float64], p: FloatArray, n_bins: int = ECE_BINS) -> float:

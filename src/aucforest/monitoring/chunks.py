@@ -1,4 +1,4 @@
-"""Rows cut into chunks: by size, by number or by calendar period."""
+"""Rows split into chunks: by size, by number or by calendar period."""
 
 import warnings
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 
 
 
 class Chunk(NamedTuple):
-    """Some rows that are judged together.
+    """Some rows that are evaluated together.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Chunks:
 
     @classmethod
     def by_size(cls, size: int, *, incomplete: Incomplete = "keep") -> "Chunks":
-        """Cut into chunks of `size` rows.
+        """Return how to split rows into chunks of `size` rows.
 
         Parameters
         ----------
@@ -70,16 +70,10 @@ class Chunks:
         incomplete : {"keep", "append", "drop"}, default="keep"
             What becomes of the rows left over at the end: a smaller chunk, part of the chunk before, or nothing.
 
-        Returns
-        -------
-        Chunks
-
         Raises
         ------
-        ValueError
-            For a size below 1 or an unknown `incomplete`.
-        TypeError
-            For a size that is not an integer.
+        ValueError, TypeError
+            For a size below 1 or an unknown `incomplete`, and for a size that is not an integer.
         """
         size = _count("size", size)
         check_option("incomplete", incomplete, ("keep", "append", "drop"))
@@ -87,29 +81,23 @@ class Chunks:
 
     @classmethod
     def by_number(cls, number: int) -> "Chunks":
-        """Cut into exactly `number` chunks, whose sizes differ by at most one row.
+        """Return how to split rows into exactly `number` chunks, whose sizes differ by at most one row.
 
         Parameters
         ----------
         number : int
             How many chunks.
 
-        Returns
-        -------
-        Chunks
-
         Raises
         ------
-        ValueError
-            For a number below 1; `split` raises when there are fewer rows than chunks.
-        TypeError
-            For a number that is not an integer.
+        ValueError, TypeError
+            For a number below 1, or not an integer; `split` raises when there are fewer rows than chunks.
         """
         return cls(partial(_split_evenly, _count("number", number)))
 
     @classmethod
     def by_period(cls, timestamps: ArrayLike, period: Literal["h", "D", "W", "M", "Q", "Y"]) -> "Chunks":
-        """Cut by calendar period; weeks begin on Monday, periods without rows have no chunk.
+        """Return how to split rows by calendar period; weeks begin on Monday, periods without rows have no chunk.
 
         Parameters
         ----------
@@ -118,10 +106,6 @@ class Chunks:
             are those of one calendar.
         period : {"h", "D", "W", "M", "Q", "Y"}
             Hour, day, week, month, quarter or year.
-
-        Returns
-        -------
-        Chunks
 
         Raises
         ------
@@ -135,19 +119,7 @@ class Chunks:
     def split(self, n_rows: int) -> list[Chunk]:
         """Return the chunks of `n_rows` rows.
 
-        Parameters
-        ----------
-        n_rows : int
-            Number of rows.
-
-        Returns
-        -------
-        list of Chunk
-
-        Raises
-        ------
-        ValueError
-            For no rows, fewer rows than chunks, not as many timestamps as rows, or when all rows are dropped.
+        ValueError for no rows, fewer rows than chunks, not as many timestamps as rows, or when all rows are dropped.
         """
         if n_rows < 1:
             raise ValueError("there are no rows to cut into chunks")
@@ -163,8 +135,7 @@ def _split_evenly(number: int, n_rows: int) -> list[Chunk]:
 
 def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
     """Return chunks of one size, and what is left over."""
-    edges = [*range(0, n_rows, size), n_rows]
-    left_over = n_rows % size
+    edges, left_over = [*range(0, n_rows, size), n_rows], n_rows % size
     if left_over and incomplete == "drop":
         edges.pop()
         if len(edges) < 2:

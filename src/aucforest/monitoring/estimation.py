@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._restoring import restoring
 from aucforest.metrics._validation import warn_undefined
 from aucforest.metrics.thresholds import decide
-from aucforest.monitoring._auc import soft_roc_auc
-from aucforest.monitoring._judging import Curves, Judge, Judged, Scored
+from aucforest.monitoring._evaluation import Curves, Evaluated, Evaluator, Scored
 from aucforest.monitoring._rows import FloatArray, Rows, check_raw_columns, rank_columns, side_by_side
 from aucforest.monitoring._tables import UNKNOWN, Table, check_columns, check_options, choose_chunks, read_table
 from aucforest.monitoring.calibration import Calibration, Rule, columns_to_fit, is_rising
@@ -21,6 +20,7 @@ from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, is_beyond
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import ScoreRange, ShiftReport, tell_apart
+from aucforest.monitoring.soft import soft_roc_auc
 
 # With fewer positives in the reference, intervals of average precision hold far too rarely once scores shift:
 # benchmarks/monitoring_bias.py.
@@ -36,7 +36,7 @@ class CBPE(BaseEstimator):
 
     On labelled reference rows an isotonic curve from scores to probabilities is fitted, where that helps. In a new
     chunk every row then counts p as a positive and 1 - p as a negative (`soft_auc`, `expected_confusion_matrix`) [1]_.
-    Estimates are corrected for their bias and for the optimism of a curve that is judged on its own reference; the
+    Estimates are corrected for their bias and for the optimism of a curve that is evaluated on its own reference; the
     intervals hold the noise of labels and of the curve. In simulations, 95 % intervals hold
     the realised metric in 93 to 97 % of cases from 2000 reference rows on and in 92 to 97 % with 500. They hold less
     often where positives are rare and new scores pile up at the upper end of the reference, because isotonic curves
@@ -317,9 +317,9 @@ class CBPE(BaseEstimator):
         for number, chunk in enumerate(choose_chunks(chunks, self._chunks).split(len(table.scores))):
             piece = table.take(chunk.rows)
             random = np.random.default_rng(None if self.random_state is None else [self.random_state, number])
-            judged, shifts[chunk.key] = self._judge_chunk(piece, random)
+            evaluated, shifts[chunk.key] = self._evaluate_chunk(piece, random)
             realised = self._realised(piece)
-            for metric, values in zip(self._metrics, judged):
+            for metric, values in zip(self._metrics, evaluated):
                 ratio = metric.ratio(len(piece.scores), self._usual_size)
                 lower, upper = (ratio * limit for limit in self.limits_[metric.name])
                 alert = is_beyond(values.estimate, lower, upper)
@@ -328,7 +328,7 @@ class CBPE(BaseEstimator):
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
             warn_undefined(f"not defined: {', '.join(bad[:5])}{' and more' if len(bad) > 5 else ''}")
-        return CBPEResult(rows, shifts)
+        return CBPEResult(tuple(rows), shifts)
 
     def _learn(self, table: Table) -> None:
         """Fit curves, and what estimated minus realised is on the reference."""
@@ -386,28 +386,24 @@ class CBPE(BaseEstimator):
         rows = Rows(rank_columns(table.scores), self._known(table), table.predicted)
         return {metric.name: metric.estimate(rows).value for metric in self._metrics}
 
-    def _judge_chunk(self, table: Table, random: np.random.Generator) -> tuple[list[Judged], ShiftReport]:
-        """Return the judgement of every metric on a chunk, and its shift."""
+    def _evaluate_chunk(self, table: Table, random: np.random.Generator) -> tuple[list[Evaluated], ShiftReport]:
+        """Return the estimate of every metric on a chunk, and its shift."""
         if len(table.scores) < 2:
-            return [Judged()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
+            return [Evaluated()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
         curves = self._curves
         columns = rank_columns(table.scores)
         report = ShiftReport(self._range.stability_index(columns), self._range.outside(columns))
         if self._X is not None and table.X is not None:
             domain = tell_apart(self._X, table.X, random, all_reference=self.importance_weighted)
-            report = report._replace(
-                domain_auc=domain.auc,
-                domain_auc_error=domain.auc_error,
-                effective_sample_size=domain.effective_sample_size,
-            )
+            report = ShiftReport(*report[:2], *domain[:3])
             if self.importance_weighted and self.calibrated_.any():
                 curves = self._fit_curves(domain.ratios)
-        judge = Judge(self.level, self.bias_correction, self.n_draws, random)
+        evaluator = Evaluator(self.level, self.bias_correction, self.n_draws, random)
         check_raw_columns(columns, self.calibrated_)
-        scored, judged = Scored(columns, table.predicted, curves), []
+        scored, evaluated = Scored(columns, table.predicted, curves), []
         for metric in self._metrics:
             offset = self._offsets.get(metric.name)
             if offset is not None:
                 offset = offset.scaled(metric.ratio(len(table.scores), len(self._reference.p)))
-            judged.append(judge.judge(metric, scored, offset))
-        return judged, report
+            evaluated.append(evaluator.evaluate(metric, scored, offset))
+        return evaluated, report

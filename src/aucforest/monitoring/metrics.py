@@ -9,15 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics._validation import check_option, class_codes
 from aucforest.metrics.thresholds import check_cost
-from aucforest.monitoring._auc import (
-    draw_aucs,
-    draw_average_precisions,
-    one_vs_one_auc,
-    one_vs_rest_auc,
+from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_probabilities
+from aucforest.monitoring.soft import (
+    MULTICLASS_AUCS,
+    sample_aucs,
+    sample_average_precisions,
     soft_average_precision,
     soft_roc_auc,
 )
-from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_probabilities
 
 Normalize = Literal["all", "true", "pred"] | None
 NORMALIZATIONS = (None, "all", "true", "pred")
@@ -62,32 +61,28 @@ def expected_confusion_matrix(
            [0.4, 1.5]])
     """
     check_option("normalize", normalize, NORMALIZATIONS)
-    chances = check_probabilities(p, n_dims=2 if np.ndim(p) == 2 else 1)
-    n_classes = max(2, chances.shape[1])
+    columns = check_probabilities(p, n_dims=2 if np.ndim(p) == 2 else 1)
+    n_classes = max(2, columns.shape[1])
     classes = np.arange(n_classes) if labels is None else np.asarray(labels)
     if classes.shape != (n_classes,):
         raise ValueError(f"p is of {n_classes} classes, but labels has the shape {classes.shape}")
-    rows = Rows([], chances, class_codes(y_pred, len(chances), labels=classes, name="y_pred")[0])
-    matrix = confusion(rows)
+    matrix = confusion(Rows([], columns, class_codes(y_pred, len(columns), labels=classes, name="y_pred")[0]))
     with np.errstate(invalid="ignore"):
         return matrix / _denominators(matrix, normalize)
 
 
 def confusion(rows: Rows) -> FloatArray:
     """Return the expected counts, (true, predicted)."""
-    chances = np.hstack([1.0 - rows.p, rows.p]) if rows.p.shape[1] == 1 else rows.p
-    n_classes = chances.shape[1]
+    p = np.hstack([1.0 - rows.p, rows.p]) if rows.p.shape[1] == 1 else rows.p
     predicted = np.asarray(rows.predicted)
-    return np.array([np.bincount(predicted, weights=of_class, minlength=n_classes) for of_class in chances.T])
+    return np.array([np.bincount(predicted, weights=of_class, minlength=p.shape[1]) for of_class in p.T])
 
 
-def _denominators(matrix: FloatArray, normalize: Normalize) -> FloatArray | float:
-    """Return what the counts are divided by."""
+def _denominators(matrix: FloatArray, normalize: Normalize) -> FloatArray:
+    """Return what the counts are divided by, in a shape that broadcasts to theirs."""
     if normalize is None:
-        return 1.0
-    if normalize == "all":
-        return float(matrix.sum())
-    return matrix.sum(axis=1, keepdims=True) if normalize == "true" else matrix.sum(axis=0, keepdims=True)
+        return np.ones((1, 1))
+    return matrix.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
 
 
 def estimate_by(function: Function, rows: Rows) -> Estimate:
@@ -101,9 +96,8 @@ def estimate_by(function: Function, rows: Rows) -> Estimate:
 
 
 def accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
-    """Return the share of rows of the predicted class."""
-    gradient = np.eye(len(counts)) / counts.sum()
-    return float((counts * gradient).sum()), gradient
+    """Return the proportion of rows of the predicted class."""
+    return total_cost(np.eye(len(counts)), counts, per_row=True)
 
 
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
@@ -118,12 +112,12 @@ def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     }[name]
     ratio = numerator / denominator
     n_classes = len(counts)
-    share = np.array([0.0, 1.0]) if n_classes == 2 else np.full(n_classes, 1.0 / n_classes)
-    weighed = share > 0.0
+    weight = np.array([0.0, 1.0]) if n_classes == 2 else np.full(n_classes, 1.0 / n_classes)
+    weighed = weight > 0.0
     gradient = np.zeros_like(counts)
-    gradient[weighed] = (-share * by_rows * ratio / denominator)[weighed, None]
-    gradient[weighed, weighed] += (share * by_hits / denominator)[weighed]
-    return float(ratio[weighed] @ share[weighed]) + (name == "specificity"), gradient
+    gradient[weighed] = (-weight * by_rows * ratio / denominator)[weighed, None]
+    gradient[weighed, weighed] += (weight * by_hits / denominator)[weighed]
+    return float(ratio[weighed] @ weight[weighed]) + (name == "specificity"), gradient
 
 
 def total_cost(cost: FloatArray, counts: FloatArray, *, per_row: bool) -> tuple[float, FloatArray]:
@@ -134,13 +128,13 @@ def total_cost(cost: FloatArray, counts: FloatArray, *, per_row: bool) -> tuple[
 
 def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return one cell of the normalised confusion matrix."""
-    denominators = np.broadcast_to(_denominators(counts, normalize), counts.shape)
-    share = counts[true, predicted] / denominators[true, predicted]
+    denominator = np.broadcast_to(_denominators(counts, normalize), counts.shape)[true, predicted]
+    value = counts[true, predicted] / denominator
     gradient = np.zeros_like(counts)
-    gradient[true, predicted] = 1.0 / denominators[true, predicted]
+    gradient[true, predicted] = 1.0 / denominator
     if normalize == "true":  # the only denominator that the labels move
-        gradient[true] -= share / denominators[true, predicted]
-    return float(share), gradient
+        gradient[true] -= value / denominator
+    return float(value), gradient
 
 
 THRESHOLD_METRICS: dict[str, Function] = {
@@ -178,12 +172,11 @@ def find_metrics(
         if name not in NAMES:
             raise ValueError(f"metrics must be among {', '.join(NAMES)}, but has {name!r}")
         if name == "roc_auc" and len(classes) == 2:
-            metrics.append(Metric(name, soft_roc_auc, needs_predictions=False, draw=draw_aucs))
+            metrics.append(Metric(name, soft_roc_auc, needs_predictions=False, draw=sample_aucs))
         elif name == "roc_auc":
-            estimate = one_vs_one_auc if multi_class == "ovo" else one_vs_rest_auc
-            metrics.append(Metric(name, estimate, needs_predictions=False))
+            metrics.append(Metric(name, MULTICLASS_AUCS[multi_class], needs_predictions=False))
         elif name == "average_precision":
-            draw = draw_average_precisions
+            draw = sample_average_precisions
             metrics.append(Metric(name, soft_average_precision, needs_predictions=False, draw=draw, always_drawn=True))
         elif name == "confusion_matrix":
             metrics += _cells(classes, normalize)
@@ -196,8 +189,7 @@ def find_metrics(
 
 def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
     """Return a metric for each cell of the confusion matrix."""
-    grows = normalize is None
-    n_classes = len(classes)
+    grows, n_classes = normalize is None, len(classes)
     binary = [["true_negative", "false_positive"], ["false_negative", "true_positive"]]
     return [
         Metric(

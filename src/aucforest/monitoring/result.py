@@ -1,6 +1,7 @@
 """What was estimated: a row a chunk and metric, as a table and as a picture."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -51,30 +52,27 @@ class ChunkEstimate(NamedTuple):
     alert: bool
 
 
+@dataclass(frozen=True, repr=False, eq=False)
 class CBPEResult:
     """Estimates of all chunks and metrics.
 
-    Parameters
+    Attributes
     ----------
     estimates : sequence of ChunkEstimate
         A row a chunk and metric, chunk by chunk.
-    shifts : mapping of str to ShiftReport
-        By key of the chunk.
-
-    Attributes
-    ----------
-    estimates : tuple of ChunkEstimate
-        As given.
     shifts : dict of str to ShiftReport
-        As given.
+        By key of the chunk.
     metrics : tuple of str
         Names of the metrics.
     """
 
-    def __init__(self, estimates: Sequence[ChunkEstimate], shifts: dict[str, ShiftReport]) -> None:
-        self.estimates = tuple(estimates)
-        self.shifts = shifts
-        self.metrics = tuple(dict.fromkeys(row.metric for row in self.estimates))
+    estimates: tuple[ChunkEstimate, ...]
+    shifts: dict[str, ShiftReport]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics."""
+        return tuple(dict.fromkeys(row.metric for row in self.estimates))
 
     def __repr__(self) -> str:
         alerts = sum(row.alert for row in self.estimates)
@@ -103,28 +101,11 @@ class CBPEResult:
         return [row for row in self.estimates if row.metric == metric]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a dict a chunk and metric, with the shift report of the chunk.
-
-        Returns
-        -------
-        list of dict
-            Keys are those of ChunkEstimate and ShiftReport.
-        """
+        """Return a dict a chunk and metric: its ChunkEstimate, and the ShiftReport of the chunk."""
         return [{**row._asdict(), **self.shifts[row.chunk]._asdict()} for row in self.estimates]
 
     def to_frame(self) -> Any:
-        """Return the records as a DataFrame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row a chunk and metric.
-
-        Raises
-        ------
-        ImportError
-            Without pandas.
-        """
+        """Return the records as a pandas DataFrame (extra ``frame``), one row a chunk and metric."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
         return pandas.DataFrame.from_records(self.records())
 
@@ -171,18 +152,7 @@ class CBPEDisplay:
         self.series = series
 
     def plot(self) -> Self:
-        """Draw.
-
-        Returns
-        -------
-        CBPEDisplay
-            Itself, with ``axes_`` and ``figure_``.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib.
-        """
+        """Draw, and return the display itself; ImportError without matplotlib (extra ``plot``)."""
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         n_axes = len(self.series)
         self.figure_, axes = pyplot.subplots(
@@ -203,16 +173,14 @@ class CBPEDisplay:
 def _draw(ax: Any, rows: list[ChunkEstimate]) -> None:
     """Draw one metric."""
     places = np.arange(len(rows))
-    table = {name: np.array([getattr(row, name) for row in rows], dtype=float) for name in ChunkEstimate._fields[5:]}
-    estimate = table["estimate"]
-    beyond = np.array([table["low"], table["high"]]) - estimate
-    ax.errorbar(places, estimate, np.abs(beyond), fmt="o-", markersize=4, linewidth=1, capsize=2, label="estimate")
-    if not np.isnan(table["realised"]).all():
-        ax.plot(places, table["realised"], "x", color="black", label="realised")
-    for name in ("lower_limit", "upper_limit"):
-        if not np.isnan(table[name]).all():
-            label = "alert limits" if name == "lower_limit" else None
-            ax.plot(places, table[name], color="tab:red", linestyle="--", linewidth=1, label=label)
-    alerts = table["alert"] > 0
+    estimate, _, low, high, realised, *limits, alert = np.array([row[5:] for row in rows], dtype=float).T
+    errors = np.abs([low - estimate, high - estimate])
+    ax.errorbar(places, estimate, errors, fmt="o-", markersize=4, linewidth=1, capsize=2, label="estimate")
+    if not np.isnan(realised).all():
+        ax.plot(places, realised, "x", color="black", label="realised")
+    for limit, label in zip(limits, ("alert limits", None)):
+        if not np.isnan(limit).all():
+            ax.plot(places, limit, color="tab:red", linestyle="--", linewidth=1, label=label)
+    alerts = alert > 0
     if alerts.any():
         ax.plot(places[alerts], estimate[alerts], "D", color="tab:red", label="alert")

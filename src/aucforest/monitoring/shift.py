@@ -12,7 +12,7 @@ from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn
 N_BINS = 10
 N_FOLDS = 5
 MOST_ROWS = 5_000  # of either sample, for the domain classifier
-LEAST_CHANCE = 0.01  # so that no density ratio is 0 or infinite
+LEAST_PROBABILITY = 0.01  # so that no density ratio is 0 or infinite
 
 
 class ShiftReport(NamedTuple):
@@ -70,16 +70,12 @@ def _bin_shares(column: RankedColumn, edges: FloatArray) -> FloatArray:
 
 
 class DomainFit(NamedTuple):
-    """A forest's verdict which rows are new; `ratios` are those of densities, new over reference, with mean 1."""
+    """The last three of a `ShiftReport`, and the density ratios of reference rows, new over reference, with mean 1."""
 
     auc: float
     auc_error: float
+    effective_sample_size: float
     ratios: FloatArray
-
-    @property
-    def effective_sample_size(self) -> float:
-        """(sum w)^2 / sum w^2 as a share of the rows."""
-        return float(self.ratios.sum() ** 2 / (self.ratios @ self.ratios) / self.ratios.size)
 
 
 def tell_apart(
@@ -96,11 +92,13 @@ def tell_apart(
     forest = AUCForestClassifier(50, criterion="gini", shrinkage=None, min_samples_leaf=10, random_state=seed)
     folds = StratifiedKFold(min(N_FOLDS, len(kept), len(new)), shuffle=True, random_state=seed)
     X = np.vstack([reference[kept], new])
-    chance = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]
-    of_reference = np.clip(chance[: len(kept)], LEAST_CHANCE, 1.0 - LEAST_CHANCE)
+    proba = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]
+    of_reference = np.clip(proba[: len(kept)], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
     ratios = of_reference / (1.0 - of_reference)
     error = np.sqrt((is_new.size + 1) / (12 * len(kept) * len(new)))
-    return DomainFit(float(roc_auc_score(is_new, chance)), float(error), ratios / ratios.mean())
+    ratios /= ratios.mean()
+    kept_size = float(ratios.sum() ** 2 / (ratios @ ratios) / ratios.size)
+    return DomainFit(float(roc_auc_score(is_new, proba)), float(error), kept_size, ratios)
 
 
 def _sample(n_rows: int, random: np.random.Generator) -> IntArray:

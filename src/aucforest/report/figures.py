@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 from sklearn.exceptions import UndefinedMetricWarning
 
+from aucforest.inspection.scoring import brier_losses
 from aucforest.metrics import auc_confidence_interval, average_precision_score
 from aucforest.metrics._intervals import normal_quantile, score_interval, tails
 from aucforest.metrics._ranking import Cumulated, cumulate
@@ -74,12 +76,9 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
     """Return the Brier score (halved for two classes) and the log loss (natural logarithm) of every row."""
     if not rows.is_probability:
         return {}
-    proba, n_classes = rows.scores, len(rows.classes)
-    of_class = np.arange(n_classes) == rows.labels[:, None]
-    least = np.finfo(np.float64).eps
-    of_truth = np.clip(proba[of_class], least, 1.0 - least)
-    brier = np.square(proba - of_class).sum(axis=1)
-    return {"Brier score": brier / (2.0 if n_classes == 2 else 1.0), "log loss": -np.log(of_truth)}
+    is_class, least = np.arange(len(rows.classes)) == rows.labels[:, None], np.finfo(np.float64).eps
+    of_truth = np.clip(rows.scores[is_class], least, 1.0 - least)
+    return {"Brier score": brier_losses(rows.scores, is_class), "log loss": -np.log(of_truth)}
 
 
 def g_mean(confusion: FloatArray) -> float:
@@ -160,7 +159,9 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
             "Chance that two rows of different classes are told apart, mean over pairs of classes (Hand and Till)."
         )
         scores = [_resampled("ROC AUC", auc_value, resamples, level, 0.5, meaning)]
-    no_skill = _constant_losses(shares)
+    # of a model that predicts the class frequencies for every row
+    brier = float(1.0 - np.square(shares).sum()) / (2.0 if shares.size == 2 else 1.0)
+    no_skill = {"Brier score": brier, "log loss": float(entr(shares).sum())}
     meanings = {
         "Brier score": "Mean squared error of the probabilities; less is better.",
         "log loss": "Mean negative logarithm of the probability of the true class; less is better.",
@@ -175,16 +176,6 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
 def _resampled(name: str, value: float, resamples: Resamples, level: float, no_skill: float, meaning: str) -> Score:
     """Return a score with the interval of rows drawn again."""
     return Score(name, value, *resamples.interval(name, level), no_skill, meaning)
-
-
-def _constant_losses(shares: FloatArray) -> dict[str, float]:
-    """Return the losses of a model that predicts the class shares for every row."""
-    found = shares[shares > 0.0]
-    brier = float(1.0 - np.square(found).sum())
-    return {
-        "Brier score": brier / (2.0 if shares.size == 2 else 1.0),
-        "log loss": float(-(found * np.log(found)).sum()),
-    }
 
 
 class Bin(NamedTuple):

@@ -19,9 +19,8 @@ from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
 from aucforest.metrics._validation import check_weights
 from aucforest.metrics.thresholds import check_cost
-from aucforest.report import model as sections
-from aucforest.report.comparison import comparison_facts, comparison_sections
-from aucforest.report.cuts import costs_of
+from aucforest.report import sections
+from aucforest.report.explorer import costs_of
 from aucforest.report.figures import resample
 from aucforest.report.importances import column_names, held_out_importance
 from aucforest.report.page import Section, percent, render
@@ -153,8 +152,8 @@ def report(
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
-            parts = comparison_sections(model_or_comparison)
-        return Report(title, render(title, comparison_facts(model_or_comparison), parts))
+            parts = sections.comparison_sections(model_or_comparison)
+        return Report(title, render(title, sections.comparison_facts(model_or_comparison), parts))
     check_count("n_bootstrap", n_bootstrap, 2)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)

@@ -9,12 +9,12 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection.importance import split_into_parts, standard_error
+from aucforest.inspection.importance import Part, deal_out, measure_falls, split_into_parts
 from aucforest.inspection.importance_display import PermutationImportance
 from aucforest.inspection.oob_curve_display import first_trees
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.report.figures import auc_interval
-from aucforest.report.rows import ScoredRows, scores_of
+from aucforest.report.rows import FloatArray, ScoredRows, scores_of
 
 # AUC does not depend on the shares of the classes, so no class needs more rows than this.
 _MOST_ROWS_OF_CLASS = 5000
@@ -41,18 +41,20 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
     chosen = np.sort(np.concatenate(by_class))
     X = _safe_indexing(rows.X, chosen)
-    whole, *parts = split_into_parts(rows.model, rows.X, rows, chosen, None, seed)
-    before = [part.score(rows.scores[chosen][part.places]) for part in (whole, *parts)]
-    falls, errors = np.empty((len(names), n_repeats)), np.empty(len(names))
+    parts = split_into_parts(rows.model, rows.X, rows, chosen, None, seed)
+
+    def scores(parts: list[Part], proba: FloatArray) -> list[float]:
+        return [part.score(proba[part.places]) for part in parts]
+
+    baseline = scores(parts, rows.scores[chosen])
+    of_repeats, before = deal_out(parts, n_repeats), deal_out(baseline, n_repeats)
+    importances, errors = np.empty((len(names), n_repeats)), np.empty(len(names))
     for feature in range(len(names)):
-        of_parts = np.empty(len(parts))
-        for repeat in range(n_repeats):
-            scores = scores_of(rows.model, _permuted(X, feature, generator.permutation(chosen.size)))
-            falls[feature, repeat] = before[0] - whole.score(scores)
-            for i in range(repeat, len(parts), n_repeats):
-                of_parts[i] = before[1 + i] - parts[i].score(scores[parts[i].places])
-        errors[feature] = standard_error(falls[feature], of_parts)
-    return PermutationImportance(falls, errors, before[0], chosen.size, "roc_auc", tuple(names), len(parts))
+        tables = (_permuted(X, feature, generator.permutation(chosen.size)) for _ in range(n_repeats))
+        after = [scores(some, scores_of(rows.model, table)) for some, table in zip(of_repeats, tables)]
+        importances[feature], errors[feature] = measure_falls(before, after)
+    found = importances, errors, baseline[0], chosen.size
+    return PermutationImportance(*found, scoring="roc_auc", feature_names=tuple(names), n_parts=len(parts) - 1)
 
 
 def _permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:
@@ -82,13 +84,12 @@ def auc_by_trees(forest: Any, training: TrainingRows, level: float) -> list[Tree
     points = []
     for part in first_trees(forest, training, _MOST_POINTS):
         labels = training.labels[part.seen]
-        if np.unique(labels).size == len(forest.classes_):
-            points.append(TreePoint(part.n_trees, *_auc(labels, part.proba, training.weights_of(part.seen), level)))
+        if np.unique(labels).size < len(forest.classes_):
+            continue
+        weights = training.weights_of(part.seen)
+        if len(forest.classes_) == 2:
+            auc = auc_interval(labels == 1, part.proba[:, 1], weights, level)
+        else:
+            auc = class_roc_auc(labels, part.proba, weights), np.nan, np.nan
+        points.append(TreePoint(part.n_trees, *auc))
     return points
-
-
-def _auc(labels: Any, proba: NDArray[np.float64], weights: Any, level: float) -> tuple[float, float, float]:
-    """Return ROC AUC and its interval, which is NaN with more than two classes."""
-    if proba.shape[1] == 2:
-        return auc_interval(labels == 1, proba[:, 1], weights, level)
-    return class_roc_auc(labels, proba, weights), np.nan, np.nan

@@ -10,7 +10,7 @@ import numpy as np
 from aucforest._optional import import_optional
 from aucforest.inspection import OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
 from aucforest.metrics import RocBand, RocCurveDisplay, RocEntry
-from aucforest.report.cuts import Cuts
+from aucforest.report.explorer import Thresholds
 from aucforest.report.figures import RECALLS, Bin, cumulate_class, thin
 from aucforest.report.importances import TreePoint
 from aucforest.report.page import Plot, number, shortened
@@ -169,17 +169,17 @@ def score_plot(rows: ScoredRows) -> Any:
     return figure
 
 
-def cuts_plot(cuts: Cuts) -> Any:
+def thresholds_plot(found: Thresholds) -> Any:
     """Draw what the thresholds make of the rows, evenly spaced as on the slider below the picture."""
     figure, axes = _panels(7.6, 3.4)
-    places = np.arange(cuts.thresholds.size, dtype=np.float64)
-    display = ThresholdCurveDisplay(places, cuts.curves(), threshold=cuts.own).plot(axes)
+    places = np.arange(found.thresholds.size, dtype=np.float64)
+    display = ThresholdCurveDisplay(places, found.curves(), threshold=found.own).plot(axes)
     for line, dash in zip(display.lines_.values(), DASHES):
         line.set(linestyle=dash, drawstyle="default")
     if display.mark_ is not None:
         display.mark_.set_label("model's own threshold")
     ticks = np.unique(np.linspace(0, places.size - 2, min(8, places.size - 1)).round().astype(int))
-    axes.set_xticks(ticks, [number(cuts.thresholds[place]) for place in ticks])
+    axes.set_xticks(ticks, [number(found.thresholds[place]) for place in ticks])
     axes.set(xlim=(0, places.size - 1), xlabel="threshold (spaced by rows)", ylabel="")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=6)
     return figure

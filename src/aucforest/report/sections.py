@@ -1,4 +1,4 @@
-"""The sections of a report on a model."""
+"""The sections of a report: on a model, and on a comparison of split criteria."""
 
 from typing import Any
 
@@ -6,13 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._pprint import _changed_params
 
+from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection import PermutationImportance, forest_summary
+from aucforest.inspection.comparison import BASELINE, ComparisonRow, CriteriaComparison
+from aucforest.inspection.scoring import METRICS
 from aucforest.metrics import average_precision_score, roc_confidence_band
 from aucforest.report import plots
-from aucforest.report.cuts import find_cuts
 from aucforest.report.data import class_table, column_table
+from aucforest.report.explorer import find_thresholds
 from aucforest.report.figures import Resamples, auc_interval, reliability, summarize
 from aucforest.report.importances import auc_by_trees
 from aucforest.report.page import (
@@ -155,17 +158,17 @@ def calibration_section(rows: ScoredRows) -> Section:
 
 def threshold_section(rows: ScoredRows, cost: NDArray[np.float64]) -> Section:
     """Return the explorer of thresholds."""
-    cuts = find_cuts(rows)
+    found = find_thresholds(rows)
     negative, positive = rows.classes
-    alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {cuts.tp.size} thresholds."
-    if cuts.own is None:
+    alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {found.tp.size} thresholds."
+    if found.own is None:
         own_sentence = "The labels that the model predicts follow no single threshold."
     else:
-        own_sentence = f"The model's own threshold is {cuts.own_threshold:.4g}."
+        own_sentence = f"The model's own threshold is {found.own_threshold:.4g}."
     explorer = {
-        "svg": plots.as_svg(plots.cuts_plot(cuts), "cuts", alt, cursor="line"),
-        "data": cuts.as_json(cost),
-        "start": cuts.best_g_mean if cuts.own is None else cuts.own,
+        "svg": plots.as_svg(plots.thresholds_plot(found), "cuts", alt, cursor="line"),
+        "data": found.as_json(cost),
+        "start": found.best_g_mean if found.own is None else found.own,
         "own_sentence": own_sentence,
         "negative": negative,
         "positive": positive,
@@ -233,3 +236,49 @@ def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | 
     columns = column_table(rows.X)
     lead = f"The {rows.labels.size:,} rows that all figures are of, unless something else is said."
     return Section("data", "Data", lead, [], tables if columns is None else [*tables, columns])
+
+
+def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
+    """Return the picture, and a table a metric."""
+    pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
+    figure = comparison.plot()
+    caption = "Every fold as a faint dot, the means and their 95 % intervals; an arrow says which end is better."
+    drawn = plots.picture(figure, "criteria", caption)
+    pyplot.close(figure)
+    rows = comparison.summary()
+    tables = [_criteria_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics]
+    lead = (
+        f"Forests that differ in nothing but the split criterion, on the same {len(comparison.folds)} folds; "
+        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, not adjusted for "
+        "the number of comparisons."
+    )
+    return [
+        Section("picture", "At a glance", lead, [drawn], []),
+        Section("figures", "Figures", "Means over folds with 95 % intervals.", [], tables),
+    ]
+
+
+def comparison_facts(comparison: CriteriaComparison) -> list[tuple[str, str]]:
+    """Return what stands below the title."""
+    n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
+    return [
+        ("Criteria", ", ".join(comparison.criteria)),
+        ("Folds", str(len(comparison.folds))),
+        ("Rows a fold", f"{n_train:,} for training, {n_test:,} for testing"),
+    ]
+
+
+def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
+    """Return the means of a metric, a row a criterion."""
+    better = "more" if METRICS[metric].higher_is_better else "less"
+    body = []
+    for row in rows:
+        is_baseline = row.criterion == BASELINE
+        body.append([
+            row.criterion, number(row.mean), interval(row.low, row.high),
+            "–" if is_baseline else signed(row.difference),
+            "–" if is_baseline else signed_interval(row.difference_low, row.difference_high),
+            row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–",
+        ])  # fmt: skip
+    columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]
+    return Table(f"{METRICS[metric].title} ({better} is better)", columns, body, "lrrrrr")

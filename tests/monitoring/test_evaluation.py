@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t as student
 
 from aucforest.monitoring import CBPE, Chunks
-from aucforest.monitoring._judging import CurveNoise, Curves, Judge, Scored
+from aucforest.monitoring._evaluation import CurveNoise, Curves, Evaluator, Scored
 from aucforest.monitoring._rows import Rows, rank_columns
 from aucforest.monitoring.calibration import Calibration
 from aucforest.monitoring.metrics import find_metrics
@@ -73,13 +73,13 @@ def test_few_reference_rows_that_decide_widen_the_interval(metric, reach):
     predicted = np.arange(3000, dtype=np.uint32) // 1500
     scored = Scored(rank_columns(np.linspace(0.9, 1.0, 3000)), predicted, curves)
     (one,) = find_metrics([metric], np.arange(2), "ovo", None, None)
-    judge = Judge(0.8, True, 20_000, np.random.default_rng(0))
-    judged = judge.judge(one._replace(low=-np.inf, high=np.inf), scored, None)
+    evaluator = Evaluator(0.8, True, 20_000, np.random.default_rng(0))
+    evaluated = evaluator.evaluate(one._replace(low=-np.inf, high=np.inf), scored, None)
     noise = curves.noise(scored.calibrated, one.estimate(scored.rows).influence, curves.no_offset())
     assert noise.freedom < 10
-    width = 2 * student.ppf(0.9, noise.freedom) * judged.standard_error
-    assert judged.high - judged.low == pytest.approx(width, rel=max(reach, 0.01))
-    assert width > 1.05 * 2 * 1.2816 * judged.standard_error
+    width = 2 * student.ppf(0.9, noise.freedom) * evaluated.standard_error
+    assert evaluated.high - evaluated.low == pytest.approx(width, rel=max(reach, 0.01))
+    assert width > 1.05 * 2 * 1.2816 * evaluated.standard_error
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])

@@ -10,7 +10,7 @@ reference, and new scores at its edge. So intervals take quantiles of Student's 
 Satterthwaite (Biometrics Bulletin 2, 1946), variance^2 / sum_b (variance of block b)^2 / (m_b - 1).
 """
 
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from aucforest.metrics._intervals import t_quantile, tails
 from aucforest.monitoring._rows import Estimate, FloatArray, RankedColumn, Rows, label_variance, side_by_side
-from aucforest.monitoring.calibration import Calibrated, Calibration, RawCurve
+from aucforest.monitoring.calibration import Calibrated, Calibration
 from aucforest.monitoring.metrics import Metric
 from aucforest.monitoring.soft import is_small
 
@@ -58,54 +58,46 @@ class CurveNoise(NamedTuple):
 class Curves:
     """Curves fitted to a reference, its labels 0 and 1 and its rows weighted or not, and what their noise does.
 
-    The label sums of the curves' blocks are random variables: `p` are the chances of the reference rows, smoothed to
-    (k + 1/2) / (m + 1), so that a block of one class is not certain.
+    The label sums of the curves' blocks are random variables: `p` are the probabilities of the reference rows, smoothed
+    to (k + 1/2) / (m + 1), so that a block of one class is not certain.
     """
 
     def __init__(self, calibration: Calibration, reference: Rows, weights: FloatArray | None = None) -> None:
-        self.calibration = calibration
-        self._truth = reference
+        self.calibration, self._truth, self._mass = calibration, reference, calibration.mass
         self._rows = calibration.apply(reference.columns)
-        self._mass = calibration.mass
-        levels, self._blocks, self._fitted, starts = [], [], [], [0]
-        for k, (curve, column, position) in enumerate(zip(calibration.curves, reference.columns, self._rows.positions)):
-            if isinstance(curve, RawCurve):
-                levels.append(column.scores)
-                continue
-            block = column.to_rows(position.left)
-            levels.append(((curve.hits + 0.5) / (curve.mass + 1.0))[block])
-            self._blocks.append(block)
-            self._fitted.append(k)
-            starts.append(starts[-1] + curve.levels.size)
+        levels, blocks, n_before = [column.scores for column in reference.columns], [], 0
+        for k, curve in calibration.curves.items():
+            block = reference.columns[k].to_rows(self._rows.positions[k].left)
+            levels[k] = ((curve.hits + 0.5) / (curve.mass + 1.0))[block]
+            blocks.append(n_before + block)
+            n_before += curve.levels.size
+        self._fitted, self._blocks = list(calibration.curves), np.column_stack(blocks)
         self.p = side_by_side(levels)
         if len(levels) > 1:
             self.p /= self.p.sum(axis=1, keepdims=True)
         self._weights = np.ones((len(self.p), 1)) if weights is None else weights[:, None]
-        self._slices = [slice(*ends) for ends in pairwise(starts)]
         self._covariance = self._block_covariance()
-        squares = np.repeat(self._weights**2, self.p.shape[1], axis=1)
+        squares = np.broadcast_to(self._weights**2, self.p.shape)
         n_rows = self._mass if weights is None else self._mass**2 / self._by_block(squares)
         self._freedom = np.maximum(n_rows - 1.0, 0.5)
 
     def _by_block(self, of_cells: FloatArray) -> FloatArray:
         """Return for every block the sum over its cells, (n, n_columns)."""
-        return np.concatenate([
-            np.bincount(block, weights=of_cells[:, k], minlength=part.stop - part.start)
-            for block, k, part in zip(self._blocks, self._fitted, self._slices)
-        ])  # fmt: skip
+        cells = of_cells[:, self._fitted].ravel()
+        return np.bincount(self._blocks.ravel(), cells, minlength=self._mass.size).astype(np.float64)
 
     def _block_covariance(self) -> FloatArray:
         """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks).
 
         Of one column every row is in one block only; of two, a row that is of one class is not of the other.
         """
-        weighted = self._weights * self.p
+        n_blocks, weighted = self._mass.size, self._weights * self.p
         result = np.diag(self._by_block(weighted * (self._weights - weighted)))
-        for (one, k, rows), (other, j, columns) in combinations(zip(self._blocks, self._fitted, self._slices), 2):
-            shape = rows.stop - rows.start, columns.stop - columns.start
-            joint = np.bincount(one * shape[1] + other, weighted[:, k] * weighted[:, j], minlength=shape[0] * shape[1])
-            result[rows, columns] = -joint.reshape(shape)
-            result[columns, rows] = result[rows, columns].T
+        of_columns = zip(self._blocks.T, weighted.T[self._fitted])
+        for (rows, of_one), (columns, of_other) in combinations(of_columns, 2):
+            joint = np.bincount(rows * n_blocks + columns, of_one * of_other, minlength=n_blocks**2)
+            joint = joint.reshape(n_blocks, n_blocks)
+            result -= joint + joint.T
         return result
 
     def cross(self, influence: FloatArray) -> FloatArray:
@@ -139,7 +131,7 @@ class Curves:
         return CurveNoise(variance, max(1.0, variance**2 / spread))
 
 
-class Judged(NamedTuple):
+class Evaluated(NamedTuple):
     """A metric of a chunk."""
 
     estimate: float = float("nan")
@@ -149,7 +141,7 @@ class Judged(NamedTuple):
 
 
 class Scored:
-    """The rows of a chunk and, unless their scores are taken as they are, the curves their chances come from."""
+    """The rows of a chunk and, unless their scores are taken as they are, the curves their probabilities come from."""
 
     def __init__(
         self, columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None
@@ -166,7 +158,7 @@ class Scored:
         return offset.value, self.curves.noise(self.calibrated, estimate.influence, offset)
 
 
-class Judge(NamedTuple):
+class Evaluator(NamedTuple):
     """How estimates are made; see the parameters of CBPE."""
 
     level: float
@@ -174,18 +166,18 @@ class Judge(NamedTuple):
     n_draws: int
     random: np.random.Generator
 
-    def judge(self, metric: Metric, scored: Scored, offset: Offset | None) -> Judged:
-        """Return the judgement of one metric; `offset` is estimated minus realised on the reference, if known."""
+    def evaluate(self, metric: Metric, scored: Scored, offset: Offset | None) -> Evaluated:
+        """Return the estimate of one metric; `offset` is estimated minus realised on the reference, if known."""
         estimate = metric.estimate(scored.rows)
         if np.isnan(estimate.value):
-            return Judged()
+            return Evaluated()
         centre = estimate.expected if self.bias_correction else estimate.value
         shift, noise = scored.curve_noise(estimate, offset)
         if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
             drawn = metric.draw(scored.rows, self.n_draws, self.random)
             drawn = drawn[~np.isnan(drawn)]
             if drawn.size < 2:
-                return Judged(float(np.clip(centre - shift, metric.low, metric.high)))
+                return Evaluated(float(np.clip(centre - shift, metric.low, metric.high)))
             moved = np.sqrt(noise.variance) * self.random.standard_t(min(noise.freedom, MANY), drawn.size)
             bounds = np.quantile(drawn + moved, tails(self.level))
             error = np.sqrt(float(drawn.var()) + noise.variance)
@@ -195,4 +187,4 @@ class Judge(NamedTuple):
             half = error * t_quantile(freedom, self.level)
             bounds = np.array([centre - half, centre + half])
         value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
-        return Judged(value, float(error), low, high)
+        return Evaluated(value, float(error), low, high)

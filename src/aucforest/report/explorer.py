@@ -14,11 +14,11 @@ from aucforest.metrics.thresholds import error_costs, gain_at_thresholds
 from aucforest.report.figures import cumulate_class, thin
 from aucforest.report.rows import FloatArray, ScoredRows
 
-_MOST_CUTS = 500
+_MOST_THRESHOLDS = 500
 
 
 @dataclass(frozen=True)
-class Cuts:
+class Thresholds:
     """Rising thresholds; a row is called positive when its score is at least the threshold."""
 
     # scores of rows, and infinity last: nothing is called positive
@@ -47,7 +47,7 @@ class Cuts:
         }
 
 
-def find_cuts(rows: ScoredRows) -> Cuts:
+def find_thresholds(rows: ScoredRows) -> Thresholds:
     """Return up to some 500 thresholds of the second class.
 
     The model's own is among them, that of the best G-mean, and all that some costs or F1 could make the best.
@@ -56,9 +56,9 @@ def find_cuts(rows: ScoredRows) -> Cuts:
     own_score, own_threshold = _own_threshold(rows)
     best = int(gain_at_thresholds(cumulated.tps, cumulated.fps, "gmean").argmax())
     own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
-    places = thin(cumulated, _MOST_CUTS, np.append(_hull(cumulated), [best, own]))[::-1]
+    places = thin(cumulated, _MOST_THRESHOLDS, np.append(_hull(cumulated), [best, own]))[::-1]
     best_place, own_place = (int(np.flatnonzero(places == place)[0]) for place in (best, own))
-    return Cuts(
+    return Thresholds(
         thresholds=np.asarray(cumulated.thresholds[places], dtype=np.float64),
         tp=cumulated.tps[places],
         fp=cumulated.fps[places],
