@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
@@ -13,6 +13,7 @@ from aucforest.monitoring.calibration import (
     IsotonicCurve,
     calibration_error,
     columns_to_fit,
+    is_rising,
     needs_calibration,
 )
 from tests.monitoring.golden import load
@@ -31,11 +32,6 @@ def labelled(draw, min_size=2, max_size=25):
     return np.array(scores), np.array(labels)
 
 
-def fit_curve(column, positive):
-    """Return the curve in the direction that the labels show."""
-    return IsotonicCurve(column, positive)
-
-
 def values(curve, scores):
     """Return a curve at scores, in their order."""
     (column,) = rank_columns(np.asarray(scores, dtype=float))
@@ -46,7 +42,8 @@ def values(curve, scores):
 @settings(deadline=None)
 def test_rising_curves(rows):
     scores, labels = rows
-    curve = IsotonicCurve(RankedColumn(scores), labels, increasing=True)
+    scores = scores if is_rising(RankedColumn(scores), labels) else -scores
+    curve = IsotonicCurve(RankedColumn(scores), labels)
     peer = IsotonicRegression(out_of_bounds="clip").fit(scores, labels)
     np.testing.assert_allclose(values(curve, GRID), peer.predict(GRID), atol=1e-12)
     blocks = pooled_blocks(scores, labels)
@@ -59,10 +56,12 @@ def test_rising_curves(rows):
 @settings(deadline=None)
 def test_falling_and_weighted_curves(rows, data):
     scores, labels = rows
+    scores = -scores if is_rising(RankedColumn(scores), labels) else scores
+    assume(not is_rising(RankedColumn(scores), labels))
     drawn = st.lists(st.sampled_from([0.5, 1.0, 2.5]), min_size=labels.size, max_size=labels.size)
     weights = np.array(data.draw(drawn))
     peer = IsotonicRegression(out_of_bounds="clip", increasing=False).fit(scores, labels, sample_weight=weights)
-    curve = IsotonicCurve(RankedColumn(scores), labels, increasing=False, weights=weights)
+    curve = IsotonicCurve(RankedColumn(scores), labels, weights)
     np.testing.assert_allclose(values(curve, GRID), peer.predict(GRID), atol=1e-12)
 
 
@@ -70,14 +69,14 @@ def test_falling_and_weighted_curves(rows, data):
     "case", [c for c in load("cbpe_unit")["calibration"] if "isotonic_pred" in c], ids=lambda case: case["name"]
 )
 def test_recorded_curves(case):
-    curve = fit_curve(RankedColumn(np.array(case["score"])), np.array(case["y"], dtype=float))
+    curve = IsotonicCurve(RankedColumn(np.array(case["score"])), np.array(case["y"], dtype=float))
     np.testing.assert_allclose(values(curve, case["isotonic_grid"]), case["isotonic_pred"], atol=1e-12)
 
 
 def test_an_inverted_ranking_gets_a_falling_curve():
     scores, labels = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 1.0, 0.0, 0.0])
-    assert values(fit_curve(RankedColumn(scores), labels), scores).tolist() == [1, 1, 0, 0]
-    assert values(fit_curve(RankedColumn(-scores), labels), -scores).tolist() == [1, 1, 0, 0]
+    assert values(IsotonicCurve(RankedColumn(scores), labels), scores).tolist() == [1, 1, 0, 0]
+    assert values(IsotonicCurve(RankedColumn(-scores), labels), -scores).tolist() == [1, 1, 0, 0]
 
 
 @given(labelled(), st.lists(st.floats(-6, 6), min_size=1, max_size=10))
@@ -106,7 +105,7 @@ def test_several_columns_are_divided_by_their_sum():
     truth = np.eye(3)[(random.random(500)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
     columns = rank_columns(p)
     rows = Calibration(columns, truth, np.array([True, False, True])).apply(columns)
-    single = [fit_curve(columns[k], truth[:, k]) for k in range(3)]
+    single = [IsotonicCurve(columns[k], truth[:, k]) for k in range(3)]
     raw = np.column_stack([values(single[0], p[:, 0]), p[:, 1], values(single[2], p[:, 2])])
     np.testing.assert_allclose(rows.p, raw / raw.sum(axis=1, keepdims=True), atol=1e-12)
     influence = random.normal(size=p.shape)

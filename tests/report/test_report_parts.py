@@ -13,9 +13,9 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.metrics import compare_auc
 from aucforest.report.explorer import costs_of
-from aucforest.report.figures import RECALLS, _Curves, cumulate_class, reliability, resample, thin
 from aucforest.report.importances import auc_by_trees, held_out_importance
-from aucforest.report.page import number, percent, signed_interval
+from aucforest.report.metrics import RECALLS, _Curves, cumulate_class, reliability, resample, thin
+from aucforest.report.page import interval, number, percent, signed
 from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
 
@@ -131,8 +131,8 @@ def test_numbers_are_printed_to_three_digits(value, text):
 
 def test_shares_and_differences():
     assert [percent(share) for share in (0.0, 0.5, 0.0321, 0.00044)] == ["0.0 %", "50.0 %", "3.2 %", "0.044 %"]
-    assert signed_interval(-0.25, 0.75) == "−0.250 to +0.750"
-    assert signed_interval(float("nan"), float("nan")) == "–"
+    assert interval(-0.25, 0.75, signed) == "−0.250 to +0.750"
+    assert interval(float("nan"), float("nan"), signed) == "–"
 
 
 def test_costs_are_those_of_the_forest():

@@ -1,8 +1,7 @@
 """Look at forests: comparisons of split criteria, importances, proximities, standard errors, text and pictures."""
 
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, compare_criteria
-from aucforest.inspection.importance import oob_permutation_importance
-from aucforest.inspection.importance_display import ImportanceDisplay, PermutationImportance
+from aucforest.inspection.importance import ImportanceDisplay, PermutationImportance, oob_permutation_importance
 from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.landscape_display import CriterionLandscapeDisplay
 from aucforest.inspection.oob_curve_display import OOBCurveDisplay

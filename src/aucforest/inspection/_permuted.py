@@ -1,6 +1,6 @@
 """Walking rows anew that another value of one feature may lead elsewhere.
 
-A row whose way to a leaf meets no cut of the feature stays where it is: only the others walk again.
+A row whose way to a leaf meets no split of the feature stays where it is: only the others walk again.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,7 @@ from aucforest._compile import bare_kernel
 from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, _add_leaf, _walk
 from aucforest.tree.tree import LEAF, Tree
 
-# Features whose cuts are marked at once: the bits of a word.
-WORD_FEATURES = 64
+WORD_FEATURES = 64  # features whose splits are marked at once: the bits of a word
 
 
 def path_words(trees: Sequence[Tree], packed: PackedTrees, first_feature: int) -> NDArray[np.uint64]:
@@ -44,14 +43,10 @@ def _mark_paths(feature, left_child, first_feature, words):
 class Homes(NamedTuple):
     """The leaves of rows that trees did not draw: entries by blocks of BLOCK_ROWS rows, then by trees, then rows."""
 
-    # where the entries of a block and tree begin, and the end
-    starts: NDArray[np.int64]
-    # rows within their block; the last element is scratch
-    rows: NDArray[np.uint32]
-    # numbers of leaves within their trees
-    leaves: NDArray[np.uint32]
-    # the bits of `path_words`
-    met: NDArray[np.uint64]
+    starts: NDArray[np.int64]  # where the entries of a block and tree begin, and the end
+    rows: NDArray[np.uint32]  # rows within their block; the last element is scratch
+    leaves: NDArray[np.uint32]  # numbers of leaves within their trees
+    met: NDArray[np.uint64]  # the bits of `path_words`
 
 
 def find_homes(

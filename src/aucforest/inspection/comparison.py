@@ -33,9 +33,8 @@ def compare_criteria(
 ) -> "CriteriaComparison":
     """Fit forests that differ in nothing but their split criterion, and compare them with Gini.
 
-    Every fold gives all criteria the same rows and the same seed. Times are fair: the fits run one after
-    another, which criterion goes first changes from fold to fold, and every criterion grows a tree before, so
-    that no compile time is counted.
+    Every fold gives all criteria the same rows and the same seed. Times are fair: the fits run one after another, which
+    criterion goes first changes from fold to fold, and every criterion grows a tree before, to be compiled.
 
     Parameters
     ----------
@@ -92,21 +91,10 @@ def compare_criteria(
     by_name = dict(zip(chosen("criteria", criterion_names(criteria)), criteria))
     by_name.setdefault(BASELINE, BASELINE)
     metrics = chosen("metrics", metrics, tuple(METRICS))
-    forests = {
-        name: AUCForestClassifier(criterion=criterion, n_jobs=n_jobs, **forest_params)
-        for name, criterion in by_name.items()
-    }
-    table = run_folds(
-        forests,
-        X,
-        y,
-        cv=cv,
-        n_repeats=n_repeats,
-        metrics=metrics,
-        sample_weight=sample_weight,
-        random_state=random_state,
-        verbose=verbose,
-    )
+    forest_params["n_jobs"] = n_jobs
+    forests = {name: AUCForestClassifier(criterion=each, **forest_params) for name, each in by_name.items()}
+    how: dict[str, Any] = {"cv": cv, "n_repeats": n_repeats, "random_state": random_state, "verbose": verbose}
+    table = run_folds(forests, X, y, metrics=metrics, sample_weight=sample_weight, **how)
     return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(np.asarray(y))))
 
 
@@ -162,18 +150,14 @@ class CriteriaComparison:
     def summary(self, level: float = 0.95) -> list[ComparisonRow]:
         """Return means over folds and the corrected resampled t-test of each criterion against Gini.
 
-        Folds share training rows, so the variance of a mean over J folds is not s^2 / J. Nadeau and Bengio
-        correct it to (1 / J + n_test / n_train) s^2, with J - 1 degrees of freedom; intervals and test
-        (paired: on the differences within folds) use it. The p-values are not adjusted for the number of
-        comparisons.
+        Folds share training rows, so the variance of a mean over J folds is not s^2 / J. Nadeau and Bengio correct it
+        to (1 / J + n_test / n_train) s^2, with J - 1 degrees of freedom; intervals and the paired test use it. The
+        p-values are not adjusted for the number of comparisons.
 
-        Intervals stay in the range of the metric: the interval of a mean m holds the values t within a quantile
-        of standard errors, where the variance at t is that at m times t (1 - t / u) / (m (1 - m / u)) with u the
-        greatest value of the metric, as in Wilson's interval of a share. That of a difference is cut off at -u
-        and u.
-
-        Folds that are all equal, as when every fold is ranked perfectly, say nothing of the spread: the ends of
-        the interval are NaN. So is the p-value of a difference that is the same on every fold, unless that is 0.
+        Intervals stay in the range of the metric: that of a mean m holds the values t within a quantile of standard
+        errors, where the variance at t is that at m times t (1 - t / u) / (m (1 - m / u)) with u the greatest value of
+        the metric, as in Wilson's interval of a proportion. That of a difference is clipped to -u and u. Where all
+        folds are equal they are NaN, and so is the p-value of a difference that is the same on every fold, but not 0.
 
         Parameters
         ----------
@@ -198,8 +182,8 @@ class CriteriaComparison:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
         rows = []
         for metric in self.metrics:
-            values = self.folds[metric]
-            upper, of_baseline = METRICS[metric].greatest(self.n_classes), values[:, self.criteria.index(BASELINE)]
+            values, upper = self.folds[metric], METRICS[metric].greatest(self.n_classes)
+            of_baseline = values[:, self.criteria.index(BASELINE)]
             for k, criterion in enumerate(self.criteria):
                 mean = resampled_mean(values[:, k], self.folds, upper, level)
                 difference = (0.0, 0.0, 0.0, 1.0)

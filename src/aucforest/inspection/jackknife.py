@@ -13,8 +13,7 @@ from aucforest.fitting.out_of_bag import Bags
 from aucforest.fitting.spec import tree_keys
 from aucforest.inspection.models import check_forest
 
-# Rows whose predictions by all trees are held at a time.
-_BLOCK_ROWS = 1024
+_BLOCK_ROWS = 1024  # rows whose predictions by all trees are held at a time
 
 
 def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
@@ -57,12 +56,10 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     The errors are of the mean over infinitely many trees: random features, and with them the trees themselves,
     are averaged out. They say nothing of bias. Rows of the training are estimated as new ones would be.
 
-    In simulations (``python benchmarks/intervals.py stderr``) with 200 training rows and 1,000 trees they were 0.93
-    times the standard deviation over training sets with default parameters, 0.95 times without shrinkage and 1.02 times
-    with ``min_samples_leaf=10``, as root mean squares; with 800 rows and default parameters 0.88 times. Such a ratio is
-    from 50 training sets and has itself a standard error of several per cent. With default parameters and 200 rows 29 %
-    were NaN with 100 trees, 1.6 % with 1,000 and none with 4,000; with 800 rows 26 % with the default of 300 trees and
-    9 % with 1,000: fit more trees than the default where standard errors are wanted.
+    In simulations (``python benchmarks/intervals.py stderr``) of 50 training sets they were 0.93 times the standard
+    deviation over training sets of 200 rows, with 1,000 trees and default parameters, 1.02 times with
+    ``min_samples_leaf=10``, and 0.88 times with 800 rows. With 200 rows 29 % were NaN with 100 trees, 1.6 % with 1,000;
+    with 800 rows 26 % with 300 trees and 9 % with 1,000: fit more than the default where standard errors are wanted.
 
     References
     ----------
@@ -84,14 +81,10 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     variances = _estimate_variances(forest, X)
     n_negative = int(np.count_nonzero(variances < 0))
     if n_negative > 0:
-        warnings.warn(
-            f"{n_negative} of {variances.size} standard errors are NaN: {len(forest.trees_)} trees are too few to tell"
-            " them from the chance of the trees",
-            stacklevel=2,
-        )
+        found = f"{n_negative} of {variances.size} standard errors are NaN: {len(forest.trees_)} trees"
+        warnings.warn(f"{found} are too few to tell them from the chance of the trees", stacklevel=2)
     with np.errstate(invalid="ignore"):
-        errors: NDArray[np.float64] = np.sqrt(variances)
-    return errors
+        return np.asarray(np.sqrt(variances))
 
 
 def _estimate_variances(forest: Any, X: Any) -> NDArray[np.float64]:
@@ -100,10 +93,10 @@ def _estimate_variances(forest: Any, X: Any) -> NDArray[np.float64]:
     n_trees, predictions, blocks = len(forest.trees_), [tree.prediction for tree in forest.trees_], []
     for start in range(0, _num_samples(X), _BLOCK_ROWS):
         leaves = forest.apply(_safe_indexing(X, slice(start, start + _BLOCK_ROWS)))
-        shares = np.stack([prediction[leaves[:, b]] for b, prediction in enumerate(predictions)])
-        varies = np.ptp(shares, axis=0) > 0
-        shares -= shares.mean(axis=0)
-        flat = shares.reshape(n_trees, -1)
+        proba = np.stack([prediction[leaves[:, b]] for b, prediction in enumerate(predictions)])
+        varies = np.ptp(proba, axis=0) > 0
+        proba -= proba.mean(axis=0)
+        flat = proba.reshape(n_trees, -1)
         variance = np.einsum("bi,bi->i", flat, products @ flat) / n_trees**2
         variance -= spread / n_trees * np.mean(flat**2, axis=0)
         # What all trees agree on does not vary, whatever rounding says.

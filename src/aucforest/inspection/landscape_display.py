@@ -1,4 +1,4 @@
-"""What split criteria think of the cuts of one feature."""
+"""What split criteria think of the splits of one feature."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -15,24 +15,23 @@ from aucforest.inspection.display import Display
 from aucforest.tree.binning import midway
 from aucforest.tree.criteria import CRITERIA, split_gain
 
-# Classes whose shares a legend names.
-_MOST_CLASSES = 3
+_MOST_CLASSES = 3  # classes that a legend names
 
 
 @dataclass(repr=False, eq=False)
 class CriterionLandscapeDisplay(Display):
-    """The score of every cut of one feature under some criteria, each in units of its best, which is marked.
+    """The score of every split of one feature under some criteria, each in units of its best, which is marked.
 
     Make one with `from_data`, which also draws it.
 
     Parameters
     ----------
-    thresholds : ndarray of shape (n_cuts,), float64
-        The cuts, ascending.
-    gains : mapping of str to ndarray of shape (n_cuts,), float64
-        What each cut gains over no cut, by criterion.
-    right : ndarray of shape (n_cuts, n_classes), float64
-        The fraction of each class above the cut.
+    thresholds : ndarray of shape (n_splits,), float64
+        The thresholds of the splits, ascending.
+    gains : mapping of str to ndarray of shape (n_splits,), float64
+        What each split gains over no split, by criterion.
+    right : ndarray of shape (n_splits, n_classes), float64
+        The proportion of each class above the threshold.
     class_names : sequence of str of length n_classes
         Names of the classes.
     feature_name : str, default="feature"
@@ -41,9 +40,9 @@ class CriterionLandscapeDisplay(Display):
     Attributes
     ----------
     best : dict of str to int
-        The best cut of each criterion: the first of equal ones, as in trees.
+        The best split of each criterion: the first of equal ones, as in trees.
     lines_, marks_ : dict of str to matplotlib lines
-        The curves and the marks of their best cuts, by criterion.
+        The curves and the marks of their best splits, by criterion.
     ax_, figure_ : matplotlib Axes and Figure
         Where `plot` drew.
 
@@ -79,7 +78,7 @@ class CriterionLandscapeDisplay(Display):
         feature_name: str = "feature",
         ax: Any = None,
     ) -> Self:
-        """Score and draw every cut between two values of a feature, as the root of a tree would without bins.
+        """Score and draw every split between two values of a feature, as the root of a tree would without bins.
 
         Parameters
         ----------
@@ -121,17 +120,14 @@ class CriterionLandscapeDisplay(Display):
         for name, gain in self.gains.items():
             best = self.best[name]
             top = gain[best] if gain[best] > 0.0 else 1.0
-            label = f"{name}: best cut sends {self._shares(best)} right"
+            parts = [f"{part:.0%} of {label}" for part, label in zip(self.right[best], self.class_names)]
+            listed = ", ".join(parts[:_MOST_CLASSES] + ["..."] * (len(parts) > _MOST_CLASSES))
+            label = f"{name}: best cut sends {listed} right"
             (line,) = ax.plot(self.thresholds, gain / top, label=label)
             style = {"color": line.get_color(), "linestyle": "--", "linewidth": 1.0}
             self.lines_[name], self.marks_[name] = line, ax.axvline(self.thresholds[best], **style)
         ax.set(xlabel=f"cut of {self.feature_name}", ylabel="gain, as a share of the best", ylim=(0.0, None))
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
-
-    def _shares(self, cut: int) -> str:
-        """Return how much of the classes is above a cut, in words."""
-        shares = [f"{share:.0%} of {name}" for share, name in zip(self.right[cut], self.class_names)]
-        return ", ".join(shares[:_MOST_CLASSES] + ["..."] * (len(shares) > _MOST_CLASSES))
 
 
 def _cumulated(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int64]]:
@@ -154,7 +150,7 @@ def _cumulated(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray
 
 
 def _gains(criterion: str | Callable[..., Any], totals: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return what the cuts gain, given the class totals to the left of each and, last, of the node."""
+    """Return what the splits gain, given the class totals to the left of each and, last, of the node."""
     node = totals[-1]
     if callable(criterion):
         return np.array([criterion(left.astype(np.float64), node.astype(np.float64)) for left in totals[:-1]])

@@ -1,4 +1,4 @@
-"""What a model's trees are, and what its features, classes and cuts are called."""
+"""What a model's trees are, and what its features, classes and splits are called."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -79,7 +79,7 @@ def conditions(
     decimals: int,
     most_names: int | None = None,
 ) -> tuple[str, str]:
-    """Return what holds for the rows that a cut sends left, and for those it sends right.
+    """Return what holds for the rows that a split sends left, and for those it sends right.
 
     Of a set of categories the side without missing values is named; the other side has whatever else there is.
     """

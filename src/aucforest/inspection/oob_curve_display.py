@@ -75,19 +75,10 @@ class OOBCurveDisplay(Display):
 
         Parameters
         ----------
-        forest : AUCForestClassifier
-            Fitted with ``bootstrap=True``.
-        X : array-like of shape (n_samples, n_features)
-            The training rows in their order.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        scoring : str or callable, default="roc_auc"
-            Name of a scikit-learn scorer, or a callable with the signature ``scorer(estimator, X, y)``. "roc_auc" is
-            Hand and Till's for more than two classes.
+        forest, X, y, scoring, sample_weight
+            As in `oob_permutation_importance`.
         n_points : int, default=30
             Most numbers of trees that are scored, at even ratios from one tree to all.
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weights of the training; they also weigh the score.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
 
@@ -98,11 +89,8 @@ class OOBCurveDisplay(Display):
 
         Raises
         ------
-        ValueError
-            For data that are not those of the training, a forest without draws, fewer than two points, or an unknown
-            score.
-        TypeError
-            For another model.
+        ValueError, TypeError
+            As in `oob_permutation_importance`, and for fewer than two points.
         ImportError
             Without matplotlib (extra ``plot``).
         """
@@ -128,9 +116,8 @@ class FirstTrees(NamedTuple):
     """What the first trees say of the training rows that one of them did not draw."""
 
     n_trees: int
-    # these rows, and their class probabilities
-    seen: NDArray[np.int64]
-    proba: NDArray[np.float64]
+    seen: NDArray[np.int64]  # these rows
+    proba: NDArray[np.float64]  # and their class probabilities
 
 
 def first_trees(forest: Any, rows: TrainingRows, n_points: int) -> Iterator[FirstTrees]:

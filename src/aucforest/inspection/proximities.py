@@ -12,10 +12,8 @@ from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import warn_of_seen
 from aucforest.inspection.models import check_count, check_forest
 
-# Entries of a dense matrix: 800 MB.
-_MOST_ENTRIES = 10**8
-# Rows of one task.
-_TASK_ROWS = 256
+_MOST_ENTRIES = 10**8  # entries of a dense matrix: 800 MB
+_TASK_ROWS = 256  # rows of one task
 _NOT_COUNTED = -1
 
 
@@ -30,12 +28,11 @@ def proximity(
 ) -> NDArray[np.float64]:
     """Return the proximities of all pairs of rows.
 
-    By default the share of trees in which two rows end in the same leaf ([1]_): symmetric, 1 on the diagonal. On
-    training rows that share is too high within classes, for the leaves were made to part these very rows. With
-    `oob_labels` the proximities are those of [2]_ instead: of the trees that did not draw row i, the mean share that
-    row j has in the draws of the leaf in which row i ends. A row of the matrix then sums to 1 with 0 on the diagonal,
-    the matrix is not symmetric (its mean with its transpose is), and the mean of the training labels by these
-    weights is the forest's own out-of-bag probability (without shrinkage).
+    By default the proportion of trees in which two rows end in the same leaf ([1]_): symmetric, 1 on the diagonal, and
+    within classes too high on training rows, which the leaves were made to part. With `oob_labels` the proximities are
+    those of [2]_ instead: of the trees that did not draw row i, the mean proportion that row j has in the draws of the
+    leaf in which row i ends. A row of the matrix then sums to 1 with 0 on the diagonal, the matrix is not symmetric,
+    and the mean of the training labels by these weights is the forest's out-of-bag probability (without shrinkage).
 
     Parameters
     ----------
@@ -176,14 +173,10 @@ def proximity_neighbors(
 class _Prepared(NamedTuple):
     """What proximities are counted from."""
 
-    # the leaf of each row (n_rows, n_trees) by its number among all; _NOT_COUNTED where the tree does not count
-    places: NDArray[np.int64]
-    # how many trees count for each row
-    n_counted: NDArray[np.int64]
-    # of every leaf where its rows begin, the rows, and what they weigh there
-    leaves: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
-    # how many rows leaves may hold
-    n_others: int
+    places: NDArray[np.int64]  # leaves by number among all, (n_rows, n_trees); _NOT_COUNTED where a tree does not count
+    n_counted: NDArray[np.int64]  # how many trees count for each row
+    leaves: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # where each begins, rows, their weights
+    n_others: int  # how many rows leaves may hold
 
 
 def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -> _Prepared:
@@ -212,7 +205,7 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
 
 
 def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: int) -> Any:
-    """List the rows of every leaf; with `drawn` those of positive weight there, and their shares in it."""
+    """List the rows of every leaf; with `drawn` those of positive weight there, and their proportions in it."""
     if drawn is None:
         starts = np.arange(0, places.size + 1, places.shape[1])
         weights, columns = np.ones(places.size), places.ravel()

@@ -25,8 +25,7 @@ class FittedFold:
     @cached_property
     def proba(self) -> NDArray[np.float64]:
         """Class probabilities, shape (n_samples, n_classes)."""
-        probabilities: NDArray[np.float64] = self.forest.predict_proba(self.X)
-        return probabilities
+        return np.asarray(self.forest.predict_proba(self.X))
 
     @cached_property
     def is_class(self) -> NDArray[np.bool_]:

@@ -20,19 +20,19 @@ class ForestSummary:
     n_nodes, n_leaves : ndarray of shape (n_trees,), int64
         Nodes, leaves included, and leaves of every tree.
     max_depth : ndarray of shape (n_trees,), int64
-        Cuts on the way to the deepest leaf.
+        Splits on the way to the deepest leaf.
     mean_leaf_depth : ndarray of shape (n_trees,), float64
-        Cuts on the way to a leaf, mean over leaves.
+        Splits on the way to a leaf, mean over leaves.
     mean_leaf_samples : ndarray of shape (n_trees,), float64
         Training rows in a leaf, each counted once, mean over leaves.
     n_features_used : ndarray of shape (n_trees,), int64
-        Features that some node cuts.
+        Features that some node splits.
     n_bytes : ndarray of shape (n_trees,), int64
         Bytes of the node arrays.
     leaves_by_depth : ndarray of shape (depth of the deepest tree + 1,), int64
         Leaves of all trees at every depth.
     cuts_by_feature : ndarray of shape (n_features,), int64
-        Nodes of all trees that cut a feature.
+        Nodes of all trees that split a feature.
     feature_names : sequence of str
         Names of the features.
     """
@@ -65,18 +65,17 @@ class ForestSummary:
     def __repr__(self) -> str:
         used = np.count_nonzero(self.cuts_by_feature)
         most = int(self.cuts_by_feature.argmax())
-        lines = [
-            f"{self.n_trees} trees, {self.n_nodes.sum():,} nodes, {self.n_bytes.sum() / 2**20:.1f} MiB,"
-            f" {used} of {len(self.cuts_by_feature)} features used"
-            + (f", most often {self.feature_names[most]!r}" if used else ""),
-            f"{'':20}{'least':>12}{'mean':>12}{'most':>12}",
-        ]
+        of_features = f"{used} of {len(self.cuts_by_feature)} features used"
+        if used:
+            of_features += f", most often {self.feature_names[most]!r}"
+        size = f"{self.n_nodes.sum():,} nodes, {self.n_bytes.sum() / 2**20:.1f} MiB"
+        lines = [f"{self.n_trees} trees, {size}, {of_features}", f"{'':20}{'least':>12}{'mean':>12}{'most':>12}"]
         for name, values in self._columns().items():
             decimals = 0 if values.dtype.kind == "i" else 2
             cells = f"{values.min():>12,.{decimals}f}{values.mean():>12,.2f}{values.max():>12,.{decimals}f}"
             lines.append(f"{name.replace('_', ' '):20}{cells}")
-        shares = np.cumsum(self.leaves_by_depth) / self.leaves_by_depth.sum()
-        quartiles = ", ".join(str(int(np.searchsorted(shares, level))) for level in (0.25, 0.5, 0.75))
+        cumulated = np.cumsum(self.leaves_by_depth) / self.leaves_by_depth.sum()
+        quartiles = ", ".join(map(str, np.searchsorted(cumulated, [0.25, 0.5, 0.75])))
         lines.append(f"quartiles of the depth of leaves: {quartiles}")
         return "\n".join(lines)
 
@@ -112,18 +111,17 @@ def forest_summary(model: Any) -> ForestSummary:
     trees = trees_of(model)
     n_features = trees[0].n_features
     depths = [tree.depth[tree.is_leaf] for tree in trees]
-    cuts = [tree.feature[~tree.is_leaf] for tree in trees]
+    split_features = [tree.feature[~tree.is_leaf] for tree in trees]
+    arrays = [[getattr(tree, field.name) for field in fields(tree)] for tree in trees]
     return ForestSummary(
         n_nodes=np.array([tree.n_nodes for tree in trees]),
         n_leaves=np.array([tree.n_leaves for tree in trees]),
         max_depth=np.array([tree.max_depth for tree in trees]),
         mean_leaf_depth=np.array([depth.mean() for depth in depths]),
         mean_leaf_samples=np.array([tree.n_samples[tree.is_leaf].mean() for tree in trees]),
-        n_features_used=np.array([len(np.unique(features)) for features in cuts]),
-        n_bytes=np.array(
-            [sum(getattr(getattr(tree, field.name), "nbytes", 0) for field in fields(tree)) for tree in trees]
-        ),
+        n_features_used=np.array([len(np.unique(features)) for features in split_features]),
+        n_bytes=np.array([sum(getattr(array, "nbytes", 0) for array in each) for each in arrays]),
         leaves_by_depth=np.bincount(np.concatenate(depths)),
-        cuts_by_feature=np.bincount(np.concatenate(cuts), minlength=n_features),
+        cuts_by_feature=np.bincount(np.concatenate(split_features), minlength=n_features),
         feature_names=feature_names_of(model, n_features),
     )

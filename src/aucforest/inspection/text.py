@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.inspection.models import (
-    category_names_of,
-    check_count,
-    class_names_of,
-    conditions,
-    feature_names_of,
-    trees_of,
-)
+from aucforest.inspection import models
 from aucforest.tree.tree import LEAF, Tree
 
 _STEP = "|   "
@@ -34,8 +27,8 @@ def export_text(
 ) -> str:
     """Write the rules of a tree, or of all trees of a forest, as text in the manner of scikit-learn's `export_text`.
 
-    Every cut also says on which side missing values go; a cut that only parts missing values from all others reads
-    "is missing" and "is not missing". The cut of a categorical feature names the categories on the side without
+    Every split also says on which side missing values go; a split that only parts missing values from all others reads
+    "is missing" and "is not missing". The split of a categorical feature names the categories on the side without
     missing values; the other side takes all others, those that were not seen in `fit` among them.
 
     Parameters
@@ -47,7 +40,7 @@ def export_text(
     class_names : sequence of str of length n_classes, default=None
         None takes the labels seen in `fit`.
     max_depth : int, default=10
-        Most cuts on the way to a line; what lies below is named by its depth.
+        Most splits on the way to a line; what lies below is named by its depth.
     decimals : int, default=2
         Digits after the point of thresholds and weights.
     show_weights : bool, default=False
@@ -76,12 +69,12 @@ def export_text(
     |--- age > 2.50 or missing
     |   |--- class: yes
     """
-    check_count("max_depth", max_depth, 0)
-    check_count("decimals", decimals, 0)
-    trees = trees_of(model)
-    features = feature_names_of(model, trees[0].n_features, feature_names)
-    classes = class_names_of(model, trees[0].n_classes, class_names)
-    categories, lines, n_characters = category_names_of(model), list[str](), 0
+    models.check_count("max_depth", max_depth, 0)
+    models.check_count("decimals", decimals, 0)
+    trees = models.trees_of(model)
+    features = models.feature_names_of(model, trees[0].n_features, feature_names)
+    classes = models.class_names_of(model, trees[0].n_classes, class_names)
+    categories, lines, n_characters = models.category_names_of(model), list[str](), 0
 
     def leaf(tree: Tree, node: int, label: str) -> str:
         if not show_weights:
@@ -104,7 +97,7 @@ def export_text(
             elif depth >= max_depth:
                 yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
             else:
-                left, right = conditions(tree, node, features, categories, decimals)
+                left, right = models.conditions(tree, node, features, categories, decimals)
                 child = int(tree.left_child[node])
                 waiting += [(right, child + 1), (left, child)]
 
@@ -120,7 +113,7 @@ def export_text(
 
 
 def _heights(tree: Tree) -> NDArray[np.int64]:
-    """Return the number of cuts from every node to its deepest leaf."""
+    """Return the number of splits from every node to its deepest leaf."""
     height = np.zeros(tree.n_nodes, dtype=np.int64)
     for node in np.flatnonzero(~tree.is_leaf)[::-1]:
         left = tree.left_child[node]

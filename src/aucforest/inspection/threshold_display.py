@@ -108,17 +108,15 @@ class ThresholdCurveDisplay(Display):
         """
         matrix = None if cost is None else check_cost(cost, 2)
         tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
-        positives, negatives = tps[-1], fps[-1]
-        if min(positives, negatives) <= 0.0:
+        of_classes = np.array([fps[-1], tps[-1]])
+        if of_classes.min() <= 0.0:
             raise ValueError("thresholds need rows of two classes, but a class has no weight in y_true")
         # from the greatest score on: at infinity nothing is positive, and precision is not defined
-        tps_seen, fps_seen = tps[1:], fps[1:]
-        rising = {name: curve[::-1] for name, curve in threshold_curves(tps_seen, fps_seen).items()}
+        rising = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
         of_rows = None
         if matrix is not None:
-            of_right = np.diag(matrix) @ [negatives, positives]
-            of_errors = -gain_at_thresholds(tps_seen, fps_seen, "cost", matrix)[::-1]
-            of_rows = (of_right + of_errors) / (positives + negatives)
+            of_errors = -gain_at_thresholds(tps[1:], fps[1:], "cost", matrix)[::-1]
+            of_rows = (np.diag(matrix) @ of_classes + of_errors) / of_classes.sum()
         return cls(thresholds[:0:-1].astype(np.float64), rising, cost=of_rows, threshold=threshold).plot(ax)
 
     @classmethod
@@ -160,13 +158,12 @@ class ThresholdCurveDisplay(Display):
         # a label changes above a score, not below it
         for name, curve in self.curves.items():
             (self.lines_[name],) = ax.plot(self.thresholds, curve, drawstyle="steps-pre", label=name)
-        handles = list(self.lines_.values())
         if self.cost is not None:
             self.cost_ax_ = ax.twinx()
             style = {"drawstyle": "steps-pre", "color": "black", "linestyle": ":", "label": "cost"}
             (self.lines_["cost"],) = self.cost_ax_.plot(self.thresholds, self.cost, **style)
             self.cost_ax_.set_ylabel("mean cost of a row")
-            handles.append(self.lines_["cost"])
+        handles = list(self.lines_.values())
         if self.threshold is not None:
             label = f"threshold {self.threshold:.3g}"
             self.mark_ = ax.axvline(self.threshold, color="0.4", linestyle="--", linewidth=1.0, label=label)

@@ -8,26 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
+from aucforest.inspection import models
 from aucforest.inspection.display import Display
-from aucforest.inspection.models import (
-    category_names_of,
-    check_count,
-    class_names_of,
-    conditions,
-    feature_names_of,
-    trees_of,
-)
 from aucforest.tree.tree import LEAF, Tree
 
-# Categories that a box names.
-_MOST_CATEGORIES = 4
-# Boxes take a millisecond or so each, and nobody reads more of them.
-_MOST_NODES = 10_000
+_MOST_CATEGORIES = 4  # categories that a box names
+_MOST_NODES = 10_000  # boxes take a millisecond or so each, and nobody reads more of them
 
 
 @dataclass(repr=False, eq=False)
 class TreeDisplay(Display):
-    """A picture of one tree: its cuts, the rows of its nodes, and the class probabilities there.
+    """A picture of one tree: its splits, the rows of its nodes, and the class probabilities there.
 
     Make one with `from_estimator`, which also draws it.
 
@@ -42,7 +33,7 @@ class TreeDisplay(Display):
     categories : mapping of int to sequence of str, default=None
         Names of the categories of categorical features, by the index of the feature; None has none.
     max_depth : int or None, default=None
-        Most cuts above a node that is drawn; None draws all.
+        Most splits above a node that is drawn; None draws all.
     decimals : int, default=2
         Digits after the point of thresholds and probabilities.
 
@@ -96,10 +87,8 @@ class TreeDisplay(Display):
             Number of the tree in a forest.
         feature_names, class_names : sequence of str, default=None
             None takes those seen in `fit`.
-        max_depth : int or None, default=3
-            Most cuts above a node that is drawn; None draws all.
-        decimals : int, default=2
-            Digits after the point of thresholds and probabilities.
+        max_depth, decimals
+            As in `TreeDisplay`, but a `max_depth` of 3 by default.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
 
@@ -118,24 +107,23 @@ class TreeDisplay(Display):
         ImportError
             Without matplotlib (extra ``plot``).
         """
-        trees = trees_of(estimator)
-        check_count("tree", tree, 0)
+        trees = models.trees_of(estimator)
+        models.check_count("tree", tree, 0)
         if tree >= len(trees):
             raise ValueError(f"tree {tree} is not there: the model has {len(trees)} trees, counted from 0")
         if max_depth is not None:
-            check_count("max_depth", max_depth, 0)
-        check_count("decimals", decimals, 0)
+            models.check_count("max_depth", max_depth, 0)
+        models.check_count("decimals", decimals, 0)
         chosen = trees[tree]
-        features = feature_names_of(estimator, chosen.n_features, feature_names)
-        classes = class_names_of(estimator, chosen.n_classes, class_names)
-        options: dict[str, Any] = {"max_depth": max_depth, "decimals": decimals}
-        return cls(chosen, features, classes, categories=category_names_of(estimator), **options).plot(ax)
+        features = models.feature_names_of(estimator, chosen.n_features, feature_names)
+        classes = models.class_names_of(estimator, chosen.n_classes, class_names)
+        names = models.category_names_of(estimator)
+        return cls(chosen, features, classes, categories=names, max_depth=max_depth, decimals=decimals).plot(ax)
 
     def _size(self) -> tuple[float, float]:
         nodes = self._drawn()
-        return max(4.0, 1.6 * (_places(self.tree, nodes)[nodes].max() + 1)), max(
-            2.0, 1.4 * (self.tree.depth[nodes].max() + 1)
-        )
+        n_across, n_down = _places(self.tree, nodes)[nodes].max() + 1, self.tree.depth[nodes].max() + 1
+        return max(4.0, 1.6 * n_across), max(2.0, 1.4 * n_down)
 
     def _draw(self, ax: Any) -> None:
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
@@ -169,19 +157,20 @@ class TreeDisplay(Display):
         Probabilities are compared with those of the root: by themselves, rare classes would never show.
         """
         tree, root, value = self.tree, prediction[0], prediction[node]
-        lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{share:.{self.decimals}f}" for share in value)]
+        lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
         if is_cut:
-            left, _ = conditions(tree, node, self.feature_names, self.categories or {}, self.decimals, _MOST_CATEGORIES)
+            names = self.feature_names, self.categories or {}
+            left, _ = models.conditions(tree, node, *names, self.decimals, _MOST_CATEGORIES)
             lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
         elif tree.feature[node] != LEAF:
             lines.append("(...)")
         lift = np.divide(value, root, out=np.zeros_like(value), where=root > 0)
-        share = lift / lift.sum()
-        top = int(share.argmax())
-        strength = 0.6 * (share[top] - 1 / len(share)) / (1 - 1 / len(share))
+        lift /= lift.sum()
+        top = int(lift.argmax())
+        strength = 0.6 * (lift[top] - 1 / len(lift)) / (1 - 1 / len(lift))
+        style = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 2}
         box = {"boxstyle": "round", "facecolor": _mixed(top, strength), "edgecolor": "0.4"}
-        place = (x, -tree.depth[node])
-        return self.ax_.text(*place, "\n".join(lines), ha="center", va="center", fontsize=8, bbox=box, zorder=2)
+        return self.ax_.text(x, -tree.depth[node], "\n".join(lines), bbox=box, **style)
 
 
 def _mixed(number: int, strength: float) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics._intervals import t_quantile, tails
-from aucforest.monitoring._rows import Estimate, FloatArray, RankedColumn, Rows, label_variance, side_by_side
+from aucforest.monitoring._rows import FloatArray, RankedColumn, Rows, label_variance, side_by_side
 from aucforest.monitoring.calibration import Calibrated, Calibration
 from aucforest.monitoring.metrics import Metric
 from aucforest.monitoring.soft import is_small
@@ -150,13 +150,6 @@ class Scored:
         p = side_by_side([column.scores for column in columns]) if self.calibrated is None else self.calibrated.p
         self.rows = Rows(columns, p, predicted)
 
-    def curve_noise(self, estimate: Estimate, offset: Offset | None) -> tuple[float, CurveNoise]:
-        """Return what is taken off the estimate, and the noise from the labels of the reference."""
-        if self.curves is None or self.calibrated is None or not estimate.influence.any():
-            return 0.0, CurveNoise(0.0, np.inf)
-        offset = self.curves.no_offset() if offset is None else offset
-        return offset.value, self.curves.noise(self.calibrated, estimate.influence, offset)
-
 
 class Evaluator(NamedTuple):
     """How estimates are made; see the parameters of CBPE."""
@@ -172,7 +165,10 @@ class Evaluator(NamedTuple):
         if np.isnan(estimate.value):
             return Evaluated()
         centre = estimate.expected if self.bias_correction else estimate.value
-        shift, noise = scored.curve_noise(estimate, offset)
+        shift, noise = 0.0, CurveNoise(0.0, np.inf)
+        if scored.curves is not None and scored.calibrated is not None and estimate.influence.any():
+            offset = scored.curves.no_offset() if offset is None else offset
+            shift, noise = offset.value, scored.curves.noise(scored.calibrated, estimate.influence, offset)
         if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
             drawn = metric.draw(scored.rows, self.n_draws, self.random)
             drawn = drawn[~np.isnan(drawn)]

@@ -1,7 +1,6 @@
 """What the user hands over, checked: options, scores as columns, labels as class numbers, the rows that are kept."""
 
 import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +30,9 @@ class Table(NamedTuple):
 
     def take(self, rows: slice | IntArray) -> "Table":
         """Return those of the rows that are kept."""
-        chosen = self._map(lambda part: part[rows])
-        return chosen if chosen.kept.all() else chosen._map(lambda part: part[chosen.kept])
-
-    def _map(self, choose: Callable[[NDArray[Any]], NDArray[Any]]) -> "Table":
-        """Return the table with a choice of rows made in every part."""
-        parts: list[Any] = [None if part is None else choose(part) for part in self]
+        kept = self.kept[rows]
+        chosen = rows if kept.all() else np.arange(len(self.kept))[rows][kept]
+        parts: list[Any] = [None if part is None else part[chosen] for part in self]
         return Table(*parts)
 
 

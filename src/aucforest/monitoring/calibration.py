@@ -35,11 +35,11 @@ ECE_BINS = 10
 
 
 class _Position(NamedTuple):
-    """Where the distinct scores of a column lie: between two blocks, `share` of the way to the right one."""
+    """Where the distinct scores of a column lie: between two blocks, `fraction` of the way to the right one."""
 
     left: IntArray
     right: IntArray
-    share: FloatArray
+    fraction: FloatArray
 
 
 class IsotonicCurve:
@@ -49,19 +49,11 @@ class IsotonicCurve:
     rows and (`hits`) of its positives, which are 1.0 in `positive`.
     """
 
-    def __init__(
-        self,
-        column: RankedColumn,
-        positive: FloatArray,
-        weights: FloatArray | None = None,
-        *,
-        increasing: bool | None = None,
-    ) -> None:
-        increasing = is_rising(column, positive) if increasing is None else increasing
+    def __init__(self, column: RankedColumn, positive: FloatArray, weights: FloatArray | None = None) -> None:
         mass = np.diff(column.edges).astype(np.float64) if weights is None else column.sums(weights)
         hits = column.sums(positive if weights is None else weights * positive)
         values = column.values
-        fit = isotonic_regression(hits / mass, weights=mass, increasing=increasing)
+        fit = isotonic_regression(hits / mass, weights=mass, increasing=is_rising(column, positive))
         starts = fit.blocks[:-1].astype(np.intp)
         self.levels: FloatArray = fit.x[starts]
         self.mass: FloatArray = np.add.reduceat(mass, starts)
@@ -79,18 +71,18 @@ class IsotonicCurve:
         left = np.repeat(knots, np.diff(firsts, prepend=0, append=column.values.size))
         right = np.minimum(left + 1, self._knots.size - 1)
         gap = np.where(right > left, self._knots[right] - self._knots[left], 1.0)
-        share = np.clip((column.values - self._knots[left]) / gap, 0.0, 1.0)
-        return _Position(self._blocks[left], self._blocks[right], share)
+        fraction = np.clip((column.values - self._knots[left]) / gap, 0.0, 1.0)
+        return _Position(self._blocks[left], self._blocks[right], fraction)
 
     def at(self, position: _Position) -> FloatArray:
         """Return the curve at the distinct scores of a located column."""
         left = self.levels[position.left]
-        return left + position.share * (self.levels[position.right] - left)
+        return left + position.fraction * (self.levels[position.right] - left)
 
     def spread(self, position: _Position, sums: FloatArray) -> FloatArray:
         """Return for every block what falls to it of `sums`, which belong to located scores."""
         n_blocks = self.levels.size
-        to_right = position.share * sums
+        to_right = position.fraction * sums
         to_left = np.bincount(position.left, weights=sums - to_right, minlength=n_blocks).astype(np.float64)
         return to_left + np.bincount(position.right, weights=to_right, minlength=n_blocks)
 
@@ -224,10 +216,7 @@ def _out_of_fold(train: RankedColumn, positive: FloatArray, test: RankedColumn) 
 
 
 def calibration_error(positive: NDArray[np.float64], p: FloatArray, n_bins: int = ECE_BINS) -> float:
-    """Return the expected calibration error: mean |sum y - sum p| of bins of as many rows each, by rising p.
-
-    The last bin takes the rows that are left over.
-    """
+    """Return mean |sum y - sum p| of bins of as many rows each, by rising p; the last takes the rows left over."""
     order = np.argsort(p, kind="stable")
     n_bins = min(n_bins, p.size)
     starts = np.arange(n_bins) * (p.size // n_bins)

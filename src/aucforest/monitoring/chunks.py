@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
 
 
 class Chunks:
-    """How rows are cut into chunks; made by `by_size`, `by_number` or `by_period`.
+    """How rows are split into chunks; made by `by_size`, `by_number` or `by_period`.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from aucforest.monitoring.calibration import Calibration, Rule, columns_to_fit, 
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, is_beyond
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import ScoreRange, ShiftReport, tell_apart
+from aucforest.monitoring.shift import ShiftReport, outside, stability_index, tell_apart
 from aucforest.monitoring.soft import soft_roc_auc
 
 # With fewer positives in the reference, intervals of average precision hold far too rarely once scores shift:
@@ -58,7 +58,7 @@ class CBPE(BaseEstimator):
     multi_class : {"ovo", "ovr"}, default="ovo"
         The AUC of more than two classes: see `soft_auc_multiclass`.
     level : float in (0, 1), default=0.95
-        Chance that an interval holds the realised metric.
+        Probability that an interval holds the realised metric.
     threshold : float, default=3.0
         Alert limits are mean -+ threshold * standard deviation of the metric realised in full reference chunks. Of few
         chunks, say fewer than 10, the standard deviation is uncertain and false alerts are more frequent.
@@ -95,11 +95,10 @@ class CBPE(BaseEstimator):
     Notes
     -----
     Average precision hangs on the highest scores, where a curve rests on few reference rows and is too high on average.
-    When new logits are greater by a standard deviation, with 20, 50, 100 and 400 positives in the reference, the
-    estimate is off by +0.030, +0.043, +0.047 and +0.030 on average, and 95 % intervals hold it in 82, 91, 91 and 90 %;
-    when they are greater by two, by -0.021, +0.029, +0.067 and +0.063, in 75, 92, 94 and 92 %
-    (``benchmarks/monitoring_bias.py 200``). With fewer than 50 positives `fit` warns. Intervals of the ROC AUC hold
-    it in 90 to 98 % of these cases, with 50 positives or more in 92 to 98 %.
+    When new logits are greater by one or two standard deviations, with 50 to 400 positives in the reference, the
+    estimate is off by +0.029 to +0.067 on average, and 95 % intervals hold it in 90 to 94 %; with 20 positives, where
+    `fit` warns as below 50, they hold it in 75 to 82 % (``benchmarks/monitoring_bias.py 200``). Intervals of the ROC
+    AUC hold it in 90 to 98 % of these cases.
 
     See Also
     --------
@@ -179,7 +178,7 @@ class CBPE(BaseEstimator):
         X : array-like of shape (n_samples, n_features), optional
             Numeric features, for the domain classifier of the shift report.
         chunks : Chunks, optional
-            How the reference is cut for the alert limits; by default into 10 chunks.
+            How the reference is split for the alert limits; by default into 10 chunks.
 
         Returns
         -------
@@ -260,18 +259,17 @@ class CBPE(BaseEstimator):
         >>> f"{row.estimate:.2f}"
         '0.84'
         """
-        chances = getattr(forest, "oob_decision_function_", None)
-        if chances is None:
+        proba = getattr(forest, "oob_decision_function_", None)
+        if proba is None:
             raise ValueError("from_forest needs out-of-bag probabilities: fit the forest with oob_score=True")
         labels = np.asarray(y_true)
-        if len(labels) != len(chances):
-            raise ValueError(f"y_true has {len(labels)} rows, but the forest was trained on {len(chances)}")
-        scored = ~np.isnan(chances).any(axis=1)
+        if len(labels) != len(proba):
+            raise ValueError(f"y_true has {len(labels)} rows, but the forest was trained on {len(proba)}")
+        scored = ~np.isnan(proba).any(axis=1)
         features = None if X_ref is None else np.asarray(X_ref)[scored]
-        predicted = forest.classes_[decide(chances[scored], getattr(forest, "threshold_", None))]
-        return cls(labels=forest.classes_, **options).fit(
-            chances[scored], labels[scored], predicted, X=features, chunks=chunks
-        )
+        predicted = forest.classes_[decide(proba[scored], getattr(forest, "threshold_", None))]
+        cbpe = cls(labels=forest.classes_, **options)
+        return cbpe.fit(proba[scored], labels[scored], predicted, X=features, chunks=chunks)
 
     def estimate(
         self,
@@ -286,16 +284,12 @@ class CBPE(BaseEstimator):
 
         Parameters
         ----------
-        y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Scores, as in `fit`.
-        y_pred : array-like of shape (n_samples,), optional
-            Predicted labels.
+        y_score, y_pred, X
+            As in `fit`.
         y_true : array-like of shape (n_samples,), optional
             Labels as far as they are known, for comparison: estimates do not depend on them.
-        X : array-like of shape (n_samples, n_features), optional
-            Features, for the shift report.
         chunks : Chunks, optional
-            How the rows are cut; by default as in `fit`, unless that was by period.
+            How the rows are split; by default as in `fit`, unless that was by period.
 
         Returns
         -------
@@ -336,11 +330,12 @@ class CBPE(BaseEstimator):
         for k, column in enumerate(columns):
             if not is_rising(column, truth[:, k]):
                 auc = soft_roc_auc(Rows([column], truth[:, k : k + 1])).value
-                of = f" of class {self.classes_[k]}" if len(columns) > 1 else ""
-                sentence = f"the ranking is inverted: the scores{of} have an AUC of {auc:.3f} on the reference"
-                warnings.warn(sentence, stacklevel=3)
+                which = f"the scores of class {self.classes_[k]}" if len(columns) > 1 else "the scores"
+                warnings.warn(
+                    f"the ranking is inverted: {which} have an AUC of {auc:.3f} on the reference", stacklevel=3
+                )
         self._reference = Rows(columns, truth, table.predicted)
-        self._range, self._X = ScoreRange(columns), table.X
+        self._X = table.X
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.needs_calibration, self.random_state)
         check_raw_columns(columns, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
@@ -392,7 +387,8 @@ class CBPE(BaseEstimator):
             return [Evaluated()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
         curves = self._curves
         columns = rank_columns(table.scores)
-        report = ShiftReport(self._range.stability_index(columns), self._range.outside(columns))
+        known = self._reference.columns
+        report = ShiftReport(stability_index(known, columns), outside(known, columns))
         if self._X is not None and table.X is not None:
             domain = tell_apart(self._X, table.X, random, all_reference=self.importance_weighted)
             report = ShiftReport(*report[:2], *domain[:3])

@@ -9,14 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics._validation import check_option, class_codes
 from aucforest.metrics.thresholds import check_cost
+from aucforest.monitoring import soft
 from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_probabilities
-from aucforest.monitoring.soft import (
-    MULTICLASS_AUCS,
-    sample_aucs,
-    sample_average_precisions,
-    soft_average_precision,
-    soft_roc_auc,
-)
 
 Normalize = Literal["all", "true", "pred"] | None
 NORMALIZATIONS = (None, "all", "true", "pred")
@@ -28,7 +22,7 @@ Function = Callable[[FloatArray], tuple[float, FloatArray]]
 def expected_confusion_matrix(
     y_pred: ArrayLike, p: ArrayLike, *, labels: ArrayLike | None = None, normalize: Normalize = None
 ) -> FloatArray:
-    """Return the confusion matrix that is expected of predicted classes when row i is of class c with chance p[i, c].
+    """Return the confusion matrix that is expected of predicted classes; row i has class c with probability p[i, c].
 
     Parameters
     ----------
@@ -172,12 +166,12 @@ def find_metrics(
         if name not in NAMES:
             raise ValueError(f"metrics must be among {', '.join(NAMES)}, but has {name!r}")
         if name == "roc_auc" and len(classes) == 2:
-            metrics.append(Metric(name, soft_roc_auc, needs_predictions=False, draw=sample_aucs))
+            metrics.append(Metric(name, soft.soft_roc_auc, needs_predictions=False, draw=soft.sample_aucs))
         elif name == "roc_auc":
-            metrics.append(Metric(name, MULTICLASS_AUCS[multi_class], needs_predictions=False))
+            metrics.append(Metric(name, soft.MULTICLASS_AUCS[multi_class], needs_predictions=False))
         elif name == "average_precision":
-            draw = sample_average_precisions
-            metrics.append(Metric(name, soft_average_precision, needs_predictions=False, draw=draw, always_drawn=True))
+            estimate, draw = soft.soft_average_precision, soft.sample_average_precisions
+            metrics.append(Metric(name, estimate, needs_predictions=False, draw=draw, always_drawn=True))
         elif name == "confusion_matrix":
             metrics += _cells(classes, normalize)
         elif name in COSTS:

@@ -79,23 +79,7 @@ class CBPEResult:
         return f"CBPEResult({len(self.shifts)} chunks, metrics {', '.join(self.metrics)}, {alerts} alerts)"
 
     def of(self, metric: str) -> list[ChunkEstimate]:
-        """Return the rows of one metric.
-
-        Parameters
-        ----------
-        metric : str
-            Its name.
-
-        Returns
-        -------
-        list of ChunkEstimate
-            One a chunk.
-
-        Raises
-        ------
-        ValueError
-            For a metric that was not estimated.
-        """
+        """Return the rows of one metric, one a chunk; ValueError for a metric that was not estimated."""
         if metric not in self.metrics:
             raise ValueError(f"metric must be among {', '.join(self.metrics)}, but is {metric!r}")
         return [row for row in self.estimates if row.metric == metric]
@@ -110,24 +94,12 @@ class CBPEResult:
         return pandas.DataFrame.from_records(self.records())
 
     def plot(self, *, metrics: Sequence[str] | None = None) -> "CBPEDisplay":
-        """Draw estimates, intervals, realised values and alert limits.
-
-        Parameters
-        ----------
-        metrics : sequence of str, optional
-            Which metrics; by default all.
-
-        Returns
-        -------
-        CBPEDisplay
-            Drawn.
+        """Draw estimates, intervals, realised values and alert limits of some metrics, by default of all.
 
         Raises
         ------
-        ValueError
-            For a metric that was not estimated.
-        ImportError
-            Without matplotlib.
+        ValueError, ImportError
+            For a metric that was not estimated, and without matplotlib (extra ``plot``).
         """
         return CBPEDisplay({metric: self.of(metric) for metric in metrics or self.metrics}).plot()
 

@@ -24,7 +24,7 @@ class ShiftReport(NamedTuple):
         Population stability index of the scores over ten reference quantile bins; of several columns the greatest.
         Above 0.2 is usually called a big change.
     outside : float
-        Share of rows with a score outside the range of the reference.
+        Proportion of rows with a score outside the range of the reference.
     domain_auc : float
         AUC of a forest that tells new rows from reference rows by their features, out of fold; NaN without features.
     domain_auc_error : float
@@ -40,30 +40,26 @@ class ShiftReport(NamedTuple):
     effective_sample_size: float = float("nan")
 
 
-class ScoreRange:
-    """The reference scores, as far as the shift report needs them."""
-
-    def __init__(self, columns: list[RankedColumn]) -> None:
-        self._ends = [(column.values[0], column.values[-1]) for column in columns]
-        deciles = [np.arange(1, N_BINS) * (column.order.size - 1) // N_BINS for column in columns]
-        self._edges = [np.unique(column.scores[column.order[rows]]) for column, rows in zip(columns, deciles)]
-        self._shares = [_bin_shares(column, edges) for column, edges in zip(columns, self._edges)]
-
-    def stability_index(self, columns: list[RankedColumn]) -> float:
-        """Return the greatest population stability index of the columns."""
-        return max(
-            float(((new - old) * np.log(new / old)).sum())
-            for old, new in zip(self._shares, map(_bin_shares, columns, self._edges))
-        )
-
-    def outside(self, columns: list[RankedColumn]) -> float:
-        """Return the share of rows with a score that the reference never reached."""
-        beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(columns, self._ends)]
-        return float(np.any(beyond, axis=0).mean())
+def stability_index(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
+    """Return the greatest population stability index of the columns of scores."""
+    found = []
+    for old, column in zip(reference, new):
+        deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
+        edges = np.unique(old.scores[old.order[deciles]])
+        before, after = _bin_proportions(old, edges), _bin_proportions(column, edges)
+        found.append(float(((after - before) * np.log(after / before)).sum()))
+    return max(found)
 
 
-def _bin_shares(column: RankedColumn, edges: FloatArray) -> FloatArray:
-    """Return the share of rows of each bin (low, high]; half a row more in each, so that none is empty."""
+def outside(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
+    """Return the proportion of rows with a score that the reference never reached."""
+    ends = [(column.values[0], column.values[-1]) for column in reference]
+    beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new, ends)]
+    return float(np.any(beyond, axis=0).mean())
+
+
+def _bin_proportions(column: RankedColumn, edges: FloatArray) -> FloatArray:
+    """Return the proportion of rows of each bin (low, high]; half a row more in each, so that none is empty."""
     up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
     counts = np.diff(up_to, prepend=0, append=column.order.size) + 0.5
     return counts / counts.sum()
@@ -81,10 +77,7 @@ class DomainFit(NamedTuple):
 def tell_apart(
     reference: FloatArray, new: FloatArray, random: np.random.Generator, *, all_reference: bool = False
 ) -> DomainFit:
-    """Fit forests that tell new rows from reference rows, out of fold, on at most MOST_ROWS rows of either.
-
-    Of either there must be two rows.
-    """
+    """Fit forests that tell new from reference rows, out of fold, on at most MOST_ROWS and at least two of either."""
     kept = np.arange(len(reference)) if all_reference else _sample(len(reference), random)
     new = new[_sample(len(new), random)]
     is_new = np.repeat([False, True], [len(kept), len(new)])

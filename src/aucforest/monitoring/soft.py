@@ -5,6 +5,7 @@ bootstrap).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -128,7 +129,7 @@ def soft_auc_interval(
     y_score, p : array-like of shape (n_samples,)
         As for `soft_auc`.
     level : float in (0, 1), default=0.95
-        Chance that the interval holds the realised AUC.
+        Probability that the interval holds the realised AUC.
     method : {"auto", "wald", "bootstrap"}, default="auto"
         "wald" is expectation -+ z * standard error, cut off at 0 and 1; "bootstrap" takes quantiles of the AUC of drawn
         labels; "auto" draws when fewer than 30 rows of a class are expected.
@@ -260,16 +261,6 @@ def soft_roc_auc(rows: Rows) -> Estimate:
     return Estimate(0.5 + excess, 0.5 + excess + bias, influence[:, None])
 
 
-def one_vs_rest_auc(rows: Rows) -> Estimate:
-    """Return the mean AUC of a class against the others."""
-    return _mean_of_columns(soft_roc_auc, rows)
-
-
-def soft_average_precision(rows: Rows) -> Estimate:
-    """Return the average precision, the mean over classes if there are more than two; its expectation is exact."""
-    return _mean_of_columns(_column_precision, rows)
-
-
 def _mean_of_columns(metric: Callable[[Rows], Estimate], rows: Rows) -> Estimate:
     """Return the mean over columns of a metric of two classes."""
     values, expected, influences = zip(*(metric(one) for one in rows.by_column()))
@@ -321,22 +312,22 @@ def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, F
 def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return A(c, d) with ties half, (K, K) with a NaN diagonal, and the influence of p on its off-diagonal sum.
 
-    All classes must have weight. A pair of a class-c row i and a class-d row j weighs share[c, d] = 1 / (P_c P_d); by
+    All classes must have weight. A pair of a class-c row i and a class-d row j weighs weight[c, d] = 1 / (P_c P_d); by
     column c it is won where i ranks above j, so that the K^2 sums over pairs are one product of matrices.
     """
     by_class = np.ascontiguousarray(p.T)
     totals = by_class.sum(axis=1)
-    share = 1.0 / np.outer(totals, totals)
-    np.fill_diagonal(share, 0.0)
+    weight = 1.0 / np.outer(totals, totals)
+    np.fill_diagonal(weight, 0.0)
     # einsum, for the reason that `dot` gives
-    weighted = np.einsum("cd,di->ci", share, by_class)
+    weighted = np.einsum("cd,di->ci", weight, by_class)
     above, won = np.empty_like(by_class), np.empty_like(by_class)
     for c, column in enumerate(columns):
         above[c] = totals[c] - column.below(by_class[c])
         won[c] = column.below(weighted[c])
-    matrix = np.einsum("ci,di->cd", above, by_class) * share
+    matrix = np.einsum("ci,di->cd", above, by_class) * weight
     # each A(c, d) also falls with the totals in its denominator
-    won += np.einsum("cd,ci->di", share, above) - ((matrix.sum(axis=0) + matrix.sum(axis=1)) / totals)[:, None]
+    won += np.einsum("cd,ci->di", weight, above) - ((matrix.sum(axis=0) + matrix.sum(axis=1)) / totals)[:, None]
     np.fill_diagonal(matrix, np.nan)
     return matrix, won.T
 
@@ -356,7 +347,10 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
     return Estimate(float(np.nansum(matrix)) / n_pairs, float(np.nansum(others)) / n_pairs, influence / n_pairs)
 
 
-MULTICLASS_AUCS = {"ovo": one_vs_one_auc, "ovr": one_vs_rest_auc}
+# the mean AUC of a class against the others, and the average precision, whose expectation is exact
+one_vs_rest_auc = partial(_mean_of_columns, soft_roc_auc)
+soft_average_precision = partial(_mean_of_columns, _column_precision)
+MULTICLASS_AUCS: dict[str, Callable[[Rows], Estimate]] = {"ovo": one_vs_one_auc, "ovr": one_vs_rest_auc}
 
 
 def sample_aucs(rows: Rows, n_draws: int, random: np.random.Generator) -> FloatArray:

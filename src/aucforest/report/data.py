@@ -34,9 +34,7 @@ def column_table(X: Any) -> Table | None:
     if names is None:
         return None
     frame: Any = nw.from_native(X, eager_only=True) if hasattr(X, "columns") else np.asarray(X)
-    body = []
-    for place, name in enumerate(names[:_MOST_COLUMNS]):
-        body.append([name, *_describe(frame[:, place])])
+    body = [[name, *_describe(frame[:, place])] for place, name in enumerate(names[:_MOST_COLUMNS])]
     left_out = len(names) - len(body)
     caption = f"The {len(names)} columns" + (f"; {left_out} more are not listed" if left_out else "")
     return Table(caption, ["column", "type", "missing", "distinct", "usual values"], body, "llrrl")
@@ -67,10 +65,8 @@ def _describe(column: Any) -> list[str]:
         usual = f"{number(middle)} (90 % from {number(low)} to {number(high)})"
         return ["number", missing, f"{_n_distinct(column, values, known):,}", usual]
     listed = [str(value) for value in values.tolist() if not is_missing(value)]
-    counts = Counter(listed)
-    missing = percent(1.0 - len(listed) / max(len(values), 1))
-    usual = ", ".join(
-        f"{shortened(value, 40)} ({percent(n / len(listed))})" for value, n in counts.most_common(_MOST_VALUES)
-    )
+    counts, missing = Counter(listed), percent(1.0 - len(listed) / max(len(values), 1))
+    most = counts.most_common(_MOST_VALUES)
+    usual = ", ".join(f"{shortened(value, 40)} ({percent(n / len(listed))})" for value, n in most)
     kind = {"b": "yes or no", "M": "date", "m": "duration"}.get(values.dtype.kind, "category")
     return [kind, missing, f"{len(counts):,}", usual or "–"]

@@ -5,13 +5,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from aucforest.inspection.threshold_display import threshold_curves
-from aucforest.metrics._ranking import Cumulated
 from aucforest.metrics.thresholds import error_costs, gain_at_thresholds
-from aucforest.report.figures import cumulate_class, thin
+from aucforest.report.metrics import cumulate_class, thin
 from aucforest.report.rows import FloatArray, ScoredRows
 
 _MOST_THRESHOLDS = 500
@@ -21,16 +19,12 @@ _MOST_THRESHOLDS = 500
 class Thresholds:
     """Rising thresholds; a row is called positive when its score is at least the threshold."""
 
-    # scores of rows, and infinity last: nothing is called positive
-    thresholds: FloatArray
-    # weight of true and of false positives
-    tp: FloatArray
-    fp: FloatArray
-    # the place of the model's own threshold, None where its labels follow none, and what the model calls it
-    own: int | None
-    own_threshold: float | None
-    # a place
-    best_g_mean: int
+    thresholds: FloatArray  # scores of rows, and infinity last: nothing is called positive
+    tp: FloatArray  # weight of true positives
+    fp: FloatArray  # and of false ones
+    own: int | None  # the place of the model's own threshold, None where its labels follow none
+    own_threshold: float | None  # what the model calls it
+    best_g_mean: int  # a place
 
     def curves(self) -> dict[str, FloatArray]:
         """Return what the thresholds are worth; precision is NaN where nothing is called positive."""
@@ -48,16 +42,17 @@ class Thresholds:
 
 
 def find_thresholds(rows: ScoredRows) -> Thresholds:
-    """Return up to some 500 thresholds of the second class.
-
-    The model's own is among them, that of the best G-mean, and all that some costs or F1 could make the best.
-    """
+    """Return some 500 thresholds, among them the model's own, and all that G-mean, F1 or some costs make the best."""
     cumulated = cumulate_class(rows, 1)
     own_score, own_threshold = _own_threshold(rows)
     best = int(gain_at_thresholds(cumulated.tps, cumulated.fps, "gmean").argmax())
     own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
-    places = thin(cumulated, _MOST_THRESHOLDS, np.append(_hull(cumulated), [best, own]))[::-1]
-    best_place, own_place = (int(np.flatnonzero(places == place)[0]) for place in (best, own))
+    # every linear cost is least at a corner of the ROC curve's convex hull: an end of a block of a falling isotonic
+    # regression of the labels on the rank
+    positives, called = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
+    hull = isotonic_regression(positives / called, weights=called, increasing=False).blocks
+    places = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
+    best_place, own_place = (places.tolist().index(place) for place in (best, own))
     return Thresholds(
         thresholds=np.asarray(cumulated.thresholds[places], dtype=np.float64),
         tp=cumulated.tps[places],
@@ -66,15 +61,6 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
         own_threshold=own_threshold,
         best_g_mean=best_place,
     )
-
-
-def _hull(cumulated: Cumulated) -> NDArray[np.int64]:
-    """Return the places of the corners of the ROC curve's convex hull, where every linear cost is least.
-
-    They are the ends of the blocks of a falling isotonic regression of the labels on the rank.
-    """
-    positives, rows = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
-    return np.asarray(isotonic_regression(positives / rows, weights=rows, increasing=False).blocks, dtype=np.int64)
 
 
 def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:

@@ -21,8 +21,8 @@ from aucforest.metrics._validation import check_weights
 from aucforest.metrics.thresholds import check_cost
 from aucforest.report import sections
 from aucforest.report.explorer import costs_of
-from aucforest.report.figures import resample
 from aucforest.report.importances import column_names, held_out_importance
+from aucforest.report.metrics import resample
 from aucforest.report.page import Section, percent, render
 from aucforest.report.plots import drawing
 from aucforest.report.rows import ScoredRows, number_labels, score_rows
@@ -43,17 +43,7 @@ class Report:
     html: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, whole or not at all.
-
-        Parameters
-        ----------
-        path : path-like
-
-        Raises
-        ------
-        OSError
-            When the folder does not exist or cannot be written.
-        """
+        """Write the page to a file, whole or not at all; OSError where the folder cannot be written."""
         write_whole(path, self.html.encode())
 
     def __repr__(self) -> str:
@@ -89,8 +79,8 @@ def report(
     Parameters
     ----------
     model_or_comparison : classifier or CriteriaComparison
-        Any fitted scikit-learn classifier; without `predict_proba` it is judged by its `decision_function`, and there
-        is no calibration. Or what `compare_criteria` returned, which needs nothing else.
+        Any fitted scikit-learn classifier; without `predict_proba` its `decision_function` is evaluated, and there is
+        no calibration. Or what `compare_criteria` returned, which needs nothing else.
     X_test : array-like or frame of shape (n_samples, n_features)
         Rows that the model was not trained on.
     y_test : array-like of shape (n_samples,)
@@ -207,15 +197,8 @@ def _importances(
 ) -> list[Section]:
     """Return what the columns are worth, out of bag where that can be; nothing for what has no columns."""
     if training is not None and training.rows is not None:
-        found = oob_permutation_importance(
-            rows.model,
-            training.X,
-            training.y,
-            n_repeats=n_repeats,
-            sample_weight=training.sample_weight,
-            n_jobs=n_jobs,
-            random_state=seed,
-        )
+        options: dict[str, Any] = {"n_repeats": n_repeats, "sample_weight": training.sample_weight, "n_jobs": n_jobs}
+        found = oob_permutation_importance(rows.model, training.X, training.y, random_state=seed, **options)
         return [sections.importance_section(found, "training rows, each predicted by the trees that did not draw it")]
     if column_names(rows.X) is None:
         return []
@@ -226,7 +209,6 @@ def _facts(rows: ScoredRows) -> list[tuple[str, str]]:
     """Return what stands below the title."""
     facts = [("Model", type(rows.model).__name__), ("Rows judged", f"{rows.labels.size:,}")]
     if len(rows.classes) == 2:
-        counts = np.bincount(rows.labels, minlength=2)
-        share = percent(float(rows.shares[1]))
-        return [*facts, ("Positive class", rows.classes[1]), ("Positive rows", f"{counts[1]:,} ({share})")]
+        positive_rows = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
+        return [*facts, ("Positive class", rows.classes[1]), ("Positive rows", positive_rows)]
     return [*facts, ("Classes", str(len(rows.classes)))]

@@ -9,15 +9,13 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection.importance import Part, deal_out, measure_falls, split_into_parts
-from aucforest.inspection.importance_display import PermutationImportance
+from aucforest.inspection import PermutationImportance, importance
 from aucforest.inspection.oob_curve_display import first_trees
 from aucforest.metrics.roc import class_roc_auc
-from aucforest.report.figures import auc_interval
+from aucforest.report.metrics import auc_interval
 from aucforest.report.rows import FloatArray, ScoredRows, scores_of
 
-# AUC does not depend on the shares of the classes, so no class needs more rows than this.
-_MOST_ROWS_OF_CLASS = 5000
+_MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
 _MOST_POINTS = 12
 
 
@@ -31,28 +29,25 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> PermutationImportance:
-    """Measure how much ROC AUC falls when a column of the rows is permuted, with random groups' standard errors.
-
-    The same measure as `oob_permutation_importance`, for any model and for rows that it was not trained on.
-    """
+    """Measure the same as `oob_permutation_importance`, for any model and for rows that it was not trained on."""
     names = column_names(rows.X)
     assert names is not None
     generator = np.random.default_rng(seed)
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
     chosen = np.sort(np.concatenate(by_class))
     X = _safe_indexing(rows.X, chosen)
-    parts = split_into_parts(rows.model, rows.X, rows, chosen, None, seed)
+    parts = importance.split_into_parts(rows.model, rows.X, rows, chosen, None, seed)
 
-    def scores(parts: list[Part], proba: FloatArray) -> list[float]:
+    def scores(parts: list[importance.Part], proba: FloatArray) -> list[float]:
         return [part.score(proba[part.places]) for part in parts]
 
     baseline = scores(parts, rows.scores[chosen])
-    of_repeats, before = deal_out(parts, n_repeats), deal_out(baseline, n_repeats)
+    of_repeats, before = importance.deal_out(parts, n_repeats), importance.deal_out(baseline, n_repeats)
     importances, errors = np.empty((len(names), n_repeats)), np.empty(len(names))
     for feature in range(len(names)):
         tables = (_permuted(X, feature, generator.permutation(chosen.size)) for _ in range(n_repeats))
         after = [scores(some, scores_of(rows.model, table)) for some, table in zip(of_repeats, tables)]
-        importances[feature], errors[feature] = measure_falls(before, after)
+        importances[feature], errors[feature] = importance.measure_falls(before, after)
     found = importances, errors, baseline[0], chosen.size
     return PermutationImportance(*found, scoring="roc_auc", feature_names=tuple(names), n_parts=len(parts) - 1)
 
@@ -77,10 +72,7 @@ class TreePoint(NamedTuple):
 
 
 def auc_by_trees(forest: Any, training: TrainingRows, level: float) -> list[TreePoint]:
-    """Return the out-of-bag ROC AUC of the first trees, at about a dozen numbers.
-
-    Few trees leave few rows out of bag; numbers at which not every class is among them are left out.
-    """
+    """Return the out-of-bag ROC AUC of the first trees, at a dozen numbers with rows of every class out of bag."""
     points = []
     for part in first_trees(forest, training, _MOST_POINTS):
         labels = training.labels[part.seen]

@@ -1,7 +1,8 @@
-"""From figures to the page: tables, pictures, and one HTML text that needs nothing else."""
+"""From metrics to the page: tables, pictures, and one HTML text that needs nothing else."""
 
 import math
 from base64 import b64encode
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -52,24 +53,19 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
-def interval(low: float, high: float) -> str:
-    """Return the ends of an interval as they are printed."""
-    return "–" if math.isnan(low) else f"{number(low)} to {number(high)}"
-
-
 def signed(value: float) -> str:
     """Return a difference as it is printed."""
     return f"{'+' if value > 0 else ''}{number(value)}"
 
 
-def signed_interval(low: float, high: float) -> str:
-    """Return the ends of the interval of a difference as they are printed."""
-    return "–" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
+def interval(low: float, high: float, form: Callable[[float], str] = number) -> str:
+    """Return the ends of an interval as they are printed, each in the form given."""
+    return "–" if math.isnan(low) else f"{form(low)} to {form(high)}"
 
 
-def percent(share: float) -> str:
-    """Return a share as it is printed: small ones with more digits."""
-    return f"{share:.{1 if share >= 0.0095 or share == 0 else 3}%}".replace("%", " %")
+def percent(proportion: float) -> str:
+    """Return a proportion as it is printed: small ones with more digits."""
+    return f"{proportion:.{1 if proportion >= 0.0095 or proportion == 0 else 3}%}".replace("%", " %")
 
 
 def shortened(text: str, most: int) -> str:

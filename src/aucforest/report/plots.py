@@ -11,8 +11,8 @@ from aucforest._optional import import_optional
 from aucforest.inspection import OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
 from aucforest.metrics import RocBand, RocCurveDisplay, RocEntry
 from aucforest.report.explorer import Thresholds
-from aucforest.report.figures import RECALLS, Bin, cumulate_class, thin
 from aucforest.report.importances import TreePoint
+from aucforest.report.metrics import RECALLS, Bin, cumulate_class, thin
 from aucforest.report.page import Plot, number, shortened
 from aucforest.report.rows import FloatArray, ScoredRows
 
@@ -122,7 +122,7 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
         tps, called = cumulated.tps[places], cumulated.tps[places] + cumulated.fps[places]
         axes.step(tps / tps[-1], tps / called, color=color, where="pre", label=rows.classes[k], clip_on=False)
         if len(classes) == 1:
-            share = float(rows.shares[k])
+            share = float(rows.frequencies[k])
             axes.axhline(share, color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
     if band is not None:
         axes.fill_between(RECALLS, *band, color=COLORS[0], alpha=0.14, linewidth=0.0, label="95 % band")
@@ -135,11 +135,8 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
 def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
     """Draw observed shares against mean probabilities, with intervals where there is one class."""
     figure, axes = _panels(4.6, 4.4)
-    top = max(
-        max(each.high if len(by_class) == 1 else each.observed, each.mean)
-        for bins in by_class.values()
-        for each in bins
-    )
+    drawn = [each for bins in by_class.values() for each in bins]
+    top = max(max(each.high if len(by_class) == 1 else each.observed, each.mean) for each in drawn)
     top = min(1.0, 1.05 * top) or 1.0
     axes.plot([0, top], [0, top], color="#6b747d", linestyle=":", linewidth=1.2, label="calibrated")
     for color, (name, bins) in zip(COLORS, by_class.items()):

@@ -21,15 +21,11 @@ class ScoredRows:
     """Rows, their labels, and what a model says of them."""
 
     model: Any
-    # as it was given, without rows of weight 0
-    X: Any
-    # names, in the model's order
-    classes: tuple[str, ...]
-    # numbers of the true and of the predicted classes
-    labels: NDArray[np.int64]
-    predicted: NDArray[np.int64]
-    # (n_rows, n_classes): probabilities, or decision values of a model that has none
-    scores: FloatArray
+    X: Any  # as it was given, without rows of weight 0
+    classes: tuple[str, ...]  # names, in the model's order
+    labels: NDArray[np.int64]  # numbers of the true classes
+    predicted: NDArray[np.int64]  # and of the predicted ones
+    scores: FloatArray  # (n_rows, n_classes): probabilities, or decision values of a model that has none
     is_probability: bool
     sample_weight: FloatArray | None
 
@@ -44,10 +40,9 @@ class ScoredRows:
         return np.bincount(self.labels, self.weights, minlength=len(self.classes)).astype(np.float64)
 
     @property
-    def shares(self) -> FloatArray:
-        """Shares of the classes by weight."""
-        shares: FloatArray = self.totals / self.totals.sum()
-        return shares
+    def frequencies(self) -> FloatArray:
+        """Class frequencies, by weight."""
+        return np.asarray(self.totals / self.totals.sum())
 
     @property
     def present(self) -> list[int]:

@@ -16,24 +16,16 @@ from aucforest.metrics import average_precision_score, roc_confidence_band
 from aucforest.report import plots
 from aucforest.report.data import class_table, column_table
 from aucforest.report.explorer import find_thresholds
-from aucforest.report.figures import Resamples, auc_interval, reliability, summarize
 from aucforest.report.importances import auc_by_trees
-from aucforest.report.page import (
-    Section,
-    Table,
-    interval,
-    number,
-    percent,
-    shortened,
-    signed,
-    signed_interval,
-)
+from aucforest.report.metrics import Resamples, auc_interval, reliability, summarize
+from aucforest.report.page import Section, Table, interval, number, percent, shortened, signed
 from aucforest.report.rows import ScoredRows
 
 LEVEL = 0.95
 _MOST_CURVES = 10
 _MOST_FEATURES = 30
 _MOST_LETTERS = 200
+_OF_THE_MACHINE = ("n_jobs", "verbose")
 _FIGURES = [
     ("recall", "recall (sensitivity)"), ("specificity", "specificity"), ("precision", "precision"),
     ("gmean", "G-mean"), ("f1", "F1"), ("called", "share called positive"), ("cost", "cost, total"),
@@ -75,12 +67,10 @@ def _by_class(rows: ScoredRows) -> Table:
     for k in rows.present:
         is_class, score = rows.labels == k, rows.scores[:, k]
         auc, low, high = auc_interval(is_class, score, rows.sample_weight, LEVEL)
-        precision = average_precision_score(is_class, score, sample_weight=rows.sample_weight)
-        hit = confusion[k, k]
-        body.append([
-            rows.classes[k], percent(float(rows.shares[k])), number(auc), interval(low, high), number(float(precision)),
-            number(float(hit / rows.totals[k])), number(float(hit / called[k]) if called[k] else np.nan),
-        ])  # fmt: skip
+        area, hit = average_precision_score(is_class, score, sample_weight=rows.sample_weight), confusion[k, k]
+        shown = number(auc), interval(low, high), number(area), number(float(hit / rows.totals[k]))
+        precision = number(float(hit / called[k]) if called[k] else np.nan)
+        body.append([rows.classes[k], percent(float(rows.frequencies[k])), *shown, precision])
     columns = ["class", "share", "ROC AUC", "95 % interval", "average precision", "recall", "precision"]
     return Table("Each class against all others", columns, body, "lrrrrrr")
 
@@ -147,8 +137,8 @@ def calibration_section(rows: ScoredRows) -> Section:
         columns = ["probability", "rows", "mean probability", "observed share", "95 % interval"]
         tables.append(Table("The bins of the calibration curve", columns, body, "lrrrr"))
     mean = np.average(rows.scores[:, classes], axis=0, weights=rows.weights)
-    k = int(np.argmax(np.abs(mean - rows.shares[classes])))
-    name, share = rows.classes[classes[k]], float(rows.shares[classes[k]])
+    k = int(np.argmax(np.abs(mean - rows.frequencies[classes])))
+    name, share = rows.classes[classes[k]], float(rows.frequencies[classes[k]])
     lead = (
         f"Whether probabilities mean what they say: for {name} they average {number(float(mean[k]))}, its share is "
         f"{number(share)}."
@@ -183,7 +173,7 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
     mean, intervals = importance.importances_mean, importance.importances_interval(LEVEL)
     caption = "Fall of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
     body = [
-        [importance.feature_names[j], signed(mean[j]), signed_interval(*intervals[j])]
+        [importance.feature_names[j], signed(mean[j]), interval(intervals[j, 0], intervals[j, 1], signed)]
         for j in np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
     ]
     table = Table("Fall of the ROC AUC by column", ["column", "mean fall", "95 % interval"], body, "lrr")
@@ -198,10 +188,9 @@ def importance_section(importance: PermutationImportance, source: str) -> Sectio
 def model_section(model: Any, training: TrainingRows | None) -> Section:
     """Return how the model was made; of a forest also what its trees are, and whether there are enough of them."""
     lead, drawn, tables = "What the model is.", [], []
-    of_the_machine = {"n_jobs", "verbose"}
-    changed = {k: repr(value) for k, value in sorted(_changed_params(model).items()) if k not in of_the_machine}
-    if changed:
-        body = [[name, shortened(value, _MOST_LETTERS)] for name, value in changed.items()]
+    changed = sorted(_changed_params(model).items())
+    body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _OF_THE_MACHINE]
+    if body:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
     if isinstance(model, AUCForestClassifier):
         tables.append(_forest_table(model))
@@ -273,12 +262,9 @@ def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
     better = "more" if METRICS[metric].higher_is_better else "less"
     body = []
     for row in rows:
-        is_baseline = row.criterion == BASELINE
-        body.append([
-            row.criterion, number(row.mean), interval(row.low, row.high),
-            "–" if is_baseline else signed(row.difference),
-            "–" if is_baseline else signed_interval(row.difference_low, row.difference_high),
-            row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–",
-        ])  # fmt: skip
+        difference, pvalue = ["–", "–"], row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–"
+        if row.criterion != BASELINE:
+            difference = [signed(row.difference), interval(row.difference_low, row.difference_high, signed)]
+        body.append([row.criterion, number(row.mean), interval(row.low, row.high), *difference, pvalue])
     columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]
     return Table(f"{METRICS[metric].title} ({better} is better)", columns, body, "lrrrrr")

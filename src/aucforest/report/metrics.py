@@ -1,4 +1,4 @@
-"""The figures of a report: scores against a model without skill, intervals, curves, calibration, thresholds."""
+"""The metrics of a report: scores against a model without skill, intervals, curves, calibration, thresholds."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -15,11 +15,17 @@ from aucforest.metrics._ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report.rows import FloatArray, ScoredRows
 
-# Distinct scores beyond so many are merged before curves are drawn again.
-_MOST_GROUPS = 2000
-# A recall of 7 / 20 and the figure 0.35 differ by as much.
-_ROUNDING = 1e-12
+_MOST_GROUPS = 2000  # distinct scores beyond so many are merged before curves are drawn again
+_BINS = 10
+_ROUNDING = 1e-12  # a recall of 7 / 20 and the number 0.35 differ by as much
 RECALLS = np.linspace(0.0, 1.0, 101)
+_MEANINGS = {
+    "ROC AUC": "Chance that two rows of different classes are told apart, mean over pairs of classes (Hand and Till).",
+    "average precision": "Mean share of {positive} among the rows called so, over all recalls.",
+    "Brier score": "Mean squared error of the probabilities; less is better.",
+    "log loss": "Mean negative logarithm of the probability of the true class; less is better.",
+    "G-mean": "Geometric mean of the recalls of the classes, by the labels that the model predicts.",
+}
 
 
 class Score(NamedTuple):
@@ -36,10 +42,8 @@ class Score(NamedTuple):
 class Resamples(NamedTuple):
     """What rows drawn again have."""
 
-    # by the name of the score
-    scores: dict[str, FloatArray]
-    # at `RECALLS`, (n_bootstrap, len(RECALLS)); None with more than two classes
-    precision: FloatArray | None
+    scores: dict[str, FloatArray]  # by the name of the score
+    precision: FloatArray  # at `RECALLS`, (n_bootstrap, len(RECALLS)); of two classes only
 
     @property
     def n_draws(self) -> int:
@@ -53,7 +57,6 @@ class Resamples(NamedTuple):
 
     def precision_band(self, level: float) -> FloatArray:
         """Return bounds of the precision at `RECALLS`, shape (2, len(RECALLS))."""
-        assert self.precision is not None
         return np.asarray(np.quantile(self.precision, tails(level), axis=0))
 
 
@@ -90,12 +93,11 @@ def g_mean(confusion: FloatArray) -> float:
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     """Draw rows again, from each class as many as it has, and score them."""
-    generator, n_classes = np.random.default_rng(seed), len(rows.classes)
+    generator, two = np.random.default_rng(seed), len(rows.classes) == 2
     by_class = [np.flatnonzero(rows.labels == k) for k in rows.present]
-    losses, curves = row_losses(rows), _Curves(rows) if n_classes == 2 else None
-    names = [*losses, "G-mean", "average precision" if curves else "ROC AUC"]
-    scores = {name: np.empty(n_bootstrap) for name in names}
-    precision = None if curves is None else np.empty((n_bootstrap, RECALLS.size))
+    losses, curves = row_losses(rows), _Curves(rows) if two else None
+    names = [*losses, "G-mean", "average precision" if two else "ROC AUC"]
+    scores, precision = {name: np.empty(n_bootstrap) for name in names}, np.empty((n_bootstrap, RECALLS.size))
     for i in range(n_bootstrap):
         times = np.zeros(rows.labels.size)
         for members in by_class:
@@ -104,22 +106,26 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
         for name, values in losses.items():
             scores[name][i] = values @ weights / weights.sum()
         scores["G-mean"][i] = g_mean(rows.confusion(weights))
-        if curves is None or precision is None:
+        if curves is None:
             scores["ROC AUC"][i] = class_roc_auc(rows.labels, rows.scores, weights)
         else:
             scores["average precision"][i], precision[i] = curves.draw(weights)
     return Resamples(scores, precision)
 
 
+def group_by_score(rows: ScoredRows, k: int, most: int) -> tuple[NDArray[np.int64], int]:
+    """Return groups of rows with like scores of class k, from the highest on, and how many: about `most`."""
+    cumulated = cumulate_class(rows, k)
+    # of a group all scores reach the threshold at its end, and none that of the group before
+    ends = cumulated.thresholds[thin(cumulated, most)[1:]]
+    return np.searchsorted(-ends, -rows.scores[:, k]), ends.size
+
+
 class _Curves:
     """Precision-recall curves of rows drawn again: rows are sorted and grouped by score once."""
 
     def __init__(self, rows: ScoredRows) -> None:
-        cumulated = cumulate_class(rows, 1)
-        # of a group all scores reach the threshold at its end, and none that of the group before
-        ends = cumulated.thresholds[thin(cumulated, _MOST_GROUPS)[1:]]
-        self._group = np.searchsorted(-ends, -rows.scores[:, 1])
-        self._n_groups = ends.size
+        self._group, self._n_groups = group_by_score(rows, 1, _MOST_GROUPS)
         self._positive = (rows.labels == 1).astype(np.float64)
 
     def draw(self, weights: FloatArray) -> tuple[float, FloatArray]:
@@ -141,45 +147,29 @@ def auc_interval(
 
 
 def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Score]:
-    """Return the scores of the whole, each beside what the class shares alone would have."""
-    shares, positive = rows.shares, rows.classes[-1]
+    """Return the scores of the whole, each beside what the class frequencies alone would have."""
+    frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
+    values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
+    values["G-mean"] = g_mean(rows.confusion())
+    brier = float(1.0 - np.square(frequencies).sum()) / (2.0 if frequencies.size == 2 else 1.0)
+    no_skill = {"ROC AUC": 0.5, "Brier score": brier, "log loss": float(entr(frequencies).sum()), "G-mean": 0.0}
     if len(rows.classes) == 2:
-        positive_rows, score = rows.labels == 1, rows.scores[:, 1]
-        auc = auc_interval(positive_rows, score, rows.sample_weight, level)
-        precision = average_precision_score(positive_rows, score, sample_weight=rows.sample_weight)
+        is_positive, score = rows.labels == 1, rows.scores[:, 1]
+        auc = auc_interval(is_positive, score, rows.sample_weight, level)
         meaning = f"Chance that a random row of {positive} scores above a random other one."
-        scores = [
-            Score("ROC AUC", *auc, 0.5, meaning),
-            _resampled("average precision", float(precision), resamples, level, float(shares[1]),
-                       f"Mean share of {positive} among the rows called so, over all recalls."),
-        ]  # fmt: skip
+        scores.append(Score("ROC AUC", *auc, 0.5, meaning))
+        precision = float(average_precision_score(is_positive, score, sample_weight=rows.sample_weight))
+        values, no_skill["average precision"] = {"average precision": precision, **values}, float(frequencies[1])
     else:
-        auc_value = class_roc_auc(rows.labels, rows.scores, rows.sample_weight)
-        meaning = (
-            "Chance that two rows of different classes are told apart, mean over pairs of classes (Hand and Till)."
-        )
-        scores = [_resampled("ROC AUC", auc_value, resamples, level, 0.5, meaning)]
-    # of a model that predicts the class frequencies for every row
-    brier = float(1.0 - np.square(shares).sum()) / (2.0 if shares.size == 2 else 1.0)
-    no_skill = {"Brier score": brier, "log loss": float(entr(shares).sum())}
-    meanings = {
-        "Brier score": "Mean squared error of the probabilities; less is better.",
-        "log loss": "Mean negative logarithm of the probability of the true class; less is better.",
-    }
-    for name, values in row_losses(rows).items():
-        value = float(np.average(values, weights=rows.weights))
-        scores.append(_resampled(name, value, resamples, level, no_skill[name], meanings[name]))
-    meaning = "Geometric mean of the recalls of the classes, by the labels that the model predicts."
-    return [*scores, _resampled("G-mean", g_mean(rows.confusion()), resamples, level, 0.0, meaning)]
-
-
-def _resampled(name: str, value: float, resamples: Resamples, level: float, no_skill: float, meaning: str) -> Score:
-    """Return a score with the interval of rows drawn again."""
-    return Score(name, value, *resamples.interval(name, level), no_skill, meaning)
+        values = {"ROC AUC": class_roc_auc(rows.labels, rows.scores, rows.sample_weight), **values}
+    for name, value in values.items():
+        meaning = _MEANINGS[name].format(positive=positive)
+        scores.append(Score(name, value, *resamples.interval(name, level), no_skill[name], meaning))
+    return scores
 
 
 class Bin(NamedTuple):
-    """Rows of like probability: their range, number, mean probability and observed share with its interval."""
+    """Rows of like probability: their range, number, mean probability and observed frequency with its interval."""
 
     least: float
     most: float
@@ -190,21 +180,18 @@ class Bin(NamedTuple):
     high: float
 
 
-def reliability(rows: ScoredRows, k: int, level: float, n_bins: int = 10) -> list[Bin]:
+def reliability(rows: ScoredRows, k: int, level: float) -> list[Bin]:
     """Return bins of the probability of class k that hold like parts of class k and of the rest.
 
     Intervals are Wilson's, of the effective number of rows where there are weights.
     """
-    cumulated = cumulate_class(rows, k)
-    proba, positive, weights = rows.scores[:, k], rows.labels == k, rows.weights
-    ends = cumulated.thresholds[thin(cumulated, n_bins + 1)[1:]]
-    group = np.searchsorted(-ends, -proba)
+    group, n_groups = group_by_score(rows, k, _BINS + 1)
     bins, quantile = [], normal_quantile(level)
-    for number in range(ends.size - 1, -1, -1):
+    for number in reversed(range(n_groups)):
         members = group == number
-        inside, weight = proba[members], weights[members]
+        inside, weight = rows.scores[members, k], rows.weights[members]
         total = weight.sum()
-        observed = float(weight[positive[members]].sum() / total)
+        observed = float(weight[rows.labels[members] == k].sum() / total)
         low, high = score_interval(observed, float(np.square(weight).sum() / total**2), quantile)
         mean = float(np.average(inside, weights=weight))
         bins.append(Bin(float(inside.min()), float(inside.max()), inside.size, mean, observed, low, high))
