@@ -154,12 +154,11 @@ def proximity_neighbors(
     n_most = min(n_neighbors, n_others)
     near, found = np.zeros((n_rows, n_most)), np.empty((n_rows, n_most), dtype=np.int32)
     n_found = np.empty(n_rows, dtype=np.int64)
-    is_same = Y is None
 
     def find(start: int) -> None:
         block = slice(start, start + _TASK_ROWS)
         sums, touched = np.zeros(n_others), np.empty(n_others, dtype=np.int32)
-        first_own = start if is_same else -_TASK_ROWS
+        first_own = start if Y is None else -_TASK_ROWS
         scratch = (sums, touched, near[block], found[block], n_found[block])
         _find_neighbors(prepared.places[block], *prepared.leaves, first_own, *scratch)
 

@@ -10,11 +10,11 @@ reference, and new scores at its edge. So intervals take quantiles of Student's 
 Satterthwaite (Biometrics Bulletin 2, 1946), variance^2 / sum_b (variance of block b)^2 / (m_b - 1).
 """
 
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from aucforest.metrics._intervals import t_quantile, tails
 from aucforest.monitoring._rows import FloatArray, RankedColumn, Rows, label_variance, side_by_side
@@ -91,13 +91,11 @@ class Curves:
 
         Of one column every row is in one block only; of two, a row that is of one class is not of the other.
         """
-        n_blocks, weighted = self._mass.size, self._weights * self.p
-        result = np.diag(self._by_block(weighted * (self._weights - weighted)))
-        of_columns = zip(self._blocks.T, weighted.T[self._fitted])
-        for (rows, of_one), (columns, of_other) in combinations(of_columns, 2):
-            joint = np.bincount(rows * n_blocks + columns, of_one * of_other, minlength=n_blocks**2)
-            joint = joint.reshape(n_blocks, n_blocks)
-            result -= joint + joint.T
+        weighted, starts = self._weights * self.p, np.arange(0, self._blocks.size + 1, self._blocks.shape[1])
+        cells = weighted[:, self._fitted].ravel(), self._blocks.ravel(), starts
+        by_row = csr_matrix(cells, shape=(len(self.p), self._mass.size))
+        result: FloatArray = -(by_row.T @ by_row).toarray()
+        np.fill_diagonal(result, self._by_block(weighted * (self._weights - weighted)))
         return result
 
     def cross(self, influence: FloatArray) -> FloatArray:

@@ -104,6 +104,7 @@ class CBPEResult:
         return CBPEDisplay({metric: self.of(metric) for metric in metrics or self.metrics}).plot()
 
 
+@dataclass(repr=False, eq=False)
 class CBPEDisplay:
     """A picture of estimates: one axes a metric.
 
@@ -120,8 +121,7 @@ class CBPEDisplay:
         The figure.
     """
 
-    def __init__(self, series: dict[str, list[ChunkEstimate]]) -> None:
-        self.series = series
+    series: dict[str, list[ChunkEstimate]]
 
     def plot(self) -> Self:
         """Draw, and return the display itself; ImportError without matplotlib (extra ``plot``)."""
