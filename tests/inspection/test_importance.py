@@ -125,7 +125,7 @@ def test_how_the_work_is_shared_out_changes_nothing(wide, monkeypatch):
         np.testing.assert_array_equal(result.importances_stderr, expected.importances_stderr)
 
 
-def teststandard_errors_are_near_those_of_delong():
+def test_standard_errors_are_near_those_of_delong():
     """Random groups know as much as 9 degrees of freedom tell, so the mean square of many is compared."""
     table, labels = make_table(n_rows=1500, n_features=3)
     ratios = []
@@ -166,7 +166,7 @@ def test_the_chance_of_permutations_is_averaged_over_repeats():
     assert importance.standard_error(repeats[0, :1], parts[0]) == parts[0].std(ddof=1) / np.sqrt(10)
 
 
-def test_a_class_of_one_row_has_nostandard_error():
+def test_a_class_of_one_row_has_no_standard_error():
     labels = np.where(np.arange(300) == X[:, 0].argmax(), 1, 0)
     result = oob_permutation_importance(small_forest(40).fit(X, labels), X, labels)
     assert np.isnan(result.importances_stderr).all()
