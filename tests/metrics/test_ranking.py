@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.metrics._ranking import HALF, WORD, rank_rows
+from aucforest.metrics.ranking import HALF, WORD, rank_rows
 from tests.metrics.strategies import scores
 
 

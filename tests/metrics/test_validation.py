@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucforest.metrics._validation import (
+from aucforest.metrics.validation import (
     check_scores,
     check_weights,
     class_codes,

@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from aucforest.losses._pairs import Pairs
+from aucforest.losses.pairs import Pairs
 from aucforest.losses.pairwise import value_and_gradient
 from aucforest.losses.smooth import sample_pairs
 

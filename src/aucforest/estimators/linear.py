@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from aucforest.estimators._model_files import LINEAR, Model
 from aucforest.estimators._ranking_direction import Vector, ascend, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
-from aucforest.losses._pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
+from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 from aucforest.tables.columns import decode_labels
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import _check_sample_weight
 from aucforest.fitting.out_of_bag import Bags, TrainingRows
 from aucforest.fitting.sampling import describe_draws, resolve_draws
 from aucforest.fitting.spec import tree_keys
-from aucforest.metrics._validation import class_codes
 from aucforest.metrics.roc import class_average_precision, class_roc_auc
+from aucforest.metrics.validation import class_codes
 from aucforest.tree.prediction import PackedTrees, find_leaves
 
 Scorer = Callable[..., float]

@@ -58,7 +58,7 @@ _FREE = {
 }  # fmt: skip
 # The modules that decide a forest: kernels, formats of data, and the steps of a fit.
 DECIDING = (
-    "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/_validation.py",
+    "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/validation.py",
     "estimators/_forest_fit.py", "estimators/_evidence.py", "estimators/_mixture.py",
 )  # fmt: skip
 # Of these what decides how and where trees grow, but not which: messages and limits may change.

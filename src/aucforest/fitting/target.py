@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from aucforest.metrics._validation import class_codes
+from aucforest.metrics.validation import class_codes
 from aucforest.tree.samples import MAX_CLASSES
 
 _NO_ORDER = "y has labels without an order, such as numbers beside strings, or a missing one"

@@ -12,7 +12,7 @@ from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.inspection.folds import run_folds
 from aucforest.inspection.scoring import METRICS
-from aucforest.metrics._intervals import score_interval, t_quantile
+from aucforest.metrics.intervals import score_interval, t_quantile
 
 BASELINE = "gini"
 

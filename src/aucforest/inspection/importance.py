@@ -17,7 +17,7 @@ from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_s
 from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
 from aucforest.inspection.display import Display
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
-from aucforest.metrics._intervals import require_level, t_quantile
+from aucforest.metrics.intervals import require_level, t_quantile
 from aucforest.tree.prediction import BLOCK_ROWS as WALK_ROWS
 
 T = TypeVar("T")

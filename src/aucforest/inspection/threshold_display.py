@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.inspection.display import Display
-from aucforest.metrics._ranking import cumulate
-from aucforest.metrics._validation import class_codes, two_classes
 from aucforest.metrics.display import positive_scores
+from aucforest.metrics.ranking import cumulate
 from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
+from aucforest.metrics.validation import class_codes, two_classes
 
 
 @dataclass(repr=False, eq=False)

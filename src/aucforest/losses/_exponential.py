@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import device, kernel
-from aucforest.losses._pairs import Pairs, Vector, in_row_order
+from aucforest.losses.pairs import Pairs, Vector, in_row_order
 
 LANES = 32  # independent sums: with a few vectors of them their additions overlap
 SAFE_RANGE = 500.0  # exp(-500) is far from the smallest float64

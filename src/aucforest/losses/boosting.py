@@ -9,9 +9,9 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.losses._pairs import check_eps, check_loss_scores, check_pairs
+from aucforest.losses.pairs import check_eps, check_loss_scores, check_pairs
 from aucforest.losses.pairwise import Loss, evaluate
-from aucforest.metrics._validation import check_option
+from aucforest.metrics.validation import check_option
 
 
 def _rows(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any, Any, Any, Any]:

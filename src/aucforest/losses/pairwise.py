@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.losses._exponential import log_mean_exp
-from aucforest.losses._pairs import Pairs, Vector, check_eps, check_loss_scores, check_pairs, in_row_order
 from aucforest.losses._series import TABLES, add_hinge_sums, add_series_sums
-from aucforest.metrics._validation import check_option
+from aucforest.losses.pairs import Pairs, Vector, check_eps, check_loss_scores, check_pairs, in_row_order
+from aucforest.metrics.validation import check_option
 
 Loss = Literal["exp", "logistic", "sigmoid", "squared_hinge"]
 

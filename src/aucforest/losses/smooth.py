@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from aucforest.losses._pairs import Pairs, check_eps, check_loss_scores, check_pairs
 from aucforest.losses._series import double_loop
+from aucforest.losses.pairs import Pairs, check_eps, check_loss_scores, check_pairs
 from aucforest.losses.pairwise import value_and_gradient
-from aucforest.metrics._validation import check_option
+from aucforest.metrics.validation import check_option
 
 
 def smooth_auc(

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kolmogi
 
-from aucforest.metrics._intervals import require_level, tails
-from aucforest.metrics._ranking import cumulate
-from aucforest.metrics._validation import check_option, two_classes
+from aucforest.metrics.intervals import require_level, tails
+from aucforest.metrics.ranking import cumulate
+from aucforest.metrics.validation import check_option, two_classes
 
 FloatArray = NDArray[np.float64]
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, stdtr
 
-from aucforest.metrics._intervals import normal_quantile, require_level, score_interval, t_quantile
-from aucforest.metrics._ranking import placements
-from aucforest.metrics._validation import (
+from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, t_quantile
+from aucforest.metrics.ranking import placements
+from aucforest.metrics.validation import (
     Weights,
     check_option,
     check_scores,

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._optional import import_optional
-from aucforest.metrics._validation import class_codes
 from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc
 from aucforest.metrics.roc import roc_curve
+from aucforest.metrics.validation import class_codes
 
 
 class RocEntry(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._ranking import lost_pairs
-from aucforest.metrics._validation import (
+from aucforest.metrics.ranking import lost_pairs
+from aucforest.metrics.validation import (
     Scores,
     Weights,
     check_option,

@@ -6,8 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._ranking import cumulate, mann_whitney
-from aucforest.metrics._validation import (
+from aucforest.metrics.multiclass import average_columns, average_pairs, column_codes
+from aucforest.metrics.ranking import cumulate, mann_whitney
+from aucforest.metrics.validation import (
     Scores,
     Weights,
     as_column,
@@ -19,7 +20,6 @@ from aucforest.metrics._validation import (
     two_classes,
     warn_undefined,
 )
-from aucforest.metrics.multiclass import average_columns, average_pairs, column_codes
 
 
 def roc_curve(

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._compile import kernel
-from aucforest.metrics._ranking import HALF, SIGN, WORD, ordered_key
-from aucforest.metrics._validation import Scores, check_weights, stream_rows, warn_undefined
 from aucforest.metrics.confidence import delong_covariance
+from aucforest.metrics.ranking import HALF, SIGN, WORD, ordered_key
 from aucforest.metrics.roc import roc_auc_score
+from aucforest.metrics.validation import Scores, check_weights, stream_rows, warn_undefined
 
 UNIT_BITS = 20
 MOST_WEIGHT = 2 ** (62 - UNIT_BITS)

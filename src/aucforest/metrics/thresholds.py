@@ -5,8 +5,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._ranking import cumulate
-from aucforest.metrics._validation import check_option, two_classes, warn_undefined
+from aucforest.metrics.ranking import cumulate
+from aucforest.metrics.validation import check_option, two_classes, warn_undefined
 
 
 def optimal_threshold(

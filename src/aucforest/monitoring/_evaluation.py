@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from aucforest.metrics._intervals import t_quantile, tails
+from aucforest.metrics.intervals import t_quantile, tails
 from aucforest.monitoring._rows import FloatArray, RankedColumn, Rows, label_variance, side_by_side
 from aucforest.monitoring.calibration import Calibrated, Calibration
 from aucforest.monitoring.metrics import Metric

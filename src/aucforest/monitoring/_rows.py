@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._ranking import HALF, WORD, rank_rows
-from aucforest.metrics._validation import check_scores, is_missing, require_finite
+from aucforest.metrics.ranking import HALF, WORD, rank_rows
+from aucforest.metrics.validation import check_scores, is_missing, require_finite
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._intervals import require_level
-from aucforest.metrics._validation import as_column, check_length, check_scores, class_codes
+from aucforest.metrics.intervals import require_level
+from aucforest.metrics.validation import as_column, check_length, check_scores, class_codes
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
 from aucforest.monitoring.calibration import CALIBRATIONS, RULES
 from aucforest.monitoring.chunks import Chunks

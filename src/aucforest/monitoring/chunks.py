@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._validation import check_option
+from aucforest.metrics.validation import check_option
 from aucforest.monitoring._rows import IntArray, missing
 
 Incomplete = Literal["keep", "append", "drop"]

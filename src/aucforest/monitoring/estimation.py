@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._restoring import restoring
-from aucforest.metrics._validation import warn_undefined
 from aucforest.metrics.thresholds import decide
+from aucforest.metrics.validation import warn_undefined
 from aucforest.monitoring._evaluation import Curves, Evaluated, Evaluator, Scored
 from aucforest.monitoring._rows import FloatArray, Rows, check_raw_columns, rank_columns, side_by_side
 from aucforest.monitoring._tables import UNKNOWN, Table, check_columns, check_options, choose_chunks, read_table

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._validation import check_option, class_codes
 from aucforest.metrics.thresholds import check_cost
+from aucforest.metrics.validation import check_option, class_codes
 from aucforest.monitoring import soft
 from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_probabilities
 

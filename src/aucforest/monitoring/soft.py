@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from aucforest.metrics._intervals import normal_quantile, tails
-from aucforest.metrics._validation import check_option, warn_undefined
+from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.roc import precision_area
+from aucforest.metrics.validation import check_option, warn_undefined
 from aucforest.monitoring._rows import (
     Estimate,
     FloatArray,

@@ -7,7 +7,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.metrics._validation import is_missing
+from aucforest.metrics.validation import is_missing
 from aucforest.report.importances import column_names
 from aucforest.report.page import Table, number, percent, shortened
 

@@ -17,8 +17,8 @@ from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
-from aucforest.metrics._validation import check_weights
 from aucforest.metrics.thresholds import check_cost
+from aucforest.metrics.validation import check_weights
 from aucforest.report import sections
 from aucforest.report.explorer import costs_of
 from aucforest.report.importances import column_names, held_out_importance

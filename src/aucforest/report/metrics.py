@@ -10,8 +10,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.inspection.scoring import brier_losses
 from aucforest.metrics import auc_confidence_interval, average_precision_score
-from aucforest.metrics._intervals import normal_quantile, score_interval, tails
-from aucforest.metrics._ranking import Cumulated, cumulate
+from aucforest.metrics.intervals import normal_quantile, score_interval, tails
+from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report.rows import FloatArray, ScoredRows
 

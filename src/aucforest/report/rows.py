@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from aucforest.metrics._validation import check_weights, class_codes, require_finite
+from aucforest.metrics.validation import check_weights, class_codes, require_finite
 
 FloatArray = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.metrics._validation import is_missing
+from aucforest.metrics.validation import is_missing
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel, device, kernel
-from aucforest.metrics._validation import Scores, Weights, require_finite
+from aucforest.metrics.validation import Scores, Weights, require_finite
 
 ONE = np.uint64(1)
 SIGN = np.uint64(1 << 31)

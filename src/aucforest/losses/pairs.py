@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics._ranking import WORD, rank_rows
-from aucforest.metrics._validation import check_scores, class_codes, is_positive, relative_weights, require_finite
+from aucforest.metrics.ranking import WORD, rank_rows
+from aucforest.metrics.validation import check_scores, class_codes, is_positive, relative_weights, require_finite
 
 Vector = NDArray[np.float64]
 
