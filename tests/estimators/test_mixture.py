@@ -10,7 +10,7 @@ from aucforest.estimators._mixture import Mixture
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.spec import BUILT_IN, SPLITTERS, resolve_variants
 from tests.estimators.data import digest, make_table, own_auc
-from tests.reference.metrics import hand_till, roc_auc
+from tests.reference.metrics import auc, hand_till
 
 X, Y = make_table(n_rows=400, n_features=6, missing=0.1)
 X3, Y3 = make_table(n_rows=400, n_classes=3, seed=1)
@@ -62,7 +62,7 @@ def weights_by_hand(forest, table, labels, n_trees, weight=None):
         seen = n > 0
         proba, weights = total[seen] / n[seen, None], None if weight is None else weight[seen]
         if n_classes == 2:
-            return roc_auc(labels[seen], proba[:, 1], weights)
+            return auc(labels[seen] == 1, proba[:, 1], weights)
         return hand_till(labels[seen], proba, n_classes, weights)
 
     ones = np.ones(n_trees)
@@ -107,7 +107,7 @@ def test_scores_of_variants():
         n = out[:, some].sum(axis=1)
         mean = np.einsum("tn,nt->n", values[some], out[:, some])[n > 0] / n[n > 0]
         score = forest.mixture_["oob_score"][place]
-        assert score == pytest.approx(roc_auc(Y[n > 0], mean))
+        assert score == pytest.approx(auc(Y[n > 0] == 1, mean))
         # Hanley and McNeil (1982), equation 1
         n1, n0 = np.count_nonzero(Y == 1), np.count_nonzero(Y == 0)
         q1, q2 = score / (2 - score), 2 * score**2 / (1 + score)

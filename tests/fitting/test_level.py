@@ -1,6 +1,7 @@
 """Trees over rows in parts are those of one process, bit for bit."""
 
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from aucforest.fitting.executor import LocalExecutor
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.level_tasks import histogram_dtype
 from aucforest.fitting.spec import tree_keys
+from aucforest.tree.binning import SAMPLE_ROWS
 from tests.fitting.rows import grow_trees, make_tied_rows, prepare
 
 KEYS = tree_keys(7, range(3))
@@ -134,7 +136,8 @@ def test_variants(n_rows):
     """Trees of several criteria and splitters, also where bins come from some of the rows."""
     growth, whole = prepare(*make_rows(), min_samples_leaf=3)
     variants = [
-        prepare(*make_rows(100), criterion=criterion, splitter=splitter)[0].params for criterion, splitter in VARIANTS
+        prepare(*make_rows(), min_samples_leaf=3, criterion=criterion, splitter=splitter)[0].params
+        for criterion, splitter in VARIANTS
     ]
     growth = replace(growth, variants=tuple(variants), variant_of={key: i % 3 for i, key in enumerate(KEYS)})
     if n_rows is not None:
