@@ -30,7 +30,7 @@ Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column o
 if TYPE_CHECKING:
     Criterion = str
 else:
-    Criterion = Literal[tuple(CRITERIA)]
+    Criterion = Literal[("auto", *CRITERIA)]
 Seed = Annotated[int, typer.Option(min=0, help="Draws whatever is drawn.")]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 takes all cores.")]
 JsonOut = Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Metrics go here; - is standard output.")]

@@ -29,7 +29,9 @@ def compare(
     ] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help=TARGET_HELP)] = None,
     positive: Positive = None,
-    criteria: Annotated[str, typer.Option(help="Split criteria; gini is always compared.")] = "auc,gini",
+    criteria: Annotated[
+        str, typer.Option(help="Split criteria, or auto for a mixed forest; gini is always compared.")
+    ] = "auc,gini",
     trees: Annotated[int, typer.Option(min=1, help="Trees of a forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Stratified folds.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="How often the folds are drawn.")] = 3,

@@ -40,7 +40,9 @@ def fit(
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
     positive: Positive = None,
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
-    criterion: Annotated[Criterion, typer.Option(help="What makes a split good.")] = "auc",
+    criterion: Annotated[
+        Criterion, typer.Option(help="Split criterion; auto mixes them by what they earn out of bag.")
+    ] = "auto",
     sampling: Annotated[
         Literal["bootstrap", "stratified", "balanced", "subsample"], typer.Option(help="How trees draw rows.")
     ] = "bootstrap",

@@ -4,6 +4,7 @@ from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, c
 from aucforest.inspection.importance import ImportanceDisplay, PermutationImportance, oob_permutation_importance
 from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.landscape_display import CriterionLandscapeDisplay
+from aucforest.inspection.mixture_display import MixtureDisplay
 from aucforest.inspection.oob_curve_display import OOBCurveDisplay
 from aucforest.inspection.proximities import proximity, proximity_neighbors
 from aucforest.inspection.summary import ForestSummary, forest_summary
@@ -17,6 +18,7 @@ __all__ = [
     "CriterionLandscapeDisplay",
     "ForestSummary",
     "ImportanceDisplay",
+    "MixtureDisplay",
     "OOBCurveDisplay",
     "PermutationImportance",
     "ThresholdCurveDisplay",

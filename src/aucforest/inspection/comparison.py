@@ -43,8 +43,8 @@ def compare_criteria(
     y : array-like of shape (n_samples,)
         Class labels.
     criteria : sequence of str or compiled functions, default=("auc", "gini")
-        Split criteria of AUCForestClassifier; "gini", the baseline, is added where it is missing. The function f goes
-        by the name "f()".
+        Split criteria of AUCForestClassifier, "auto" for a mixed forest included; "gini", the baseline, is added where
+        it is missing. The function f goes by the name "f()".
     cv : int or scikit-learn splitter, default=5
         An int is the number of stratified, shuffled folds.
     n_repeats : int, default=1

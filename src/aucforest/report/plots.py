@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from aucforest._optional import import_optional
-from aucforest.inspection import OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
+from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
 from aucforest.metrics import RocBand, RocCurveDisplay, RocEntry
 from aucforest.report.explorer import Thresholds
 from aucforest.report.importances import TreePoint
@@ -188,6 +188,13 @@ def importance_plot(importance: PermutationImportance) -> Any:
     importance.plot(axes, max_features=_MOST_FEATURES)
     axes.set_yticks(axes.get_yticks(), [shortened(label.get_text(), 32) for label in axes.get_yticklabels()])
     axes.set_xlabel("fall of the ROC AUC when the column is permuted")
+    return figure
+
+
+def mixture_plot(forest: Any) -> Any:
+    """Draw the variants of a mixed forest."""
+    figure, axes = _panels(7.6, 0.8 + 0.3 * len(forest.mixture_["n_trees"]))
+    MixtureDisplay.from_estimator(forest, ax=axes)
     return figure
 
 

@@ -194,6 +194,9 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
     if isinstance(model, AUCForestClassifier):
         tables.append(_forest_table(model))
+        if hasattr(model, "mixture_"):
+            caption = "Proportion of the trees by criterion and splitter: those that rank better out of bag have more."
+            drawn.append(plots.picture(plots.mixture_plot(model), "mixture", caption))
         points = [] if training is None else auc_by_trees(model, training, LEVEL)
         if points:
             caption = "Out-of-bag ROC AUC of the first trees, on training rows that they did not draw."
@@ -207,7 +210,8 @@ def _forest_table(forest: AUCForestClassifier) -> Table:
     size = forest_summary(forest)
     body = [
         ["trees", f"{size.n_trees:,}"],
-        ["split criterion", getattr(forest.criterion, "__name__", str(forest.criterion))],
+        ["split criteria", ", ".join(dict.fromkeys(criterion for criterion, _ in forest.variants_))],
+        ["splitters", ", ".join(dict.fromkeys(splitter for _, splitter in forest.variants_))],
         ["nodes of a tree, mean", number(float(size.n_nodes.mean()))],
         ["depth of a tree, mean", number(float(size.max_depth.mean()))],
         ["depth of the deepest tree", f"{size.max_depth.max()}"],

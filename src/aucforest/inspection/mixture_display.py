@@ -1,0 +1,95 @@
+"""The variants of a mixed forest: how many trees each has, and how well they rank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.inspection.display import Display
+from aucforest.inspection.models import check_forest
+
+
+@dataclass(repr=False, eq=False)
+class MixtureDisplay(Display):
+    """The proportion of trees of each variant of a mixed forest, and its out-of-bag ROC AUC.
+
+    Make one with `from_estimator`, which also draws it.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The criterion and the splitter of each variant.
+    proportions : ndarray of shape (n_variants,), float64
+        The proportion of the trees.
+    oob_scores, oob_score_stds : ndarray of shape (n_variants,), float64
+        Out-of-bag ROC AUC of the first trees and its standard error; NaN where there is none.
+
+    Attributes
+    ----------
+    bars_ : matplotlib BarContainer
+        A bar for each variant, the first on top.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where `plot` drew.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import MixtureDisplay
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(100, random_state=0).fit(X, rings >= 18)
+    >>> MixtureDisplay.from_estimator(forest).names[:2]
+    ['auc, best', 'gini, best']
+    """
+
+    names: Sequence[str]
+    proportions: NDArray[np.float64]
+    oob_scores: NDArray[np.float64]
+    oob_score_stds: NDArray[np.float64]
+
+    @classmethod
+    def from_estimator(cls, forest: Any, *, ax: Any = None) -> Self:
+        """Draw the variants of a fitted forest.
+
+        Parameters
+        ----------
+        forest : AUCForestClassifier
+            A mixed one: ``criterion="auto"`` or several criteria or splitters.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        MixtureDisplay
+            Drawn.
+
+        Raises
+        ------
+        TypeError, NotFittedError
+            For anything but a fitted forest.
+        ValueError
+            For a forest whose trees are all alike.
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        check_forest(forest)
+        if not hasattr(forest, "mixture_"):
+            raise ValueError(f"the forest is not mixed: all its trees are of criterion {forest.variants_[0][0]!r}")
+        mixture = forest.mixture_
+        names = [", ".join(pair) for pair in zip(mixture["criterion"].tolist(), mixture["splitter"].tolist())]
+        numbers = (mixture[name] for name in ("proportion", "oob_score", "oob_score_std"))
+        return cls(names, *numbers).plot(ax)
+
+    def _size(self) -> tuple[float, float]:
+        return 6.4, 0.8 + 0.32 * len(self.names)
+
+    def _draw(self, ax: Any) -> None:
+        self.bars_ = ax.barh(self.names, self.proportions, height=0.6)
+        pairs = zip(self.oob_scores.tolist(), self.oob_score_stds.tolist())
+        labels = ["" if np.isnan(score) else f"{score:.3f} ± {error:.3f}" for score, error in pairs]
+        ax.bar_label(self.bars_, labels, padding=4, fontsize="small")
+        ax.set(xlabel="proportion of trees; beside it the out-of-bag ROC AUC", xlim=(0, 1.25 * self.proportions.max()))
+        ax.invert_yaxis()
+        ax.grid(axis="x", alpha=0.3)
