@@ -21,8 +21,10 @@ N_JOBS = cpu_count()
 
 
 def fit_ours(X: np.ndarray, y: np.ndarray, n_trees: int, **options: Any) -> Any:
-    """Fit AUCForestClassifier, of default settings but for the number of trees and what is asked for."""
-    return AUCForestClassifier(n_trees, n_jobs=N_JOBS, random_state=0, **options).fit(X, y)
+    """Fit AUCForestClassifier of one criterion, by default "auc", and otherwise of default settings."""
+    return AUCForestClassifier(n_trees, **{"criterion": "auc", "n_jobs": N_JOBS, "random_state": 0, **options}).fit(
+        X, y
+    )
 
 
 def fit_scikit_learn(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:

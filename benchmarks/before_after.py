@@ -77,7 +77,7 @@ def prepare(name: str):
 
     size, options = CASES[name]
     X, y = make_data(*{**SIZES, "small": (500, 10, 2)}[size])
-    options = {"shrinkage": None} | options
+    options = {"criterion": "auc", "shrinkage": None} | options
     held = options.pop("held", "memory")
     if held != "memory":
         return prepare_elsewhere(held, X, y, options)

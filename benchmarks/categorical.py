@@ -73,7 +73,7 @@ def compare(name: str) -> None:
         models = {}
 
         def fit(which: str, train: np.ndarray = train, number: int = number, models: dict = models) -> None:
-            model = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=number)
+            model = AUCForestClassifier(N_TREES, criterion="auc", n_jobs=N_JOBS, random_state=number)
             if which == "lightgbm":
                 model = LGBMClassifier(n_estimators=N_TREES, n_jobs=N_JOBS, random_state=number, verbose=-1)
             models[which] = model.fit(ENCODINGS[which](X.iloc[train]), y[train])

@@ -78,7 +78,14 @@ def cluster(n_workers: int, *, keep_memory: bool = True) -> Iterator[Client]:
 
 def fit(client: Client, data: tuple[Any, Any], **options: Any) -> DaskAUCForestClassifier:
     """Fit a forest on a cluster."""
-    params = {"n_estimators": N_TREES, "random_state": 0, "n_jobs": N_WORKERS, "client": client, **options}
+    params = {
+        "n_estimators": N_TREES,
+        "criterion": "auc",
+        "random_state": 0,
+        "n_jobs": N_WORKERS,
+        "client": client,
+        **options,
+    }
     return DaskAUCForestClassifier(**params).fit(*data)
 
 
@@ -108,7 +115,9 @@ def compare_strategies(folder: Path) -> None:
     data, X, y = read_arrays(folder), np.load(folder / "X.npy"), np.load(folder / "y.npy")
     with cluster(N_WORKERS) as client:
         runs: dict[str, Callable[[], Any]] = {
-            "one process": lambda: AUCForestClassifier(N_TREES, n_jobs=N_WORKERS, random_state=0).fit(X, y),
+            "one process": lambda: AUCForestClassifier(N_TREES, criterion="auc", n_jobs=N_WORKERS, random_state=0).fit(
+                X, y
+            ),
             "replicate": partial(fit, client, data, strategy="replicate"),
             "gather": partial(fit, client, data, strategy="gather"),
             **{

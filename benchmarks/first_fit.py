@@ -34,7 +34,7 @@ times.append(perf_counter())
 {data}
 for _ in range(2):
     times.append(perf_counter())
-    AUCForestClassifier(n_trees, random_state=0).fit(X, y).predict_proba(X)
+    AUCForestClassifier(n_trees, criterion="auc", random_state=0).fit(X, y).predict_proba(X)
     times.append(perf_counter())
 print(json.dumps([times[i + 1] - times[i] for i in (0, 1, 3, 5)]))
 """

@@ -57,7 +57,7 @@ def compare_importance(n_rows: int, n_features: int, repeats: int, scorings: tup
     """Time importances of one forest: its own rows out of bag, against as many held-out rows."""
     X, y = make_rows(2 * n_rows, n_features)
     train, held_out = (X[:n_rows], y[:n_rows]), (X[n_rows:], y[n_rows:])
-    forest = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=0).fit(*train)
+    forest = AUCForestClassifier(N_TREES, criterion="auc", n_jobs=N_JOBS, random_state=0).fit(*train)
     # Columns are the unit of parallel work there; the forest in each of them has one thread.
     theirs = clone(forest).set_params(n_jobs=1)
     theirs.__dict__.update({name: value for name, value in vars(forest).items() if name not in forest.get_params()})
@@ -127,7 +127,7 @@ def part_proximity() -> None:
     """Compare dense matrices."""
     X, y = make_rows(3_000, 20)
     for params in ({}, {"max_depth": 6}):
-        forest = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=0, **params).fit(X, y)
+        forest = AUCForestClassifier(N_TREES, criterion="auc", n_jobs=N_JOBS, random_state=0, **params).fit(X, y)
         functions = {
             "aucforest": partial(proximity, forest, X, n_jobs=N_JOBS),
             "scipy, product of sparse leaf indicators": partial(sparse_proximity, forest, X),
@@ -143,7 +143,7 @@ def part_neighbors() -> None:
     """Compare nearest rows, and time more rows alone."""
     for n_rows, with_peer in ((20_000, True), (100_000, False)):
         X, y = make_rows(n_rows, 20)
-        forest = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=0).fit(X, y)
+        forest = AUCForestClassifier(N_TREES, criterion="auc", n_jobs=N_JOBS, random_state=0).fit(X, y)
         proximity_neighbors(forest, X[:500])
         functions = {"aucforest": partial(proximity_neighbors, forest, X, n_jobs=N_JOBS)}
         if with_peer:

@@ -46,7 +46,7 @@ def compare(title: str, n_rows: int, n_trees: int, n_classes: int = 2, **paramet
     """Print sizes and times of both files, and their ratios."""
     X, y = make_rows(n_rows, n_classes)
     options = {"n_estimators": n_trees, "n_jobs": cpu_count(), "random_state": 0, **parameters}
-    ours = aucforest.AUCForestClassifier(**options).fit(X, y).set_params(n_jobs=None)
+    ours = aucforest.AUCForestClassifier(criterion="auc", **options).fit(X, y).set_params(n_jobs=None)
     peer = RandomForestClassifier(**options).fit(X, y).set_params(n_jobs=None)
     n_nodes = sum(tree.n_nodes for tree in ours.trees_), sum(tree.tree_.node_count for tree in peer.estimators_)
     print(f"\n{title}: {n_rows} rows, {n_trees} trees, nodes {n_nodes[0]} and {n_nodes[1]}")

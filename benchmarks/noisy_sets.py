@@ -26,7 +26,8 @@ N_FOLDS = 3
 
 FORESTS = {
     "aucforest": lambda: AUCForestClassifier(n_jobs=N_JOBS, random_state=0),
-    "no shrinkage": lambda: AUCForestClassifier(shrinkage=None, n_jobs=N_JOBS, random_state=0),
+    "auc": lambda: AUCForestClassifier(criterion="auc", n_jobs=N_JOBS, random_state=0),
+    "auc, no shrinkage": lambda: AUCForestClassifier(criterion="auc", shrinkage=None, n_jobs=N_JOBS, random_state=0),
     "gini": lambda: AUCForestClassifier(criterion="gini", n_jobs=N_JOBS, random_state=0),
     "scikit-learn": lambda: RandomForestClassifier(n_jobs=N_JOBS, random_state=0),
 }
