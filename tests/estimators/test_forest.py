@@ -115,7 +115,7 @@ def test_ctrl_c_during_a_fit():
 
         X, y = make_table(n_rows=20_000)
         for n_jobs, warm_start in ((1, True), (2, False)):
-            forest = small_forest(2, n_jobs=n_jobs, verbose=1, warm_start=warm_start).fit(X, y)
+            forest = small_forest(2, criterion="auc", n_jobs=n_jobs, verbose=1, warm_start=warm_start).fit(X, y)
             before = forest.predict_proba(X)
             try:
                 # For hours.

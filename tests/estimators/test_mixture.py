@@ -178,6 +178,15 @@ def test_model_files(params, tmp_path):
         assert loaded.mixture_[name].dtype == values.dtype
 
 
+def test_a_tree_of_the_forest_knows_its_variant():
+    forest = mixed(10, criterion=["auc", own_auc], splitter="best", warm_start=True).fit(X, Y)
+    assert [tree.criterion for tree in forest.estimators_[:2]] == ["auc", own_auc]
+    forest.set_params(criterion="gini", splitter=["random"], n_estimators=11).fit(X, Y)
+    tree = forest.estimators_[10]
+    assert (tree.criterion, tree.splitter) == ("gini", "random")
+    assert (forest.estimators_[0].criterion, forest.estimators_[0].splitter) == ("auc", "best")
+
+
 def test_stages_end_where_trees_are_looked_at():
     assert list(Mixture(8).stages(300)) == [range(32), range(32, 96), range(96, 300)]
     assert list(Mixture(1).stages(300)) == [range(96), range(96, 300)]

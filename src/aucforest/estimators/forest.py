@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS
 from aucforest.estimators._forest_fit import ForestFit
+from aucforest.estimators._mixture import describe_variant
 from aucforest.estimators._model_files import FOREST, TREES
 from aucforest.estimators._paths import path_indicator
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.sampling import SCHEMES
-from aucforest.fitting.spec import SPLITTERS
+from aucforest.fitting.spec import SPLITTERS, resolve_variants
 from aucforest.tree.criteria import CRITERIA
 
 
@@ -334,9 +335,13 @@ class AUCForestClassifier(ForestFit):
             params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
             fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
-            members = [AUCTreeClassifier(**params) for _ in self.trees_]
-            for member, tree in zip(members, self.trees_):
-                member.__dict__.update(shared, trees_=[tree])
+            pairs = {describe_variant(*pair): pair for pair in resolve_variants(self.criterion, self.splitter)}
+            members = []
+            for tree, variant in zip(self.trees_, self.variants_):
+                # A variant of before a warm start goes by its names.
+                params["criterion"], params["splitter"] = pairs.get(variant, variant)
+                members.append(AUCTreeClassifier(**params))
+                members[-1].__dict__.update(shared, trees_=[tree])
             self._members = members
         return self._members
 
