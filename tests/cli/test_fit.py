@@ -63,7 +63,7 @@ def test_cross_validation(files, tmp_path):
     assert [figure["metric"] for figure in figures] == ["roc_auc", "average_precision", "g_mean", "brier", "log_loss"]
     assert figures[0]["low"] < figures[0]["value"] < figures[0]["high"]
     comparison = aucforest.inspection.compare_criteria(
-        frame_of(mixed(300, 0)), mixed(300, 0)["label"].to_numpy(str), criteria=["auc"], cv=3, random_state=0,
+        frame_of(mixed(300, 0)), mixed(300, 0)["label"].to_numpy(str), criteria=["auto"], cv=3, random_state=0,
         n_estimators=10, metrics=["roc_auc"], verbose=0,
     )  # fmt: skip
     assert figures[0]["value"] == pytest.approx(comparison.summary()[0].mean)
@@ -73,7 +73,7 @@ def test_cross_validation(files, tmp_path):
 def test_intervals_of_few_rows_stay_in_the_range_of_the_metric(tmp_path):
     rows = mixed(60, 6).assign(label=["yes"] * 6 + ["no"] * 54)
     rows.to_csv(tmp_path / "few.csv", index=False)
-    arguments = ["--drop", "id,weight", "--trees", 10, "--validate", 3, "--json", "-"]
+    arguments = ["--drop", "id,weight", "--criterion", "auc", "--trees", 10, "--validate", 3, "--json", "-"]
     result = run("fit", tmp_path / "few.csv", "--target", "label", "--out", tmp_path / "m", *arguments)
     assert result.exit_code == 0, result.output
     *shares, log_loss = json.loads(result.stdout)["figures"]["3 folds"]
@@ -320,7 +320,7 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
     ("arguments", "sentence"),
     [
         (["--target", "label"], "Missing option '--out'"),
-        (["--target", "label", "--out", "m", "--criterion", "ginny"], "'ginny' is not one of 'auc', 'gini'"),
+        (["--target", "label", "--out", "m", "--criterion", "ginny"], "'ginny' is not one of 'auto', 'auc', 'gini'"),
         (["--target", "label", "--out", "m", "--threshold", "ginny"], "a probability, got 'ginny'"),
         (["--target", "label", "--out", "m", "--threshold", "1.5"], "a probability, got '1.5'"),
         (["--target", "label", "--out", "m", "--trees", "0"], "'--trees'"),

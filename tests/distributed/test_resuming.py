@@ -169,7 +169,7 @@ def test_another_fit_in_the_folder_is_refused(source, tmp_path):
     params = EXPECTED.get_params()
     cases = [
         ({"source": other}, "files is"),
-        ({"forest": make_forest(**{**params, "criterion": "gini"})}, "criterion is 'auc' there, but 'gini' here"),
+        ({"forest": make_forest(**{**params, "criterion": "gini"})}, "criterion is 'auto' there, but 'gini' here"),
         ({"forest": make_forest(**{**params, "random_state": 4})}, "the seed is"),
         ({"positive": "b"}, "positive is None there, but 'b' here"),
     ]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
 
 import aucforest
 from aucforest import AUCForestClassifier
@@ -90,12 +91,24 @@ def test_trees_go_to_the_variants_that_earn_them(table, labels):
     np.testing.assert_allclose(forest.mixture_["proportion"], n_trees / 120)
 
 
-def test_what_ranks_best_takes_nearly_all_trees():
-    """Labels that small cells tell without noise: random splits find them late."""
-    table = np.random.default_rng(0).random((2000, 2))
-    labels = np.floor(6 * table).sum(axis=1) % 2
-    forest = mixed(300, max_depth=None).fit(table, labels)
-    assert forest.mixture_["proportion"].max() > 0.5
+def test_variants_that_rank_worse_get_few_trees():
+    """Many classes and many samples: best splits rank better than random ones."""
+    table, labels = make_classification(3000, 12, n_informative=10, n_classes=6, random_state=0)
+    mixture = mixed(300, max_depth=None).fit(table, labels).mixture_
+    assert mixture["proportion"][mixture["splitter"] == "random"].sum() < 0.1
+
+
+def test_trees_do_not_depend_on_what_is_chosen_afterwards():
+    options = ({}, {"shrinkage": 0.0}, {"prior_correction": False}, {"threshold": "prevalence"})
+    forests = [mixed(60, sampling="balanced", **params).fit(X3, Y3) for params in options]
+    for forest in forests[1:]:
+        assert forest.variants_ == forests[0].variants_
+
+
+def test_a_class_without_weight_is_as_if_absent():
+    weight = np.where(Y3 == 1, 0.0, 1.0)
+    forest, two = mixed(60).fit(X3, Y3, weight), mixed(60).fit(X3[Y3 != 1], Y3[Y3 != 1])
+    assert forest.variants_ == two.variants_
 
 
 def test_scores_of_variants():

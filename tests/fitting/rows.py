@@ -28,7 +28,7 @@ def prepare(X, labels, weights=None, by_set=None, draws="all", max_bins=255, **p
     n_classes = int(labels.max()) + 1
     if draws == "all":
         draws = RowDraws.of_all(len(labels), len(labels))
-    given = AUCForestClassifier(**params).get_params()
+    given = AUCForestClassifier(**{"criterion": "auc", **params}).get_params()
     signs = resolve_signs(given["monotonic_cst"], None, X.shape[1], n_classes)
     resolved = GrowthParams.resolve(given, len(labels), X.shape[1], signs)
     return code_rows(X, labels, resolved, draws, weights, max_bins, by_set)

@@ -110,7 +110,7 @@ def test_what_is_too_large_is_refused(model, monkeypatch):
 
 
 def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
-    params = {"bootstrap": True, "shrinkage": 0.0}
+    params = {"criterion": "auc", "bootstrap": True, "shrinkage": 0.0}
     trees = small_forest(40, **params).fit(X, Y).trees_
     n_bytes = sum(tree.nbytes for tree in trees)
     small_machine(monkeypatch, 2.2 * n_bytes)

@@ -23,7 +23,7 @@ X, Y = make_table(n_rows=101, n_classes=3)
 
 
 def resolve(n_rows=101, **params):
-    return GrowthParams.resolve({**small_forest().get_params(), **params}, n_rows, X.shape[1])
+    return GrowthParams.resolve({**small_forest(criterion="auc").get_params(), **params}, n_rows, X.shape[1])
 
 
 def training(weights=None, by_class=None, n_draws=None, **params):

@@ -47,7 +47,7 @@ def test_nodes_stand_apart_and_left_children_left():
 
 
 def test_what_lies_deeper_is_left_out():
-    forest = small_forest(3).fit(X, Y)
+    forest = small_forest(3, criterion="auc").fit(X, Y)
     display = TreeDisplay.from_estimator(forest, tree=2, max_depth=1)
     assert display.tree is forest.trees_[2]
     assert sorted(display.annotations_) == np.flatnonzero(forest.trees_[2].depth <= 1).tolist()

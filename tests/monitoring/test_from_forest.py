@@ -55,7 +55,8 @@ def test_the_forest_decides(n_classes, threshold):
     X = random.normal(size=(600, 3))
     y = np.digitize(X[:, 0] + random.normal(size=600), [1.2, 2.0][: n_classes - 1])
     never = threshold == np.inf  # what tuning may end in, but nobody can ask for
-    forest = AUCForestClassifier(20, threshold=None if never else threshold, oob_score=True, random_state=0).fit(X, y)
+    params = {"criterion": "auc", "threshold": None if never else threshold, "oob_score": True, "random_state": 0}
+    forest = AUCForestClassifier(20, **params).fit(X, y)
     forest.threshold_ = np.inf if never else forest.threshold_
     chances = forest.oob_decision_function_
     out_of_bag = copy.copy(forest)

@@ -97,7 +97,8 @@ class OutOfBagScores:
     amounts : ndarray of float64
         Amounts of shrinkage, as weights in trees: `AMOUNTS`, or `WEIGHED_BY` alone.
     finish : callable
-        Turns sums over trees and their number into class probabilities.
+        Turns sums over trees and their number into class probabilities; variants are weighed by plain means, so that
+        trees do not depend on it.
     n_jobs : int or None
     """
 
@@ -126,9 +127,8 @@ class OutOfBagScores:
     @property
     def n_rows(self) -> float:
         """The number of rows that the evidence is worth: of two classes nearly that of the rarer one."""
-        counts = np.bincount(self._truth, minlength=self._n_classes)
-        with np.errstate(divide="ignore"):
-            return float(self._n_classes**2 / (4.0 * np.sum(1.0 / counts)))
+        counts = np.unique(self._truth, return_counts=True)[1]
+        return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
         """Add trees that follow each other from a number on, each of a variant; -1 for one that is left out."""
@@ -162,7 +162,9 @@ class OutOfBagScores:
         ]
         return np.ascontiguousarray(np.concatenate(blocks, axis=1))
 
-    def _score(self, sums: NDArray[np.float64], n_trees: NDArray[Any], rows: Any = slice(None)) -> float:
+    def _score(
+        self, sums: NDArray[np.float64], n_trees: NDArray[Any], rows: Any = slice(None), finish: Finish = np.divide
+    ) -> float:
         """Return the AUC of sums over trees, (n_rows, n_columns), on some of the rows; NaN where there is none."""
         sums, n_trees, truth = sums[rows], n_trees[rows], self._truth[rows]
         seen = n_trees > 0
@@ -170,7 +172,7 @@ class OutOfBagScores:
             return float("nan")
         weights = None if self._weights is None else self._weights[rows][seen]
         sums, n_trees = sums[seen], n_trees[seen, None]
-        scores = sums[:, 0] / n_trees[:, 0] if self._n_classes == 2 else self._finish(sums, n_trees)
+        scores = sums[:, 0] / n_trees[:, 0] if self._n_classes == 2 else finish(sums, n_trees)
         return class_roc_auc(truth[seen], scores, weights)
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -226,7 +228,9 @@ class OutOfBagScores:
         further = 1.0 - float(whole[1].mean()) / n_trees
 
         def score(amount: int, rows: Any = slice(None)) -> float:
-            first, second, of_all = (self._score(sums[:, :, amount], n_seen, rows) for sums, n_seen in (*halves, whole))
+            first, second, of_all = (
+                self._score(sums[:, :, amount], n_seen, rows, self._finish) for sums, n_seen in (*halves, whole)
+            )
             return of_all + further * (of_all - 0.5 * (first + second))
 
         scores = [score(amount) for amount in range(len(AMOUNTS))]

@@ -175,7 +175,7 @@ class AUCForestClassifier(ForestFit):
     >>> X, rings = load_abalone(return_X_y=True)
     >>> forest = AUCForestClassifier(oob_score=True, random_state=0).fit(X, rings >= 18)
     >>> print(f"{forest.oob_score_:.2f}")
-    0.89
+    0.88
     >>> forest.variants_[:2]
     [('auc', 'best'), ('gini', 'best')]
     """

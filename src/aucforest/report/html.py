@@ -135,7 +135,7 @@ def report(
     >>> forest = AUCForestClassifier(20, random_state=0).fit(X, y)
     >>> page = report(forest, X_test, y_test, title="Old abalone", n_bootstrap=50, n_repeats=1, random_state=0)
     >>> "Old abalone" in page.html, page.html.count("<svg")
-    (True, 6)
+    (True, 7)
     """
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
