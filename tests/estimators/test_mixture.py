@@ -1,14 +1,20 @@
 """Mixed forests: which variant every tree is of, and what the mixture says."""
 
+from collections import Counter
+
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sklearn.datasets import make_classification
 
 import aucforest
 from aucforest import AUCForestClassifier
+from aucforest.distributed import fit_out_of_core
 from aucforest.estimators._evidence import SCORED_TREES
 from aucforest.estimators._mixture import Mixture
 from aucforest.estimators.out_of_bag import training_rows
+from aucforest.fitting import growing
 from aucforest.fitting.spec import BUILT_IN, SPLITTERS, resolve_variants
 from tests.estimators.data import digest, make_table, own_auc
 from tests.reference.metrics import auc, hand_till
@@ -23,11 +29,11 @@ def mixed(n_estimators=120, **params):
 
 
 def test_names():
-    assert resolve_variants("auto", "auto") == ALL
-    assert resolve_variants("gini", "auto") == [("gini", "best")]
-    assert resolve_variants(own_auc, "auto") == [(own_auc, "best")]
-    assert resolve_variants("gini", ["random", "best"]) == [("gini", "random"), ("gini", "best")]
-    assert resolve_variants(["auc", own_auc], "random") == [("auc", "random"), (own_auc, "random")]
+    assert list(resolve_variants("auto", "auto")) == ALL
+    assert resolve_variants("gini", "auto") == {("gini", "best"): ("gini", "best")}
+    assert resolve_variants(own_auc, "auto") == {("own_auc()", "best"): (own_auc, "best")}
+    assert list(resolve_variants("gini", ["random", "best"])) == [("gini", "random"), ("gini", "best")]
+    assert list(resolve_variants(["auc", own_auc], "random")) == [("auc", "random"), ("own_auc()", "random")]
     assert len(resolve_variants(("entropy", "hellinger"), "auto")) == 4
 
 
@@ -39,6 +45,9 @@ def test_names():
         ({"splitter": ["best", 3]}, r"^splitter=\['best', 3\]: 3 is none of best, random"),
         ({"criterion": []}, r"^criterion=\[\] must name at least one, and none twice"),
         ({"criterion": ["gini", "gini"]}, "none twice"),
+        ({"criterion": ["entropy", "log_loss"]}, "none twice"),
+        ({"criterion": [own_auc, own_auc]}, "none twice"),
+        ({"criterion": [["auc"]]}, r"\['auc'\] is none of auc, "),
         ({"criterion": "chi2"}, "The 'criterion' parameter of AUCForestClassifier must be"),
     ],
     ids=str,
@@ -111,6 +120,28 @@ def test_a_class_without_weight_is_as_if_absent():
     assert forest.variants_ == two.variants_
 
 
+def test_sample_weights():
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(X))
+    forest = mixed(60, shrinkage=1.0, max_samples=0.9).fit(X, Y, weight)
+    n_trees, weights = np.full(8, 4), weights_by_hand(forest, X, Y, 32, weight)
+    for number in range(32, 60):
+        n_trees[np.argmax(weights * (number + 1) - n_trees)] += 1
+    np.testing.assert_array_equal(forest.mixture_["n_trees"], n_trees)
+
+
+def test_a_fit_goes_on_over_the_looks(tmp_path):
+    file, folder = tmp_path / "table.parquet", tmp_path / "folder"
+    parquet.write_table(pa.table({f"x{i}": column for i, column in enumerate(X.T)} | {"y": Y}), file)
+    whole = mixed(120)
+    fit_out_of_core(whole, file, "y", folder=folder)
+    for path in sorted(folder.glob("trees-*"))[::2]:
+        path.unlink()
+    again = mixed(120)
+    fit_out_of_core(again, file, "y", folder=folder)
+    assert again.variants_ == whole.variants_
+    assert digest(again) == digest(whole)
+
+
 def test_scores_of_variants():
     forest = mixed(96, shrinkage=1.0, criterion=["auc", "gini"], splitter="best").fit(X, Y)
     out = training_rows(forest, X, Y, None).counts(range(96)) == 0
@@ -145,12 +176,29 @@ def test_trees_of_other_criteria_come_before():
     forest = mixed(20, criterion="hellinger", warm_start=True).fit(X, Y)
     forest.set_params(criterion=["auc", "gini"], n_estimators=60).fit(X, Y)
     assert forest.variants_[:20] == [("hellinger", "best")] * 20
-    assert {name for name, _ in forest.variants_[20:]} == {"auc", "gini"}
-    assert forest.mixture_["n_trees"].sum() <= 60
+    n_trees = Counter(forest.variants_[20:])
+    names = list(zip(forest.mixture_["criterion"].tolist(), forest.mixture_["splitter"].tolist()))
+    assert {name: n for name, n in zip(names, forest.mixture_["n_trees"].tolist()) if n > 0} == n_trees
+    assert np.all(np.isfinite(forest.mixture_["oob_score"][forest.mixture_["n_trees"] > 0]))
+    again = forest.set_params(criterion="auto", n_estimators=60)
+    with pytest.warns(UserWarning, match="none is added"):
+        again.fit(X, Y)
+    assert again.mixture_["n_trees"].sum() == 60 - 20 + 20
+
+
+def test_trees_of_other_criteria_are_scored_for_shrinkage():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(1500, 10))
+    labels = rng.random(1500) < 1 / (1 + np.exp(-0.6 * (table[:, 0] + table[:, 1])))
+    forest = AUCForestClassifier(100, criterion="gini", max_features=None, warm_start=True, random_state=0)
+    first = forest.fit(table, labels).shrinkage_
+    assert first > 5.0
+    assert forest.set_params(criterion="auc", n_estimators=101).fit(table, labels).shrinkage_ == first
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
-def test_threads(n_jobs):
+def test_threads(n_jobs, monkeypatch):
+    monkeypatch.setattr(growing, "_LEAST_TASK", -1.0)
     one, other = (mixed(criterion=["auc", "entropy"], n_jobs=n).fit(X3, Y3) for n in (1, n_jobs))
     assert one.variants_ == other.variants_
     np.testing.assert_array_equal(one.predict_proba(X3), other.predict_proba(X3))
@@ -174,7 +222,7 @@ def test_a_forest_of_one_criterion_has_no_mixture():
 
 def test_own_criteria_and_constraints_join():
     forest = mixed(30, criterion=["auc", own_auc], splitter="best", monotonic_cst=[1, 0, 0, 0, 0, 0]).fit(X, Y)
-    assert forest.variants_[:2] == [("auc", "best"), ("own_auc", "best")]
+    assert forest.variants_[:2] == [("auc", "best"), ("own_auc()", "best")]
     best_first = mixed(30, max_leaf_nodes=8).fit(X, Y)
     assert max(tree.n_leaves for tree in best_first.trees_) == 8
 
@@ -201,7 +249,11 @@ def test_a_tree_of_the_forest_knows_its_variant():
 
 
 def test_stages_end_where_trees_are_looked_at():
-    assert list(Mixture(8).stages(300)) == [range(32), range(32, 96), range(96, 300)]
-    assert list(Mixture(1).stages(300)) == [range(96), range(96, 300)]
-    assert list(Mixture(8).stages(20)) == [range(20)]
-    assert list(Mixture(30).stages(300)) == [range(120), range(120, 300)]
+    def stages(n_variants, n_trees, with_evidence=True):
+        return Mixture(n_variants).stages(n_trees, with_evidence=with_evidence)
+
+    assert stages(8, 300) == [range(32), range(32, 96), range(96, 300)]
+    assert stages(8, 300, with_evidence=False) == [range(300)]
+    assert stages(1, 300) == [range(300)]
+    assert stages(8, 20) == [range(20)]
+    assert stages(30, 300) == [range(120), range(120, 300)]

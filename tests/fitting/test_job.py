@@ -39,15 +39,22 @@ def code(n_features, *by_set):
 SHAPE = code(3), 2
 
 
+def variants_of(numbers):
+    return [number % 3 for number in numbers]
+
+
+ALL = {number: number % 3 for number in range(10**4)}
+
+
 def save(folder, *groups, manifest=MANIFEST):
     with JobFolder(folder, manifest) as job:
         for numbers in groups:
-            job.save(numbers, [make_tree(number, 5) for number in numbers])
+            job.save(numbers, [make_tree(number, 5) for number in numbers], variants_of(numbers))
 
 
 def trees_of(folder, manifest=MANIFEST, shape=SHAPE):
     with JobFolder(folder, manifest) as job:
-        return job.trees(*shape, range(10**6))
+        return job.trees(*shape, ALL)
 
 
 def assert_trees(folder, numbers):
@@ -153,7 +160,7 @@ def test_trees_come_back_to_the_last_bit(tmp_path_factory, groups, n_classes, wh
         options = {"whole": whole, "by_set": by_set}
         group = {first + 2 * i: make_tree(i, n, 3, n_classes, **options) for i, n in enumerate(n_cuts)}
         with JobFolder(folder, MANIFEST) as job:
-            job.save(list(group), list(group.values()))
+            job.save(list(group), list(group.values()), variants_of(group))
         saved |= group
         first = max(group) + 1
     found = trees_of(folder, shape=shape)
@@ -284,6 +291,13 @@ def test_trees_that_take_too_much_memory_stay_where_they_are(tmp_path, monkeypat
     assert_trees(tmp_path, [0, 1])
 
 
+def test_trees_of_other_variants_stay_where_they_are(tmp_path):
+    save(tmp_path, [0, 1, 2, 3])
+    with JobFolder(tmp_path, MANIFEST) as job:
+        assert list(job.trees(*SHAPE, {0: 0, 1: 2, 3: 0, 5: 2})) == [0, 3]
+    assert_trees(tmp_path, [0, 1, 2, 3])
+
+
 @pytest.mark.parametrize(
     ("numbers", "manifest", "shape", "sentence"),
     [
@@ -300,7 +314,8 @@ def test_trees_that_take_too_much_memory_stay_where_they_are(tmp_path, monkeypat
 def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):
     save(tmp_path / "other", [0, 1], manifest=manifest)
     path = tree_files(tmp_path / "other")[0]
-    arrays = fold([make_tree(number, 5) for number in (0, 1)]) | {"numbers": np.array(numbers)}
+    known = {"numbers": np.array(numbers), "variants": np.zeros(2, dtype=np.int64)}
+    arrays = fold([make_tree(number, 5) for number in (0, 1)]) | known
     write_model(path, arrays, {"fit": read_model(path).take("fit", str)})
     save(tmp_path / "fit")
     shutil.copy(path, tmp_path / "fit")
@@ -339,7 +354,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
         try:
             with pytest.raises(OSError, match=r"trees 1 to 2 cannot be saved: File too large.*trees-000001-000002"):
-                job.save([1, 2], [make_tree(number, 5) for number in (1, 2)])
+                job.save([1, 2], [make_tree(number, 5) for number in (1, 2)], [1, 2])
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert content_of(tmp_path) == content
@@ -371,7 +386,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         not_to_be_written(folder),
         pytest.raises(PermissionError, match="trees 1 to 1 cannot be saved: Permission denied"),
     ):
-        job.save([1], [make_tree(1, 5)])
+        job.save([1], [make_tree(1, 5)], [1])
     assert content_of(folder) == content
     with not_to_be_written(tmp_path), pytest.raises(PermissionError):
         JobFolder(tmp_path / "another", MANIFEST)
@@ -402,11 +417,11 @@ def some_tree(number):
 def grow_missing(folder):
     kinds = [some_tree(number) for number in range(3)]
     with JobFolder(folder, MANIFEST) as job:
-        there = job.trees(*SHAPE, range(10**6))
+        there = job.trees(*SHAPE, ALL)
         for first in range(0, N_GROUPS * PER_GROUP, PER_GROUP):
             missing = [number for number in range(first, first + PER_GROUP) if number not in there]
             if missing:
-                job.save(missing, [kinds[number % 3] for number in missing])
+                job.save(missing, [kinds[number % 3] for number in missing], variants_of(missing))
 
 
 def die_in_write(n_whole):
@@ -485,10 +500,12 @@ def test_all_that_trees_depend_on_is_in_the_digest():
     assert all((PACKAGE / name).exists() for name in NOT_DECIDING)
     graph, found = import_graph(ROOT / "src"), set()
     waiting = [name for name in graph if part(name) in ("tree", "fitting", "tables")]
+    # what variants of a mixed forest are weighed by
+    waiting += ["aucforest.estimators._paths", "aucforest.metrics.roc"]
     while waiting:
         name = waiting.pop()
         # checks of what users give, files and memory decide nothing
-        if name not in found and part(name) not in ("metrics", "_files", "_memory"):
+        if name not in found and part(name) not in ("_files", "_memory"):
             found.add(name)
             waiting += graph[name]
     files = {path.relative_to(PACKAGE.parent).with_suffix("").as_posix() for path in set().union(*deciding)}

@@ -22,8 +22,12 @@ def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
     if params["checkpoint_dir"] is not None:
         check_seed(params, "checkpoint_dir")
     start = forest._start()
-    with closing(DaskExecutor(default_client(forest.client))) as executor, forest._fitting():
-        forest._fit_rows(RowsOnCluster(executor, partitions, params), start)
+    with (
+        closing(DaskExecutor(default_client(forest.client))) as executor,
+        forest._fitting(),
+        closing(RowsOnCluster(executor, partitions, params)) as table,
+    ):
+        forest._fit_rows(table, start)
 
 
 def explain(forest: Any, X: Any, y: Any) -> Plan:

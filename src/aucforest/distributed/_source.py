@@ -1,6 +1,7 @@
 """Training rows as Dask partitions: looked at for labels and weights, for what the values are, and for their codes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -102,7 +103,8 @@ class RowsOnCluster:
         kept = self.target.kept
         # Where the rows of every partition begin among those of positive weight, and where the last ones end.
         self._starts = (self._firsts if kept is None else np.searchsorted(kept, self._firsts)).tolist()
-        self._digest: str | None = None
+        self._job: JobFolder | None = None
+        self._stack = ExitStack()
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes by what all partitions say, and let workers encode them; ClusterError for too little memory."""
@@ -137,25 +139,20 @@ class RowsOnCluster:
         """Return trees, given by number and variant, of which a checkpoint may have some."""
         n_classes, folder = len(self.target.classes), self._params["checkpoint_dir"]
         growth = Growth.of(spec, coding, len(self.target.kept_labels), n_classes, variant_of)
-        grow = partial(self._grow_some, growth)
-        if folder is None or not variant_of:
-            trees = grow_missing(spec, variant_of, {}, grow)
-        else:
-            with JobFolder(folder, self._manifest(spec, coding)) as job:
-                known = job.trees(coding, n_classes, variant_of)
-                trees = grow_missing(spec, variant_of, known, grow, job)
-        if max(variant_of, default=spec.numbers.stop) + 1 >= spec.numbers.stop:
-            # Out of bag, workers need the memory.
-            del self._parts
-        return trees
+        if folder is not None and self._job is None:
+            self._job = self._stack.enter_context(JobFolder(folder, self._manifest(spec, coding)))
+        known = {} if self._job is None else self._job.trees(coding, n_classes, variant_of)
+        return grow_missing(spec, variant_of, known, partial(self._grow_some, growth), self._job)
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        self._stack.close()
 
     def _manifest(self, spec: FitSpec, coding: Coding) -> dict[str, Any]:
         """Return what tells the trees of this fit from others."""
-        if self._digest is None:
-            by_part = self._executor.gather([self._executor.submit(digest_codes, part) for part in self._parts])
-            self._digest = sha256(b"".join(by_part)).hexdigest()
+        by_part = self._executor.gather([self._executor.submit(digest_codes, part) for part in self._parts])
         digests = {
-            "the digest of the values": self._digest,
+            "the digest of the values": sha256(b"".join(by_part)).hexdigest(),
             "the digest of the bins": sha256(b"".join(array.tobytes() for array in coding.values)).hexdigest(),
             "the features": self.names,
             "the categorical features": sorted(coding.categories),
@@ -209,6 +206,8 @@ class RowsOnCluster:
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
         """Sum out of bag, as `fitting.out_of_bag.sum_out_of_bag` does, where the partitions are, read once more."""
+        # Workers need the memory, and nothing grows any more.
+        self.__dict__.pop("_parts", None)
         executor, running = self._executor, RunningSums(bags, packed, ranges, len(self.target.labels))
         (X,), futures = executor.compute(self._delayed), [None] * len(self._delayed)
         for group in _cut_trees(packed, bags.n_trees):

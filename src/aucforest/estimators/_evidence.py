@@ -10,6 +10,7 @@ from aucforest.estimators._paths import add_shrunk
 from aucforest.estimators.thresholds import Finish
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows
+from aucforest.fitting.plan import n_scored_sums
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.tree.prediction import PackedTrees, find_leaves
 from aucforest.tree.tree import Tree
@@ -20,7 +21,8 @@ AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # errors of the difference.
 PRIOR = 5.0
 # Variants are weighed by trees that are hardly shrunk: few trees want more shrinkage than the whole forest.
-WEIGHED_BY = AMOUNTS[1:2]
+_WEIGHED_PLACE = 1
+WEIGHED_BY = AMOUNTS[[_WEIGHED_PLACE]]
 _PRIOR_PLACE = int(np.searchsorted(AMOUNTS, PRIOR))
 _STANDARD_ERRORS = 1.5
 # Parts of the rows that take turns in being left out (Tukey's jackknife).
@@ -32,8 +34,8 @@ _ROWS, _ROWS_TIMES_CLASSES, _ROWS_OF_CLASS = 4096, 2**15, 16
 _MASK_ROWS = 2**20
 # Trees that are scored: more make the choice no better but slower.
 SCORED_TREES = 96
-# Trees are summed in so many parts at least, by several threads; and most numbers of all sums.
-_PARTS, _MOST_SUMS = 8, 2**25
+# Most numbers of all sums.
+_MOST_SUMS = 2**25
 # Seconds that a row takes in a tree, or so.
 _ROW_TIME = 2e-8
 
@@ -54,13 +56,14 @@ def row_weight(
     return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
-def rows_to_score(labels: NDArray[np.uint16], n_classes: int, seed: int) -> NDArray[np.int64]:
+def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
     """Return the places of the rows to score by: some of every class, at random, in rising order.
 
-    None where they would be fewer than two of a class. `seed` is the key of the first tree.
+    An empty array where they would be fewer than two of a class. `seed` is the key of the first tree.
     """
     enough = max(_ROWS_TIMES_CLASSES // n_classes, _ROWS_OF_CLASS * n_classes)
-    most = min(_ROWS, enough, _MOST_SUMS // (2 * _PARTS * n_classes * len(AMOUNTS))) // n_classes
+    n_sums = n_scored_sums(n_variants) * n_classes * len(AMOUNTS)
+    most = min(_ROWS, enough, _MOST_SUMS // n_sums) // n_classes
     if most < 2:
         return np.empty(0, dtype=np.int64)
     generator, chosen = np.random.default_rng(seed), []
@@ -117,9 +120,9 @@ class OutOfBagScores:
         self._truth, self._weights = training.labels[rows], training.weights_of(rows)
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
         self._places = [self._bags.find(block, rows)[1] for block in range(self._bags.n_blocks)]
-        # An even number of parts of each variant: two halves of its trees.
-        self._n_parts = max(2, _PARTS // n_variants)
-        n_sums, n_columns = n_variants * self._n_parts, 1 if n_classes == 2 else n_classes
+        # Parts of the trees of each variant, at least two halves.
+        n_sums, n_columns = n_scored_sums(n_variants), 1 if n_classes == 2 else n_classes
+        self._n_parts = n_sums // n_variants
         self._sums = np.zeros((n_sums, len(rows), n_columns, len(amounts)))
         self._n_trees = np.zeros((n_sums, len(rows)), dtype=np.int64)
         self._n_added = np.zeros(n_variants, dtype=np.int64)
@@ -131,13 +134,12 @@ class OutOfBagScores:
         return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
-        """Add trees that follow each other from a number on, each of a variant; -1 for one that is left out."""
+        """Add trees that follow each other from a number on, each of a variant."""
         parts: dict[int, list[int]] = {}
         for place, variant in enumerate(variants):
-            if variant >= 0:
-                part = variant * self._n_parts + int(self._n_added[variant]) % self._n_parts
-                parts.setdefault(part, []).append(place)
-                self._n_added[variant] += 1
+            part = variant * self._n_parts + int(self._n_added[variant]) % self._n_parts
+            parts.setdefault(part, []).append(place)
+            self._n_added[variant] += 1
 
         def add_part(part: int) -> None:
             some = [trees[place] for place in parts[part]]
@@ -177,7 +179,7 @@ class OutOfBagScores:
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, shrunk by `WEIGHED_BY`, and the numbers of trees."""
-        place = min(1, len(self._amounts) - 1)
+        place = 0 if len(self._amounts) == 1 else _WEIGHED_PLACE
         sums, n_trees = (
             array.reshape(len(self._n_added), self._n_parts, *array.shape[1:]).sum(axis=1)
             for array in (self._sums[..., place], self._n_trees)
@@ -193,12 +195,13 @@ class OutOfBagScores:
 
         These count as half as many independent pairs as there are classes, each of classes of the harmonic mean size.
         """
-        counts = np.bincount(self._truth, minlength=self._n_classes).astype(np.float64)
-        if self._n_classes > 2:
-            counts = np.full(2, len(counts) / np.sum(1.0 / np.maximum(counts, 1.0)))
+        counts = np.unique(self._truth, return_counts=True)[1].astype(np.float64)
+        n_pairs = len(counts) / 2.0
+        if n_pairs > 1.0:
+            counts = np.full(2, len(counts) / np.sum(1.0 / counts))
         first, second = scores / (2.0 - scores) - scores**2, 2.0 * scores**2 / (1.0 + scores) - scores**2
         variance = scores * (1.0 - scores) + (counts[1] - 1.0) * first + (counts[0] - 1.0) * second
-        errors: NDArray[np.float64] = np.sqrt(variance / np.prod(counts) / (self._n_classes / 2.0))
+        errors: NDArray[np.float64] = np.sqrt(variance / np.prod(counts) / n_pairs)
         return errors
 
     def variant_gains(self) -> NDArray[np.float64]:

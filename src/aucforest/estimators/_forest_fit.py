@@ -20,7 +20,7 @@ from aucforest.estimators._evidence import (
     row_weight,
     rows_to_score,
 )
-from aucforest.estimators._mixture import Mixture, describe_variant
+from aucforest.estimators._mixture import Mixture
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
 from aucforest.estimators.thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
@@ -123,7 +123,8 @@ class ForestFit(TreeBasedClassifier):
             if len(spec.scored) > 0:
                 # Of amounts that are not chosen from, one is enough to weigh variants by.
                 amounts = unit * (AMOUNTS if self.shrinkage == "auto" else WEIGHED_BY)
-                scored = rows, target.rows_at(spec.scored), n_classes, len(spec.variants), amounts
+                n_variants = len({*spec.variant_names, *start.variants})
+                scored = rows, target.rows_at(spec.scored), n_classes, n_variants, amounts
                 scores = OutOfBagScores(*scored, self._mean_of_trees, self.n_jobs)
         self.trees_ = self._grow(table, spec, coding, start, scores)
         self._shrink(scores, unit)
@@ -139,9 +140,9 @@ class ForestFit(TreeBasedClassifier):
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
         target, n_classes, scored = table.target, len(table.target.classes), None
-        is_mixed = len(resolve_variants(self.criterion, self.splitter)) > 1
-        if self.bootstrap and (is_mixed or self.shrinkage == "auto"):
-            scored = rows_to_score(target.kept_labels, n_classes, tree_keys(start.seed, range(1))[0])
+        n_variants = len({*resolve_variants(self.criterion, self.splitter), *start.variants})
+        if self.bootstrap and (n_variants > 1 or self.shrinkage == "auto"):
+            scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
         known = (self._params(), target, table.names, table.n_features, start.seed)
         n_sums = self._n_sums(n_classes)
         return FitSpec.resolve(*known, n_trees_before=len(start.trees), scored=scored, n_sums=n_sums)
@@ -163,18 +164,20 @@ class ForestFit(TreeBasedClassifier):
         self, table: TrainingTable, spec: FitSpec, coding: Coding, start: Start, scores: OutOfBagScores | None
     ) -> list[Tree]:
         """Return all trees, those there were first; of a mixed forest more of the variants that rank better."""
-        names = [describe_variant(*pair) for pair in resolve_variants(self.criterion, self.splitter)]
-        mixture, trees, variants = Mixture(len(names)), list(start.trees), list(start.variants)
-        for numbers in mixture.stages(self.n_estimators):
-            assigned = mixture.assign(numbers)
-            missing = {number: variant for number, variant in zip(numbers, assigned) if number >= len(trees)}
-            if missing:
-                trees += table.grow(spec, coding, missing)
-                variants += [names[variant] for variant in missing.values()]
-            if scores is not None and numbers.stop <= SCORED_TREES:
-                there = [names.index(name) if name in names else -1 for name in variants[numbers.start : numbers.stop]]
-                scores.add(numbers.start, trees[numbers.start : numbers.stop], there)
-                if len(names) > 1:
+        names, trees, variants = spec.variant_names, list(start.trees), list(start.variants)
+        # Trees of a warm start may be of other variants.
+        places = {name: place for place, name in enumerate(dict.fromkeys([*names, *variants]))}
+        mixture = Mixture(len(names))
+        for numbers in mixture.stages(self.n_estimators, with_evidence=scores is not None):
+            known = [places[name] for name in variants[numbers.start : numbers.stop]]
+            assigned = mixture.assign(len(numbers), known)
+            if assigned:
+                trees += table.grow(spec, coding, dict(zip(range(len(trees), numbers.stop), assigned)))
+                variants += [names[variant] for variant in assigned]
+            if scores is not None:
+                some = slice(numbers.start, min(numbers.stop, SCORED_TREES))
+                scores.add(numbers.start, trees[some], [places[name] for name in variants[some]])
+                if numbers.stop < self.n_estimators:
                     mixture.weigh(scores)
         self.variants_ = variants
         if len(names) > 1:

@@ -1,6 +1,6 @@
 """Mixed forests: which criterion and splitter each tree is grown by, in proportion to what they earn out of bag."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,33 +23,34 @@ class Mixture:
     At first variants take turns. At each look the weights become exp(c n (g - max g)), where g is what more trees of a
     variant would add to the out-of-bag AUC of the forest and n the number of rows that this is worth: on small sets all
     variants keep about as many trees, on large ones few variants take nearly all. Each tree goes to the variant that
-    lacks most to its weight.
+    lacks most to its weight. Trees of a warm start may be of other variants, which get no more.
     """
 
     def __init__(self, n_variants: int) -> None:
         self.weights = np.full(n_variants, 1.0 / n_variants)
         self.n_trees = np.zeros(n_variants, dtype=np.int64)
 
-    def stages(self, n_trees: int) -> Iterator[range]:
-        """Yield the numbers of the trees from one look to the next."""
-        n_variants = len(self.weights)
-        looks = [] if n_variants == 1 else [_FIRST_TURNS * n_variants]
-        looks += [look for look in (SCORED_TREES,) if not looks or look > looks[-1]]
-        for start, stop in pairwise([0, *(look for look in looks if look < n_trees), n_trees]):
-            yield range(start, stop)
+    def stages(self, n_trees: int, *, with_evidence: bool) -> list[range]:
+        """Return the numbers of the trees from one look to the next."""
+        first = _FIRST_TURNS * len(self.weights)
+        looks = {first, max(first, SCORED_TREES)} if with_evidence and len(self.weights) > 1 else set()
+        return [range(*pair) for pair in pairwise([0, *sorted(look for look in looks if look < n_trees), n_trees])]
 
-    def assign(self, numbers: range) -> list[int]:
-        """Return the variants of the next trees."""
+    def assign(self, n_trees: int, known: Sequence[int]) -> list[int]:
+        """Return the variants of the next trees, after those that are there; these may be of others."""
+        for variant in known:
+            if variant < len(self.n_trees):
+                self.n_trees[variant] += 1
         variants = []
-        for number in numbers:
-            variant = int(np.argmax(self.weights * (number + 1) - self.n_trees))
+        for _ in range(n_trees - len(known)):
+            variant = int(np.argmax(self.weights * (self.n_trees.sum() + 1) - self.n_trees))
             self.n_trees[variant] += 1
             variants.append(variant)
         return variants
 
     def weigh(self, evidence: OutOfBagScores) -> None:
         """Weigh the variants by what more of their trees would earn."""
-        gains = evidence.variant_gains()
+        gains = evidence.variant_gains()[: len(self.weights)]
         if not np.any(np.isnan(gains)):
             weights = np.exp(_STRENGTH * evidence.n_rows * (gains - gains.max()))
             self.weights = weights / weights.sum()
@@ -59,12 +60,7 @@ class Mixture:
         criteria, splitters = zip(*names)
         scores = errors = np.full(len(names), np.nan)
         if evidence is not None:
-            scores = evidence.variant_scores()
+            scores = evidence.variant_scores()[: len(names)]
             errors = evidence.standard_errors(scores)
-        proportions = self.n_trees / self.n_trees.sum()
+        proportions = self.n_trees / max(self.n_trees.sum(), 1)
         return dict(zip(MIXTURE, (np.array(criteria), np.array(splitters), self.n_trees, proportions, scores, errors)))
-
-
-def describe_variant(criterion: Any, splitter: str) -> tuple[str, str]:
-    """Return the names of a criterion, which may be a function, and a splitter."""
-    return getattr(criterion, "__name__", str(criterion)), splitter

@@ -243,9 +243,9 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     metadata = {"seed": forest._seed, "drawn": [list(drawn) for drawn in forest._drawn]}
     metadata["variants"] = [list(variant) for variant in variants]
     if hasattr(forest, "mixture_"):
-        criterion, splitter, *numbers = forest.mixture_.values()
+        criterion, splitter, n_trees, _, *scores = forest.mixture_.values()
         metadata["mixture"] = [criterion.tolist(), splitter.tolist()]
-        arrays["mixture"] = np.stack(numbers).astype(np.float64)
+        arrays |= {"mixture_n_trees": n_trees, "mixture_scores": np.stack(scores)}
     return arrays, metadata
 
 
@@ -261,10 +261,13 @@ def _restore_variants(forest: Any, stored: StoredModel) -> None:
     if "mixture" in stored:
         names = stored.take("mixture", list)
         n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
-        _require(len(names) == 2 and all(_are_names(some, n_variants) for some in names), "mixture has no names")
-        n_trees, *numbers = stored.take_array("mixture", "d", (len(MIXTURE) - 2, n_variants))
+        fits = len(names) == 2 and n_variants > 1 and all(_are_names(some, n_variants) for some in names)
+        _require(fits, "mixture has no names")
+        n_trees = stored.take_array("mixture_n_trees", "q", (n_variants,))
         _require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), "mixture has no numbers of trees")
-        values = *map(np.array, names), n_trees.astype(np.int64), *numbers
+        scores = stored.take_array("mixture_scores", "d", (2, n_variants))
+        _require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), "mixture has no scores")
+        values = *map(np.array, names), n_trees, n_trees / max(n_trees.sum(), 1), *scores
         forest.mixture_ = dict(zip(MIXTURE, values))
 
 

@@ -14,14 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS
 from aucforest.estimators._forest_fit import ForestFit
-from aucforest.estimators._mixture import describe_variant
 from aucforest.estimators._model_files import FOREST, TREES
 from aucforest.estimators._paths import path_indicator
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.sampling import SCHEMES
-from aucforest.fitting.spec import SPLITTERS, resolve_variants
+from aucforest.fitting.spec import SPLITTERS
 from aucforest.tree.criteria import CRITERIA
 
 
@@ -114,7 +113,7 @@ class AUCForestClassifier(ForestFit):
     estimators_ : list of AUCTreeClassifier
         The same trees as classifiers.
     variants_ : list of tuple of str
-        The criterion and the splitter of each tree.
+        The criterion and the splitter of each tree; a function f goes by the name "f()".
     mixture_ : dict of ndarray of shape (n_variants,)
         Of a mixed forest: "criterion" and "splitter" of each variant, "n_trees" and "proportion" of the trees, and
         "oob_score" and "oob_score_std", the out-of-bag ROC AUC of its trees among the first 96 and its standard error
@@ -155,10 +154,11 @@ class AUCForestClassifier(ForestFit):
     A mixed forest has a variant for each pair of a criterion and a splitter. Variants take turns for the first four
     trees of each. Then, and again after 96 trees, each variant is weighed by exp(2 n g): g is how much the out-of-bag
     ROC AUC of the trees there are rises when the variant has more of them, and n = K**2 / (4 sum(1 / n_k)) for K
-    classes of n_k out-of-bag samples, of two classes nearly the number of the rarer one. The next trees are given out
-    in proportion to the weights. So small data sets get a mixture of all variants, and large ones mostly what ranks
-    best there. Without a bootstrap all variants have as many trees. The variant of a tree depends on the data and
-    `random_state` alone, and a forest of more trees begins with the trees of a smaller one.
+    classes of n_k scored samples (at most 4096 in all), of two classes nearly the number of the rarer one. The next
+    trees are given out in proportion to the weights. So small data sets get a mixture of all variants, and large ones
+    mostly what ranks best there. Without a bootstrap all variants have as many trees. The variant of a tree depends on
+    the data, the parameters and `random_state`, not on `n_jobs` or where the data are, and a forest of more trees
+    begins with the trees of a smaller one.
 
     References
     ----------
@@ -335,11 +335,13 @@ class AUCForestClassifier(ForestFit):
             params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
             fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
-            pairs = {describe_variant(*pair): pair for pair in resolve_variants(self.criterion, self.splitter)}
+            criteria = self.criterion if isinstance(self.criterion, list | tuple) else [self.criterion]
+            own = {f"{criterion.__name__}()": criterion for criterion in criteria if callable(criterion)}
             members = []
-            for tree, variant in zip(self.trees_, self.variants_):
-                # A variant of before a warm start goes by its names.
-                params["criterion"], params["splitter"] = pairs.get(variant, variant)
+            for tree, (criterion, splitter) in zip(self.trees_, self.variants_):
+                # A function that is not there any more is not known by its name.
+                known = None if criterion.endswith("()") else criterion
+                params["criterion"], params["splitter"] = own.get(criterion, known), splitter
                 members.append(AUCTreeClassifier(**params))
                 members[-1].__dict__.update(shared, trees_=[tree])
             self._members = members

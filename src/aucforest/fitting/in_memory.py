@@ -47,10 +47,7 @@ class TrainingTable(Protocol):
         """Choose codes for the values, and encode the rows of positive weight."""
 
     def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant, in the order given; refuse what would take too much memory.
-
-        The last ones of a fit are the last that are asked for.
-        """
+        """Return trees, given by number and variant, in the order given; refuse what would take too much memory."""
 
 
 class RowsInMemory:

@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -58,8 +58,8 @@ _FREE = {
 }  # fmt: skip
 # The modules that decide a forest: kernels, formats of data, and the steps of a fit.
 DECIDING = (
-    "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/validation.py",
-    "estimators/_forest_fit.py", "estimators/_evidence.py", "estimators/_mixture.py",
+    "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/*.py",
+    "estimators/_forest_fit.py", "estimators/_evidence.py", "estimators/_mixture.py", "estimators/_paths.py",
 )  # fmt: skip
 # Of these what decides how and where trees grow, but not which: messages and limits may change.
 NOT_DECIDING = ("fitting/plan.py", "fitting/executor.py", "fitting/job.py")
@@ -203,17 +203,20 @@ class JobFolder:
         """Write a model file of this fit, whole or not at all."""
         write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
 
-    def trees(self, coding: Coding, n_classes: int, numbers: Collection[int]) -> dict[int, Tree]:
-        """Read those of some trees that are there, by number: to the last bit those that were saved.
+    def trees(self, coding: Coding, n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
+        """Read those of some trees, given by number and variant, that are there: to the last bit those that were saved.
 
-        A file that is damaged is removed with a warning: its trees are to be grown again.
+        A tree of a warm start may be of another variant than that of the same number in a fit from the start. A file
+        that is damaged is removed with a warning: its trees are to be grown again. One whose trees take too much memory
+        stays.
         """
         trees: dict[int, Tree] = {}
         for path in sorted(self.folder.iterdir()):
             found = _TREES.fullmatch(path.name)
-            if found and any(int(found[1]) <= number <= int(found[2]) for number in numbers):
+            if found and any(int(found[1]) <= number <= int(found[2]) for number in variant_of):
                 try:
-                    trees.update(self._read_trees(path.name, coding.kinds, n_classes))
+                    read = self._read_trees(path.name, coding.kinds, n_classes)
+                    trees |= {number: tree for number, variant, tree in read if variant_of.get(number) == variant}
                 except ModelTooLargeError:
                     raise
                 except ModelFormatError as error:
@@ -221,21 +224,22 @@ class JobFolder:
                     path.unlink()
         return trees
 
-    def _read_trees(self, name: str, kinds: NDArray[np.int8], n_classes: int) -> Iterator[tuple[int, Tree]]:
-        """Return numbers and trees of a file, after everything in it is checked."""
+    def _read_trees(self, name: str, kinds: NDArray[np.int8], n_classes: int) -> Iterator[tuple[int, int, Tree]]:
+        """Return numbers, variants and trees of a file, after everything in it is checked."""
         stored = self.read(name)
         trees = unfold(stored, len(kinds), n_classes, np.flatnonzero(kinds != NUMERIC))
-        numbers = stored.take_array("numbers", "q", (len(trees),)).tolist()
+        numbers, variants = (stored.take_array(name, "q", (len(trees),)).tolist() for name in ("numbers", "variants"))
         stored.check_taken()
         if numbers[0] < 0 or sorted(set(numbers)) != numbers:
             raise ModelFormatError("the numbers of its trees are not in rising order from 0")
-        return zip(numbers, trees)
+        return zip(numbers, variants, trees)
 
-    def save(self, numbers: Sequence[int], trees: Sequence[Tree]) -> None:
+    def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:
         """Write trees, not shrunk, whose numbers rise, into a file of their own; threads may do so at the same time."""
         name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}.safetensors"
+        known = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}
         try:
-            self.write(name, fold(trees) | {"numbers": np.array(numbers, dtype=np.int64)})
+            self.write(name, fold(trees) | known)
         except OSError as error:
             what = f"trees {numbers[0]} to {numbers[-1]} cannot be saved: {error.strerror}"
             raise OSError(error.errno, what, str(self.folder / name)) from error
@@ -287,25 +291,26 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 def grow_missing(
     spec: FitSpec,
-    numbers: Collection[int],
+    variant_of: Mapping[int, int],
     known: dict[int, Tree],
     grow: Callable[[list[int]], Iterator[tuple[Sequence[int], list[Tree]]]],
     job: JobFolder | None = None,
 ) -> list[Tree]:
-    """Return trees of some numbers: those that are known, and others, which are left in a folder as they are done.
+    """Return trees, given by number and variant: those that are known, and others, left in a folder as they are done.
 
     `grow` takes keys, and yields places among them and the trees there, as they are done.
     """
-    trees, missing = dict(known), [number for number in numbers if number not in known]
-    total, done = len(spec.numbers), min(numbers, default=spec.numbers.start) - spec.numbers.start + len(known)
-    is_last = done + len(missing) == total
-    with tqdm(total=total, initial=done, desc="trees", leave=is_last, disable=not spec.verbose) as progress:
+    trees, missing = dict(known), [number for number in variant_of if number not in known]
+    total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(known)
+    is_last, n_bytes = n_before + len(missing) == total, sum(tree.nbytes for tree in known.values())
+    with tqdm(total=total, initial=n_before, desc="trees", leave=is_last, disable=not spec.verbose) as progress:
         for places, grown in grow(tree_keys(spec.seed, missing)) if missing else ():
-            if not trees:
-                check_trees(grown, total)
             by_number = dict(sorted(zip([missing[place] for place in places], grown, strict=True)))
-            if job is not None:
-                job.save(list(by_number), list(by_number.values()))
             trees |= by_number
+            # Trees of one variant may be larger than those of another.
+            n_bytes += sum(tree.nbytes for tree in grown)
+            check_trees(n_bytes, len(trees), grown[0].n_nodes, total)
+            if job is not None:
+                job.save(list(by_number), list(by_number.values()), [variant_of[number] for number in by_number])
             progress.update(len(grown))
-    return [trees[number] for number in numbers]
+    return [trees[number] for number in variant_of]

@@ -94,7 +94,7 @@ class Growth:
 
     def variant(self, key: int) -> int:
         """Return the variant of a tree."""
-        return self.variant_of.get(key, 0)
+        return self.variant_of[key] if self.variant_of else 0
 
     def of_variant(self, variant: int) -> "Growth":
         """Return the same with the parameters of a variant."""

@@ -5,7 +5,6 @@ benchmarks/out_of_core.py compare it with measured peaks.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
 from aucforest.tree.growing import branch_rows
 from aucforest.tree.samples import MOST_ROWS
-from aucforest.tree.tree import Tree
 
 STRATEGIES = ("auto", "replicate", "gather", "level")
 
@@ -42,6 +40,8 @@ _HANDED_BYTES, _HANDED_OVER = 12, 4
 _SAMPLED_BYTES, _WEIGHED_BYTES = 16, 40
 # Out of core: bytes of batches on their way, for each thread that reads and what is read ahead; and most such threads.
 _BATCH_BYTES, _READERS = 2**26, 8
+# Sums over out-of-bag trees that are kept at least, so that several threads add to them; and most amounts of each.
+_SCORED_SUMS, _MOST_AMOUNTS = 8, 8
 # Out of core: how often the histograms of a part are there, in two rounds and as sums of them; and those that a thread
 # counts, in words of twice the size.
 _HISTOGRAMS, _COUNTED = 3, 2
@@ -69,6 +69,7 @@ class FitSize:
     max_features: int  # that a node looks at
     weight_bytes: int  # that a thread takes for the weight of a row; 0 without weights
     draw_bytes: int = 0  # of what all trees draw from each block of rows, as level by level and out of bag
+    score_bytes: int = 0  # of the sums that shrinkage is chosen and variants are weighed by
 
     @classmethod
     def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
@@ -79,6 +80,7 @@ class FitSize:
         tree_rows = _distinct_rows(spec.draws, n_rows)
         tree_nodes = _most_nodes(params, tree_rows, n_classes)
         weight_bytes = 0 if spec.weights is None else _WEIGHT_BYTES
+        n_columns = 1 if n_classes == 2 else n_classes
         return cls(
             n_rows,
             n_features,
@@ -90,6 +92,7 @@ class FitSize:
             params.max_features,
             _BALANCED_BYTES if params.balance_draws else weight_bytes,
             0 if spec.draws is None else _DRAWN_BYTES * spec.draws.starts[:, 1:].size * spec.numbers.stop,
+            _MOST_AMOUNTS * n_scored_sums(len(spec.variants)) * 8 * n_columns * len(spec.scored),
         )
 
     @property
@@ -176,13 +179,18 @@ def format_bytes(n_bytes: float) -> str:
     return f"{n_bytes / 1024**place:,.2f} {units[place - 1]}"
 
 
+def n_scored_sums(n_variants: int) -> int:
+    """Return how many sums over the out-of-bag trees of variants are kept: two halves at least, for threads more."""
+    return n_variants * max(2, _SCORED_SUMS // n_variants)
+
+
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     """Return about how many bytes a fit takes beside the table and the trees, whose size only growing tells.
 
     So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
     """
     growing = min(n_threads, size.n_trees) * (size.tree_bytes + size.histogram_bytes)
-    return size.matrix_bytes + size.draw_bytes + growing + n_sums * size.sum_bytes(size.n_rows)
+    return size.matrix_bytes + size.draw_bytes + growing + n_sums * size.sum_bytes(size.n_rows) + size.score_bytes
 
 
 def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
@@ -197,11 +205,14 @@ def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
     check_memory(bytes_in_memory(size, n_threads, n_sums), what, advice)
 
 
-def check_trees(trees: Sequence[Tree], n_trees: int) -> None:
-    """Refuse so many trees when all, as large as those that there are, would take too much memory; a ValueError."""
+def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
+    """Refuse so many trees when all, as large as those that are grown, would take too much memory; a ValueError.
+
+    These have so many bytes, and the first of them so many nodes.
+    """
     check_memory(
-        n_trees * sum(tree.nbytes for tree in trees) / len(trees),
-        f"{n_trees} trees as large as the first {len(trees)}, of {trees[0].n_nodes:,} nodes,",
+        n_trees * n_bytes / n_grown,
+        f"{n_trees} trees as large as the first {n_grown}, of {n_nodes:,} nodes,",
         "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or fewer n_estimators",
     )
 
@@ -360,7 +371,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     size = FitSize.of(spec, n_kept, n_features, len(target.classes))
     of_rows = _bytes_of_target(spec, target) + size.draw_bytes
     sampled = n_kept if spec.max_bins is None else min(n_kept, SAMPLE_ROWS)
-    sums = size.sum_bytes(len(target.labels)) * spec.n_sums
+    sums = size.sum_bytes(len(target.labels)) * spec.n_sums + size.score_bytes
 
     def reading(n: int) -> int:
         sorting = n * (_WEIGHED_BYTES if size.weight_bytes else 8) * sampled

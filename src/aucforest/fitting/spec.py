@@ -1,6 +1,6 @@
 """What a fit does: the parameters of an estimator, resolved against the labels and features once, before it starts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from numbers import Integral
@@ -92,6 +92,8 @@ class FitSpec:
     ----------
     variants : tuple of GrowthParams
         What trees are grown by: of a mixed forest one for each criterion and splitter, which differ in nothing else.
+    variant_names : list of tuple of str
+        Their criteria and splitters.
     draws : RowDraws or None
         How the bootstrap samples are drawn; None where each tree sees all rows.
     class_weights : ndarray of shape (n_classes,), float64, or None
@@ -105,7 +107,8 @@ class FitSpec:
     numbers : range
         Those of the trees that the fit grows; the trees of a warm start come before them.
     scored : ndarray of int64
-        The rows that shrinkage is chosen by, by their places among those of positive weight; rising.
+        The rows that shrinkage is chosen and variants are weighed by: their places among those of positive weight,
+        rising.
     n_sums : int
         How many sums of probabilities out of bag are kept for every row at a time.
     n_jobs : int or None
@@ -113,6 +116,7 @@ class FitSpec:
     """
 
     variants: tuple[GrowthParams, ...]
+    variant_names: list[tuple[str, str]]
     draws: RowDraws | None
     class_weights: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None
@@ -142,10 +146,11 @@ class FitSpec:
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes))
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
         pairs = resolve_variants(params["criterion"], params["splitter"])
-        known = [{**params, "criterion": criterion, "splitter": splitter} for criterion, splitter in pairs]
+        known = [{**params, "criterion": criterion, "splitter": splitter} for criterion, splitter in pairs.values()]
         variants = [GrowthParams.resolve(variant, len(labels), n_features, signs) for variant in known]
         return cls(
             variants=tuple(variants),
+            variant_names=list(pairs),
             draws=resolve_draws(params, labels, classes) if "bootstrap" in params else None,
             class_weights=by_class,
             weights=combine_weights(labels, target.kept_weight, by_class),
@@ -161,7 +166,7 @@ class FitSpec:
 
     @property
     def params(self) -> GrowthParams:
-        """The parameters of the first variant, where all are alike."""
+        """The parameters of the first variant; those of others differ in criterion and splitter only."""
         return self.variants[0]
 
     @property
@@ -185,24 +190,36 @@ def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
     return [int(tree_key(np.uint64(seed), number)) for number in numbers]
 
 
-def resolve_variants(criterion: Any, splitter: Any) -> list[tuple[Any, str]]:
-    """Return the pairs of a criterion and a splitter that the trees of a forest are grown by.
+def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tuple[Any, str]]:
+    """Return the pairs of a criterion and a splitter that the trees of a forest are grown by, with their names.
 
-    "auto" is every criterion that is built in; as splitter both where criteria are mixed, and else the best splits.
+    "auto" is every criterion that is built in; as splitter both where criteria are mixed, and else the best splits. A
+    function f goes by the name "f()".
     """
-    criteria = list(BUILT_IN) if isinstance(criterion, str) and criterion == "auto" else criterion
+    criteria = BUILT_IN if isinstance(criterion, str) and criterion == "auto" else criterion
     if isinstance(criteria, str) or callable(criteria):
         criteria = [criteria]
-    splitters = splitter
-    if isinstance(splitter, str):
-        splitters = [splitter] if splitter != "auto" else list(SPLITTERS[: 2 if len(criteria) > 1 else 1])
-    for name, given, known in (("criterion", criteria, CRITERIA), ("splitter", splitters, SPLITTERS)):
-        unknown = [one for one in given if one not in known and not (name == "criterion" and callable(one))]
-        if unknown:
-            raise ValueError(f"{name}={given!r}: {unknown[0]!r} is none of {', '.join(known)}")
-        if len(given) == 0 or len({str(one) for one in given}) < len(given):
+    splitters = [splitter] if isinstance(splitter, str) else splitter
+    if isinstance(splitter, str) and splitter == "auto":
+        splitters = SPLITTERS if len(criteria) > 1 else SPLITTERS[:1]
+    by_name = {
+        "criterion": {_name_of("criterion", criterion, one, CRITERIA): one for one in criteria},
+        "splitter": {_name_of("splitter", splitter, one, SPLITTERS): one for one in splitters},
+    }
+    for (name, found), given, known in zip(by_name.items(), (criterion, splitter), (criteria, splitters)):
+        if len(found) == 0 or len(found) < len(known):
             raise ValueError(f"{name}={given!r} must name at least one, and none twice")
-    return [(criterion, splitter) for splitter, criterion in product(splitters, criteria)]
+    pairs = product(by_name["splitter"].items(), by_name["criterion"].items())
+    return {(name, splitter): (one, other) for (splitter, other), (name, one) in pairs}
+
+
+def _name_of(parameter: str, given: Any, one: Any, known: Collection[str]) -> str:
+    """Return the name of a criterion or a splitter; a ValueError for what is none."""
+    if parameter == "criterion" and callable(one):
+        return f"{getattr(one, '__name__', 'function')}()"
+    if not isinstance(one, str) or one not in known:
+        raise ValueError(f"{parameter}={given!r}: {one!r} is none of {', '.join(known)}")
+    return "entropy" if one == "log_loss" else one
 
 
 def resolve_criterion(criterion: Any) -> tuple[int, Any]:
