@@ -342,7 +342,8 @@ def test_threads_save_at_the_same_time(tmp_path):
     groups = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(40)]
     trees = [make_tree(number, 5) for number in range(120)]
     with JobFolder(tmp_path, MANIFEST) as job, ThreadPoolExecutor(8) as threads:
-        list(threads.map(job.save, groups, (trees[group[0] : group[-1] + 1] for group in groups)))
+        some = [trees[group[0] : group[-1] + 1] for group in groups]
+        list(threads.map(job.save, groups, some, map(variants_of, groups)))
     assert_trees(tmp_path, range(120))
 
 
