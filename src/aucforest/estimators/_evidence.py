@@ -32,8 +32,9 @@ _N_PARTS = 10
 _ROWS, _ROWS_TIMES_CLASSES, _ROWS_OF_CLASS = 4096, 2**15, 16
 # Rows that are looked through at a time for those of a class.
 _MASK_ROWS = 2**20
-# Trees that are scored: more make the choice no better but slower.
-SCORED_TREES = 96
+# Trees that are scored: more make the choice no better but slower. Where the rows to score by are but a part of the
+# samples, more trees cost little, and many classes need them: few trees rank so much worse that no line extrapolates it.
+SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 # Most numbers of all sums.
 _MOST_SUMS = 2**25
 # Seconds that a row takes in a tree, or so.
@@ -126,6 +127,12 @@ class OutOfBagScores:
         self._sums = np.zeros((n_sums, len(rows), n_columns, len(amounts)))
         self._n_trees = np.zeros((n_sums, len(rows)), dtype=np.int64)
         self._n_added = np.zeros(n_variants, dtype=np.int64)
+
+    @property
+    def n_scored_trees(self) -> int:
+        """How many trees are to be scored, the first ones."""
+        is_large = self._bags.draws.n_rows >= _SAMPLES_A_ROW * len(self._truth)
+        return _MOST_SCORED_TREES if is_large else SCORED_TREES
 
     @property
     def n_rows(self) -> float:
