@@ -14,7 +14,6 @@ from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._evidence import (
     AMOUNTS,
     PRIOR,
-    SCORED_TREES,
     WEIGHED_BY,
     OutOfBagScores,
     row_weight,
@@ -175,7 +174,7 @@ class ForestFit(TreeBasedClassifier):
                 trees += table.grow(spec, coding, dict(zip(range(len(trees), numbers.stop), assigned)))
                 variants += [names[variant] for variant in assigned]
             if scores is not None:
-                some = slice(numbers.start, min(numbers.stop, SCORED_TREES))
+                some = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
                 scores.add(numbers.start, trees[some], [places[name] for name in variants[some]])
                 if numbers.stop < self.n_estimators:
                     mixture.weigh(scores)

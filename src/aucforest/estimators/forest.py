@@ -77,8 +77,9 @@ class AUCForestClassifier(ForestFit):
     shrinkage : "auto", float or None, default="auto"
         How much what a node predicts leans on its ancestors: lambda of hierarchical shrinkage [2]_, in rows of mean
         weight (without a bootstrap integer weights are copies of a row, as everywhere). "auto" takes the best of 0 to
-        1000 by the out-of-bag ROC AUC of the first 96 trees, extrapolated to `n_estimators` trees, but 5 unless another
-        is clearly better, and 5 where no row is out of bag; 0 or None leaves the class frequencies as they are.
+        1000 by the out-of-bag ROC AUC of the first 96 trees, on large data 300, extrapolated to `n_estimators` trees,
+        but 5 unless another is clearly better, and 5 where no row is out of bag; 0 or None leaves the class frequencies
+        as they are.
     threshold : None, "prevalence", "gmean", "youden", "f1", {"cost": matrix} or float, default=None
         How `predict` turns probabilities into labels. None takes the most probable class. "prevalence" takes the class
         whose probability is greatest in units of its frequency in the training rows [3]_: of two classes the second
@@ -116,8 +117,8 @@ class AUCForestClassifier(ForestFit):
         The criterion and the splitter of each tree; a function f goes by the name "f()".
     mixture_ : dict of ndarray of shape (n_variants,)
         Of a mixed forest: "criterion" and "splitter" of each variant, "n_trees" and "proportion" of the trees, and
-        "oob_score" and "oob_score_std", the out-of-bag ROC AUC of its trees among the first 96 and its standard error
-        (Hanley and McNeil 1982; about, for more than two classes); NaN where no row is out of bag. Few trees rank worse
+        "oob_score" and "oob_score_std", the out-of-bag ROC AUC of its trees among the first 96 (300) and its standard
+        error (Hanley and McNeil 1982; about, for more than two classes); NaN where no row is out of bag. Few trees rank worse
         than many, so that scores of variants with more trees are higher.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
