@@ -141,9 +141,9 @@ def test_a_fit_goes_on_from_its_checkpoint(client, local, tmp_path, monkeypatch,
     saved = []
     save = JobFolder.save
 
-    def note(self, numbers, trees):
+    def note(self, numbers, *known):
         saved.extend(numbers)
-        save(self, numbers, trees)
+        save(self, numbers, *known)
 
     monkeypatch.setattr(JobFolder, "save", note)
     forest = DaskAUCForestClassifier(**options).fit(*chunked(5, X, Y))

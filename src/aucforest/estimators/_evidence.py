@@ -33,7 +33,7 @@ _ROWS, _ROWS_TIMES_CLASSES, _ROWS_OF_CLASS = 4096, 2**15, 16
 # Rows that are looked through at a time for those of a class.
 _MASK_ROWS = 2**20
 # Trees that are scored: more make the choice no better but slower. Where the rows to score by are but a part of the
-# samples, more trees cost little, and many classes need them: a few trees rank too much worse for a line in 1 / trees.
+# samples, more trees cost little. Many classes need them: few trees rank too much worse for a line in 1 / n_trees.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 # Most numbers of all sums.
 _MOST_SUMS = 2**25
