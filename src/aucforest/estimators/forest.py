@@ -118,8 +118,8 @@ class AUCForestClassifier(ForestFit):
     mixture_ : dict of ndarray of shape (n_variants,)
         Of a mixed forest: "criterion" and "splitter" of each variant, "n_trees" and "proportion" of the trees, and
         "oob_score" and "oob_score_std", the out-of-bag ROC AUC of its trees among the first 96 (300) and its standard
-        error (Hanley and McNeil 1982; about, for more than two classes); NaN where no row is out of bag. Few trees rank worse
-        than many, so that scores of variants with more trees are higher.
+        error (Hanley and McNeil 1982; about, for more than two classes); NaN where no row is out of bag. Few trees rank
+        worse than many, so that scores of variants with more trees are higher.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     n_features_in_ : int
