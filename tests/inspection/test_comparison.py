@@ -338,3 +338,8 @@ def test_labels_without_an_order_are_refused_as_by_a_fit(data):
 def test_an_unknown_parameter_is_the_forests_to_refuse(data):
     with pytest.raises(TypeError, match="n_tree"):
         run(data, n_tree=3)
+
+
+def test_lists_of_criteria_are_no_criterion():
+    with pytest.raises(TypeError, match=r"criteria: \['auc', 'gini'\] is a list; name single criteria, or 'auto'"):
+        compare_criteria(np.ones((9, 1)), np.arange(9) % 2, criteria=[["auc", "gini"], "auto"], verbose=0)

@@ -36,7 +36,7 @@ def test_variants_without_scores_have_none_drawn():
 
 
 def test_what_has_no_mixture():
-    with pytest.raises(ValueError, match="not mixed: all its trees are of criterion 'gini'"):
+    with pytest.raises(ValueError, match="not mixed: criterion='gini', splitter='auto'"):
         MixtureDisplay.from_estimator(small_forest(criterion="gini").fit(X, Y))
     with pytest.raises(TypeError, match="AUCTreeClassifier"):
         MixtureDisplay.from_estimator(small_tree().fit(X, Y))

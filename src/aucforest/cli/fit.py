@@ -41,7 +41,7 @@ def fit(
     positive: Positive = None,
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
     criterion: Annotated[
-        Criterion, typer.Option(help="Split criterion; auto mixes them by what they earn out of bag.")
+        Criterion, typer.Option(help="Split criterion; auto mixes all, with best and random splits.")
     ] = "auto",
     sampling: Annotated[
         Literal["bootstrap", "stratified", "balanced", "subsample"], typer.Option(help="How trees draw rows.")

@@ -27,8 +27,9 @@ from aucforest.tree.criteria import CRITERIA
 class AUCForestClassifier(ForestFit):
     """A random forest grown for ranking.
 
-    By default the trees are grown by several split criteria and splitters, and those that rank better on out-of-bag
-    samples get more of the trees. With ``criterion="auc"`` all splits are scored by the AUC of the two children.
+    By default the trees are grown by several split criteria, with best and with random splits, and more of them by
+    those whose trees raise the out-of-bag ROC AUC of the whole forest most. With ``criterion="auc"`` all splits are
+    scored by the AUC of the two children.
 
     Parameters
     ----------
@@ -119,7 +120,8 @@ class AUCForestClassifier(ForestFit):
         Of a mixed forest: "criterion" and "splitter" of each variant, "n_trees" and "proportion" of the trees, and
         "oob_score" and "oob_score_std", the out-of-bag ROC AUC of its trees among the first 96 (300) and its standard
         error (Hanley and McNeil 1982; about, for more than two classes); NaN where no row is out of bag. Few trees rank
-        worse than many, so that scores of variants with more trees are higher.
+        worse than many, so scores of variants with more trees are higher; and trees are given out by what a variant
+        adds to the others, not by how well it ranks alone. ``pandas.DataFrame(forest.mixture_)`` shows it as a table.
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     n_features_in_ : int
@@ -141,8 +143,9 @@ class AUCForestClassifier(ForestFit):
     threshold_std_ : float
         Standard deviation of a tuned threshold when trees are resampled.
     oob_score_ : float
-        Score of the out-of-bag probabilities; where `shrinkage` and `threshold` were chosen by them, it is a little
-        too good: the choice of `shrinkage` lifts the ROC AUC of pure noise, 50 rare ones among 1000 rows, by 0.007.
+        Score of the out-of-bag probabilities; where `shrinkage`, the mixture and `threshold` were chosen by them, it is
+        a little too good: the choice of `shrinkage` lifts the ROC AUC of pure noise, 50 rare ones among 1000 rows, by
+        0.007.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities from the trees whose sample a row is not in; NaN where it is in all, and for rows of weight 0.
 

@@ -208,7 +208,8 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
     }
     for (name, found), given, known in zip(by_name.items(), (criterion, splitter), (criteria, splitters)):
         if len(found) == 0 or len(found) < len(known):
-            raise ValueError(f"{name}={given!r} must name at least one, and none twice")
+            hint = ", 'log_loss' is 'entropy'" if "log_loss" in map(str, known) else ""
+            raise ValueError(f"{name}={given!r} must name at least one, and none twice{hint}")
     pairs = product(by_name["splitter"].items(), by_name["criterion"].items())
     return {(name, splitter): (one, other) for (splitter, other), (name, one) in pairs}
 
@@ -218,7 +219,8 @@ def _name_of(parameter: str, given: Any, one: Any, known: Collection[str]) -> st
     if parameter == "criterion" and callable(one):
         return f"{getattr(one, '__name__', 'function')}()"
     if not isinstance(one, str) or one not in known:
-        raise ValueError(f"{parameter}={given!r}: {one!r} is none of {', '.join(known)}")
+        alone = "; 'auto' stands alone, not in a list" if isinstance(one, str) and one == "auto" else ""
+        raise ValueError(f"{parameter}={given!r}: {one!r} is none of {', '.join(known)}{alone}")
     return "entropy" if one == "log_loss" else one
 
 

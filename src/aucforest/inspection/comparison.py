@@ -102,6 +102,11 @@ def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[st
     """Return the names of criteria: a function may have the name of a built-in one."""
     if isinstance(criteria, str):
         return criteria
+    for criterion in criteria:
+        if isinstance(criterion, list | tuple):
+            raise TypeError(
+                f"criteria: {criterion!r} is a list; name single criteria, or 'auto' for the mixture of all"
+            )
     return [f"{getattr(c, '__name__', c)}()" if callable(c) else c for c in criteria]
 
 

@@ -15,6 +15,9 @@ from aucforest.inspection.models import check_forest
 class MixtureDisplay(Display):
     """The proportion of trees of each variant of a mixed forest, and its out-of-bag ROC AUC.
 
+    The proportions follow what further trees of a variant add to the out-of-bag ROC AUC of the whole forest, not the
+    score of the variant alone, which is written beside the bar.
+
     Make one with `from_estimator`, which also draws it.
 
     Parameters
@@ -76,7 +79,7 @@ class MixtureDisplay(Display):
         """
         check_forest(forest)
         if not hasattr(forest, "mixture_"):
-            raise ValueError(f"the forest is not mixed: all its trees are of criterion {forest.variants_[0][0]!r}")
+            raise ValueError(f"the forest is not mixed: criterion={forest.criterion!r}, splitter={forest.splitter!r}")
         mixture = forest.mixture_
         names = [", ".join(pair) for pair in zip(mixture["criterion"].tolist(), mixture["splitter"].tolist())]
         numbers = (mixture[name] for name in ("proportion", "oob_score", "oob_score_std"))
@@ -90,6 +93,7 @@ class MixtureDisplay(Display):
         pairs = zip(self.oob_scores.tolist(), self.oob_score_stds.tolist())
         labels = ["" if np.isnan(score) else f"{score:.3f} ± {error:.3f}" for score, error in pairs]
         ax.bar_label(self.bars_, labels, padding=4, fontsize="small")
-        ax.set(xlabel="proportion of trees; beside it the out-of-bag ROC AUC", xlim=(0, 1.25 * self.proportions.max()))
+        beside = "" if np.all(np.isnan(self.oob_scores)) else "; beside it the out-of-bag ROC AUC"
+        ax.set(xlabel=f"proportion of trees{beside}", xlim=(0, 1.25 * self.proportions.max()))
         ax.invert_yaxis()
         ax.grid(axis="x", alpha=0.3)

@@ -195,7 +195,7 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
     if isinstance(model, AUCForestClassifier):
         tables.append(_forest_table(model))
         if hasattr(model, "mixture_"):
-            caption = "Proportion of the trees by criterion and splitter: those that rank better out of bag have more."
+            caption = "Trees by criterion and splitter: more of those that raise the out-of-bag AUC of the forest most."
             drawn.append(plots.picture(plots.mixture_plot(model), "mixture", caption))
         points = [] if training is None else auc_by_trees(model, training, LEVEL)
         if points:
