@@ -36,6 +36,8 @@ def test_the_figures(files):
     assert content["trees"]["mean_nodes"] == pytest.approx(summary.n_nodes.mean())
     assert content["trees"]["most_depth"] == summary.max_depth.max()
     assert content["parameters"]["threshold"] == "gmean"
+    assert content["variants"]["auc, best"] == sum(name == ("auc", "best") for name in model.variants_)
+    assert sum(content["variants"].values()) == 20
     assert content["fitted_threshold"] == model.threshold_
     assert content["fitted_shrinkage"] == model.shrinkage_
     assert content["classes"] == ["no", "yes"]

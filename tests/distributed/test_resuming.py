@@ -70,6 +70,7 @@ def finished(tmp_path_factory):
 # for the n-th time, or has done.
 PROGRAM = """
 import os, signal, sys
+from itertools import count
 from pathlib import Path
 from aucforest.fitting import code_matrix as _code_matrix
 from aucforest.fitting.job import JobFolder
@@ -79,11 +80,12 @@ source, folder = sys.argv[1:]
 on_disk._BATCH_CELLS, on_disk._CHUNK_CELLS = 800, 4000
 
 def kill_at(owner, name, n, after):
-    function, calls = getattr(owner, name), []
+    # threads call at the same time: each call has its own number
+    function, numbers = getattr(owner, name), count(1)
     def call(*args, **kwargs):
-        calls.append(1)
+        number = next(numbers)
         result = function(*args, **kwargs) if after else None
-        if len(calls) == n:
+        if number == n:
             os.kill(os.getpid(), signal.SIGKILL)
         return result if after else function(*args, **kwargs)
     setattr(owner, name, call)

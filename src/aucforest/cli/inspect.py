@@ -1,5 +1,6 @@
 """``aucforest inspect``: what is in a model file."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,6 +71,8 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
             "mean_depth": float(summary.max_depth.mean()),
             "most_depth": int(summary.max_depth.max()),
         }
+    if hasattr(forest, "variants_"):
+        facts["variants"] = dict(Counter(map(", ".join, forest.variants_)).most_common())
     return facts
 
 
