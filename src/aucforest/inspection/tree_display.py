@@ -88,7 +88,7 @@ class TreeDisplay(Display):
         feature_names, class_names : sequence of str, default=None
             None takes those seen in `fit`.
         max_depth, decimals
-            As in `TreeDisplay`, but a `max_depth` of 3 by default.
+            As in `TreeDisplay`, but a ``max_depth`` of 3 by default.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
 
@@ -100,7 +100,7 @@ class TreeDisplay(Display):
         Raises
         ------
         ValueError
-            For a tree that is not there, a wrong number of names, a negative `max_depth` or `decimals`, or more than
+            For a tree that is not there, a wrong number of names, a negative ``max_depth`` or ``decimals``, or more than
             10,000 nodes to draw.
         TypeError
             For another model.
