@@ -100,8 +100,8 @@ class TreeDisplay(Display):
         Raises
         ------
         ValueError
-            For a tree that is not there, a wrong number of names, a negative ``max_depth`` or ``decimals``, or more than
-            10,000 nodes to draw.
+            For a tree that is not there, a wrong number of names, a negative ``max_depth`` or ``decimals``, or more
+            than 10,000 nodes to draw.
         TypeError
             For another model.
         ImportError
