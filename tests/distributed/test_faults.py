@@ -289,8 +289,8 @@ from tests.distributed.test_faults import OPTIONS, X, Y, chunked
 
 save = JobFolder.save
 
-def save_once(self, numbers, trees):
-    save(self, numbers, trees)
+def save_once(self, numbers, *known):
+    save(self, numbers, *known)
     print(len(numbers), flush=True)
     time.sleep(100)
 

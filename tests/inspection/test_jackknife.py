@@ -95,7 +95,7 @@ def test_the_spread_over_training_sets(params):
     proba, variances = [], []
     for seed in range(60):
         table, labels = make_table(n_rows=150, n_features=3, seed=seed)
-        forest = small_forest(800, random_state=seed, n_jobs=2, **params).fit(table, labels)
+        forest = small_forest(800, criterion="auc", random_state=seed, n_jobs=2, **params).fit(table, labels)
         proba.append(forest.predict_proba(new)[:, 1])
         # Negative estimates among them, or the mean would be too large.
         variances.append(_estimate_variances(forest, new)[:, 1])
