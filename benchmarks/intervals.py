@@ -173,7 +173,7 @@ def report_stderr(n_replications: int) -> None:
         new, _ = rows(40, np.random.default_rng(1))
         probabilities, variances = [], []
         for seed in range(n_sets):
-            forest = AUCForestClassifier(n_trees, random_state=seed, n_jobs=-1, **options)
+            forest = AUCForestClassifier(n_trees, criterion="auc", random_state=seed, n_jobs=-1, **options)
             forest.fit(*rows(n_rows, np.random.default_rng([2, seed])))
             probabilities.append(forest.predict_proba(new)[:, 1])
             variances.append(_estimate_variances(forest, new)[:, 1])
