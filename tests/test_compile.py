@@ -1,5 +1,6 @@
 """Compiled code is kept apart: no process finds another's in the place of its own, nor that of other sources."""
 
+import ast
 import compileall
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 import aucforest
 from aucforest import AUCForestClassifier, _compile
 from aucforest._compile import bare_kernel, kernel
+from tests.test_imports import module_name
 
 PACKAGE = Path(aucforest.__file__).parent
 
@@ -137,10 +139,11 @@ def small_package(folder: Path) -> tuple[Path, Path]:
     return package, program
 
 
-def test_an_edit_of_any_source_is_seen_and_leaves_no_orphans(tmp_path):
+def test_an_edit_of_any_kernel_is_seen_and_leaves_no_orphans(tmp_path):
     package, program = small_package(tmp_path)
     assert run(program, package.parent) == [2, 0]
     os.utime(package / "callee.py", (0, 0))
+    (package / "__init__.py").write_text((package / "__init__.py").read_text() + "# a comment\n")
     assert run(program, package.parent) == [2, 1]
     (first,) = tmp_path.rglob("*.nbc")
     for left in ("caller.caller-5.py{}{}.nbi", ".caller.gone-5.py{}{}.0123456789abcdef.0123456789abcdef.nbc.0f"):
@@ -151,6 +154,23 @@ def test_an_edit_of_any_source_is_seen_and_leaves_no_orphans(tmp_path):
     assert run(program, package.parent) == [3, 0]
     (second,) = set(first.parent.iterdir()) - {of_another_python}
     assert second != first
+
+
+def test_kernels_use_only_what_their_digest_covers():
+    texts = {module_name(path, PACKAGE.parent): path.read_text() for path in PACKAGE.rglob("*.py")}
+    covered = {name for name, text in texts.items() if "_compile" in text}
+    outside = []
+    for name in covered:
+        module = ast.parse(texts[name])
+        imports = [node for node in module.body if isinstance(node, ast.ImportFrom)]
+        imports = [node for node in imports if node.module in texts and node.module not in covered]
+        names = {alias.asname or alias.name for node in imports for alias in node.names}
+        for function in (node for node in module.body if isinstance(node, ast.FunctionDef)):
+            if any("kernel" in ast.dump(one) or "device" in ast.dump(one) for one in function.decorator_list):
+                used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} & names
+                outside += [f"{name}.{function.name} uses {one}" for one in used]
+    assert len(covered) > 20
+    assert not outside
 
 
 @pytest.mark.slow

@@ -40,15 +40,16 @@ def _private(path: str) -> Any:
 
 
 def _digest_sources() -> str:
-    """Digest all sources of the package, its version and numba's; in an archive the versions stand for the sources."""
-    # All, since a kernel holds functions and constants of other files. Contents, since the time of a change says
-    # nothing about a file that was copied, checked out again or packed reproducibly; it takes 4 ms.
+    """Digest the sources that hold kernels and the versions of package and numba; an archive has the versions only."""
+    # All of them, since a kernel holds functions and constants of other files. Contents, since the time of a change
+    # says nothing about a file that was copied, checked out again or packed reproducibly; it takes 4 ms.
     digest = hashlib.sha256(f"{sys.modules['aucforest'].__version__} {numba.__version__}".encode())
     root = os.path.dirname(__file__)
     sources = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
     for path in sorted(path for path in sources if path.endswith(".py")):
         with open(path, "rb") as file:
-            digest.update(path.removeprefix(root).encode() + hashlib.sha256(file.read()).digest())
+            if b"_compile" in (content := file.read()):
+                digest.update(path.removeprefix(root).encode() + hashlib.sha256(content).digest())
     return digest.hexdigest()[:16]
 
 
@@ -58,7 +59,7 @@ _dumps = _private("core.serialize.dumps")
 
 
 class _CodeFiles:
-    """A file of machine code per signature, named after it and all sources, in place of numba's files of a kernel."""
+    """A file of machine code per signature, named after it and the sources, in place of numba's files of a kernel."""
 
     # Those have an index, stamped with the kernel's file: an edit of a function that it calls would go unnoticed. It is
     # written without a lock: of two processes that compile the kernel for different types at the same moment, one would
