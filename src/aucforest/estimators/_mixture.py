@@ -8,13 +8,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
-from aucforest.estimators._model_files import MIXTURE
 
 # Trees of each variant before the first look at what they earn. Looks are taken at fixed numbers of trees, so that a
 # forest of more trees begins with the trees of a smaller one.
 _FIRST_TURNS = 4
 # The factor c of the evidence; see benchmarks/ranking.py.
 _STRENGTH = 2.0
+
+
+def describe_mixture(
+    criteria: Sequence[str],
+    splitters: Sequence[str],
+    n_trees: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    errors: NDArray[np.float64],
+) -> dict[str, NDArray[Any]]:
+    """Return the attribute `mixture_` of a forest: a value for each variant."""
+    return {
+        "criterion": np.array(criteria),
+        "splitter": np.array(splitters),
+        "n_trees": n_trees,
+        "proportion": n_trees / max(n_trees.sum(), 1),
+        "oob_score": scores,
+        "oob_score_std": errors,
+    }
 
 
 class Mixture:
@@ -57,10 +74,9 @@ class Mixture:
 
     def describe(self, names: list[tuple[str, str]], evidence: OutOfBagScores | None) -> dict[str, NDArray[Any]]:
         """Return what is known of the variants, a value for each."""
-        criteria, splitters = zip(*names)
         scores = errors = np.full(len(names), np.nan)
         if evidence is not None:
             scores = evidence.variant_scores()[: len(names)]
             errors = evidence.standard_errors(scores)
-        proportions = self.n_trees / max(self.n_trees.sum(), 1)
-        return dict(zip(MIXTURE, (np.array(criteria), np.array(splitters), self.n_trees, proportions, scores, errors)))
+        criteria, splitters = zip(*names)
+        return describe_mixture(criteria, splitters, self.n_trees, scores, errors)

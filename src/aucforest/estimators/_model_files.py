@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._restoring import restoring
+from aucforest.estimators._mixture import describe_mixture
 from aucforest.estimators._prior_correction import PriorCorrection
 from aucforest.fitting.sampling import Drawn, stream_of
 from aucforest.persistence.folded_trees import fold, unfold
@@ -28,8 +29,6 @@ from aucforest.tree.samples import MAX_CLASSES
 
 # What is made of a model later may take memory for every feature.
 _MOST_FEATURES = 2**24
-# The keys of `mixture_`.
-MIXTURE = ("criterion", "splitter", "n_trees", "proportion", "oob_score", "oob_score_std")
 # What prediction makes anew.
 _MADE_ANEW = ("_packed", "_members")
 _ESTIMATORS: dict[str, Any] = {}
@@ -267,8 +266,7 @@ def _restore_variants(forest: Any, stored: StoredModel) -> None:
         _require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), "mixture has no numbers of trees")
         scores = stored.take_array("mixture_scores", "d", (2, n_variants))
         _require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), "mixture has no scores")
-        values = *map(np.array, names), n_trees, n_trees / max(n_trees.sum(), 1), *scores
-        forest.mixture_ = dict(zip(MIXTURE, values))
+        forest.mixture_ = describe_mixture(names[0], names[1], n_trees, scores[0], scores[1])
 
 
 def _are_names(value: Any, n: int) -> bool:

@@ -20,7 +20,7 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.sampling import SCHEMES
-from aucforest.fitting.spec import SPLITTERS
+from aucforest.fitting.spec import SPLITTERS, criterion_name
 from aucforest.tree.criteria import CRITERIA
 
 
@@ -340,7 +340,7 @@ class AUCForestClassifier(ForestFit):
             fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
             criteria = self.criterion if isinstance(self.criterion, list | tuple) else [self.criterion]
-            own = {f"{criterion.__name__}()": criterion for criterion in criteria if callable(criterion)}
+            own = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}
             members = []
             for tree, (criterion, splitter) in zip(self.trees_, self.variants_):
                 # A function that is not there any more is not known by its name.

@@ -25,6 +25,7 @@ from aucforest.fitting.level_tasks import (
     histogram_sizes,
 )
 from aucforest.fitting.parts import Growth
+from aucforest.fitting.spec import needs_all_rows
 from aucforest.fitting.top import Searcher, TopTree
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.tree import Tree
@@ -176,7 +177,7 @@ def grow_by_level(
     max_hist_bytes is the largest message of histograms; a ValueError if that is too small for a node, or for a
     parameter that needs all rows of a tree in one place where trees may have more than local_rows.
     """
-    name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else growth.needs_all_rows
+    name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else needs_all_rows(growth.variants)
     if growth.n_draws > local_rows and name is not None:
         raise ValueError(
             f"{name} needs all {growth.n_draws} rows of a tree in one place: raise local_rows, which is"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import RowDraws
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.spec import FitSpec, GrowthParams, needs_all_rows, tree_keys
+from aucforest.fitting.spec import FitSpec, GrowthParams, tree_keys
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import FixedPoint
@@ -103,11 +103,6 @@ class Growth:
     def by_variant(self, keys: Sequence[int]) -> list[int]:
         """Return the places of keys, those of trees of one variant after those of another."""
         return sorted(range(len(keys)), key=lambda place: self.variant(keys[place]))
-
-    @property
-    def needs_all_rows(self) -> str | None:
-        """A parameter that needs all rows of a tree in one place, None if there is none."""
-        return needs_all_rows(self.variants)
 
     @property
     def is_sampled(self) -> bool:

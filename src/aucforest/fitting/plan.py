@@ -14,7 +14,7 @@ from joblib import effective_n_jobs
 
 from aucforest._memory import check_memory
 from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
-from aucforest.fitting.spec import FitSpec, GrowthParams
+from aucforest.fitting.spec import FitSpec, GrowthParams, needs_all_rows
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
 from aucforest.tree.growing import branch_rows
@@ -299,7 +299,7 @@ def plan_on_cluster(
     spec: FitSpec, size: FitSize, workers: Workers, *, strategy: str, local_rows: int | None, max_hist_bytes: int | str
 ) -> Plan:
     """Choose how a cluster grows a forest; the options are those of `DaskAUCForestClassifier`."""
-    in_one_place = "max_bins=None" if spec.max_bins is None else spec.needs_all_rows
+    in_one_place = "max_bins=None" if spec.max_bins is None else needs_all_rows(spec.variants)
     room = _ROWS_FRACTION * workers.memory
     n_parts = max(workers.n_threads, min(-(-size.matrix_bytes // _PART_BYTES), _PARTS * workers.n_threads))
     n_parts = min(n_parts, -(-size.n_rows // BLOCK_ROWS))
@@ -389,7 +389,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
         if whole(n).worker_bytes <= limit and n_kept <= MOST_ROWS:
             return whole(n)
     least = whole(1).worker_bytes
-    if spec.max_bins is None or spec.needs_all_rows is not None:
+    if spec.max_bins is None or needs_all_rows(spec.variants) is not None:
         raise _too_small(limit, least, size)
     fixed = of_rows + max(reading(n_readers), sums)
     plan = _plan_levels(size, n_threads, limit, of_rows) if fixed <= limit else None

@@ -170,11 +170,6 @@ class FitSpec:
         return self.variants[0]
 
     @property
-    def needs_all_rows(self) -> str | None:
-        """A parameter that needs all rows of a tree in one place, None if there is none."""
-        return needs_all_rows(self.variants)
-
-    @property
     def n_threads(self) -> int:
         """How many threads of this process grow trees; workers elsewhere do not take memory of this machine."""
         return min(effective_n_jobs(self.n_jobs), cpu_count())
@@ -217,11 +212,16 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
 def _name_of(parameter: str, given: Any, one: Any, known: Collection[str]) -> str:
     """Return the name of a criterion or a splitter; a ValueError for what is none."""
     if parameter == "criterion" and callable(one):
-        return f"{getattr(one, '__name__', 'function')}()"
+        return criterion_name(one)
     if not isinstance(one, str) or one not in known:
         alone = "; 'auto' stands alone, not in a list" if isinstance(one, str) and one == "auto" else ""
         raise ValueError(f"{parameter}={given!r}: {one!r} is none of {', '.join(known)}{alone}")
     return "entropy" if one == "log_loss" else one
+
+
+def criterion_name(criterion: Any) -> Any:
+    """Return the name of a criterion, "f()" for a function f: that may have the name of a built-in one."""
+    return f"{getattr(criterion, '__name__', 'function')}()" if callable(criterion) else criterion
 
 
 def resolve_criterion(criterion: Any) -> tuple[int, Any]:

@@ -10,6 +10,7 @@ from scipy.special import stdtr
 
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.fitting.spec import criterion_name
 from aucforest.inspection.folds import run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.intervals import score_interval, t_quantile
@@ -99,7 +100,7 @@ def compare_criteria(
 
 
 def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:
-    """Return the names of criteria: a function may have the name of a built-in one."""
+    """Return the names of criteria."""
     if isinstance(criteria, str):
         return criteria
     for criterion in criteria:
@@ -107,7 +108,7 @@ def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[st
             raise TypeError(
                 f"criteria: {criterion!r} is a list; name single criteria, or 'auto' for the mixture of all"
             )
-    return [f"{getattr(c, '__name__', c)}()" if callable(c) else c for c in criteria]
+    return [criterion_name(criterion) for criterion in criteria]
 
 
 class ComparisonRow(NamedTuple):
