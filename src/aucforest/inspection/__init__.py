@@ -1,6 +1,7 @@
-"""Look at forests: comparisons of split criteria, importances, proximities, standard errors, text and pictures."""
+"""Look at forests: comparisons of criteria, importances, reasons, proximities, standard errors, text and pictures."""
 
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, compare_criteria
+from aucforest.inspection.explanation import Explanation, ExplanationDisplay, Reason, explain
 from aucforest.inspection.importance import ImportanceDisplay, PermutationImportance, oob_permutation_importance
 from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.landscape_display import CriterionLandscapeDisplay
@@ -16,14 +17,18 @@ __all__ = [
     "ComparisonRow",
     "CriteriaComparison",
     "CriterionLandscapeDisplay",
+    "Explanation",
+    "ExplanationDisplay",
     "ForestSummary",
     "ImportanceDisplay",
     "MixtureDisplay",
     "OOBCurveDisplay",
     "PermutationImportance",
+    "Reason",
     "ThresholdCurveDisplay",
     "TreeDisplay",
     "compare_criteria",
+    "explain",
     "export_text",
     "forest_summary",
     "oob_permutation_importance",

@@ -1,0 +1,377 @@
+"""What each feature adds to the prediction of a row: Shapley values, reasons, a table and pictures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from tqdm import tqdm
+
+from aucforest._memory import check_memory
+from aucforest._optional import import_optional
+from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.fitting.growing import run_in_threads
+from aucforest.inspection.display import Display
+from aucforest.inspection.models import category_names_of, check_count, feature_names_of
+from aucforest.metrics.validation import class_codes
+from aucforest.tree.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
+from aucforest.tree.tree import MISSING_CODE, Tree
+
+# Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.
+_MOST_TREES, _MOST_PREDICTED = 16, 2**24
+_MOST_DOTS = 2_000  # rows of a picture: more dots hide each other
+
+
+class Reason(NamedTuple):
+    """A feature of a row, its value there (None where it is missing or unseen), and what it adds to the prediction."""
+
+    feature: str
+    value: float | str | None
+    contribution: float
+
+    def __str__(self) -> str:
+        return f"{self.condition} ({self.contribution:+.2g})"
+
+    @property
+    def condition(self) -> str:
+        """The feature and its value, such as "income = 1200"."""
+        if self.value is None:
+            return f"{self.feature} missing"
+        return f"{self.feature} = {self.value if isinstance(self.value, str) else format(self.value, '.5g')}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Explanation:
+    """What `explain` found: what each feature adds to the prediction of each row. ``explanation[rows]`` has some rows.
+
+    ``shap.Explanation(e.values, e.base_values, e.data, feature_names=e.feature_names)`` is the same for shap's plots.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes), float64
+        Shapley values: of two classes those for the probability of the second, of more for that of each.
+    base_values : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+        What is predicted when no feature is known.
+    data : ndarray of shape (n_samples, n_features)
+        The rows: of categorical features the codes, NaN for missing and unseen values.
+    feature_names : tuple of str
+        Names of the features.
+    classes : ndarray of shape (n_classes,)
+        Class labels; none after `of_class`.
+    target : str
+        What the values add up to, in words.
+    categories : dict of int to sequence of str
+        Names of the categories of categorical features in the order of their codes, by the index of the feature.
+    """
+
+    values: NDArray[np.float64]
+    base_values: NDArray[np.float64]
+    data: NDArray[Any]
+    feature_names: tuple[str, ...]
+    classes: NDArray[Any]
+    target: str
+    categories: Mapping[int, Sequence[str]]
+
+    @property
+    def predictions(self) -> NDArray[np.float64]:
+        """What the values add up to, (n_samples,) or (n_samples, n_classes): base values plus values."""
+        return np.asarray(self.base_values + self.values.sum(axis=1))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> "Explanation":
+        rows = np.atleast_1d(np.arange(len(self))[rows])
+        return replace(self, values=self.values[rows], base_values=self.base_values[rows], data=self.data[rows])
+
+    def of_class(self, label: Any) -> "Explanation":
+        """Return the explanation of the probability of one class, with `values` of shape (n_samples, n_features).
+
+        Parameters
+        ----------
+        label : label, or array-like of shape (n_samples,)
+            A class, or one for each row, such as the predicted ones.
+
+        Raises
+        ------
+        ValueError
+            For what is none of the classes, or not one for each row, or where one was chosen before.
+        """
+        if len(self.classes) == 0:
+            raise ValueError(f"a class was chosen before: this is the {self.target}")
+        is_one = np.ndim(label) == 0
+        given = np.full(len(self), label) if is_one else label
+        codes, _ = class_codes(given, len(self), labels=self.classes, name="label", of="the explanation")
+        values, base = self.values, self.base_values
+        if values.ndim == 3:
+            rows = np.arange(len(self))
+            values, base = values[rows, :, codes], base[rows, codes]
+        else:
+            values, base = np.where(codes == 1, 1.0, -1.0)[:, None] * values, np.where(codes == 1, base, 1.0 - base)
+        target = _target(str(label) if is_one else "a class of each row", self.target.partition(", ")[2])
+        return replace(self, values=values, base_values=base, target=target, classes=self.classes[:0])
+
+    def top(self, k: int = 3) -> list[list[Reason]]:
+        """Return the reasons for the prediction of each row: the features of greatest absolute value, greatest first.
+
+        Parameters
+        ----------
+        k : int, default=3
+            Most reasons of a row; features that add nothing are none.
+
+        Raises
+        ------
+        ValueError
+            For `k` below 1, or with values for each of several classes: choose one by `of_class`.
+        """
+        check_count("k", k, 1)
+        values = self._values_of_one()
+        first = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :k]
+        return [[self._reason(row, j) for j in some if values[row, j] != 0] for row, some in enumerate(first.tolist())]
+
+    def to_frame(self) -> Any:
+        """Return the values as a pandas DataFrame (extra ``frame``): a line for each row, a column for each feature."""
+        pandas = import_optional("pandas", purpose="to_frame", extra="frame")
+        return pandas.DataFrame(self._values_of_one(), columns=list(self.feature_names))
+
+    def plot(self, ax: Any = None, *, max_features: int = 10) -> "ExplanationDisplay":
+        """Draw bars of one row, or dots of many; see `ExplanationDisplay`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        max_features : int, default=10
+            How many features are drawn.
+
+        Raises
+        ------
+        ValueError
+            Without rows, or with values for each of several classes: choose one by `of_class`.
+        ImportError
+            Without matplotlib (extra ``plot``).
+        """
+        check_count("max_features", max_features, 1)
+        if len(self._values_of_one()) == 0:
+            raise ValueError("the explanation has no rows to draw")
+        return ExplanationDisplay(self, max_features=max_features).plot(ax)
+
+    def _values_of_one(self) -> NDArray[np.float64]:
+        """Return the values for the probability of one class."""
+        if self.values.ndim == 3:
+            raise ValueError(f"the explanation is of {len(self.classes)} classes: choose one by of_class(label)")
+        return self.values
+
+    def _reason(self, row: int, feature: int) -> Reason:
+        """Return what a feature adds to the prediction of a row; the rarest of very many categories share a code."""
+        number, names = float(self.data[row, feature]), self.categories.get(feature)
+        value: float | str | None = None if np.isnan(number) else number
+        if value is not None and names is not None:
+            is_shared = number == MISSING_CODE - 1 and len(names) > MISSING_CODE
+            value = "a rare one" if is_shared else names[int(number)]
+        return Reason(self.feature_names[feature], value, float(self.values[row, feature]))
+
+
+def _target(classes: str, note: str) -> str:
+    """Return what is explained, in words."""
+    return f"probability of {classes}" + (note and f", {note}")
+
+
+@dataclass(repr=False, eq=False)
+class ExplanationDisplay(Display):
+    """Bars of what features add to the prediction of a row, or dots of many rows; made by `Explanation.plot`.
+
+    Of one row the features of greatest absolute value, and below the sum of all others. Of many rows, drawn at random
+    where there are more than 2,000, the features of greatest mean absolute value, with a dot for each row, blue to red
+    by its rank among the values of the feature; grey for missing values and categories.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What is drawn.
+    max_features : int, default=10
+        How many features are drawn.
+
+    Attributes
+    ----------
+    bars_ : matplotlib BarContainer or None
+        Of one row.
+    points_ : list of matplotlib PathCollection
+        Of many rows: the dots of each feature.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where `plot` drew.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import explain
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
+    >>> display = explain(forest, X[:200]).plot(max_features=3)
+    >>> display.ax_.get_yticklabels()[0].get_text()
+    'feature_7'
+    """
+
+    explanation: Explanation
+    _: KW_ONLY
+    max_features: int = 10
+
+    def _size(self) -> tuple[float, float]:
+        return 6.4, 1.0 + 0.35 * min(self.max_features + 1, len(self.explanation.feature_names))
+
+    def _draw(self, ax: Any) -> None:
+        self.bars_: Any = None
+        self.points_: list[Any] = []
+        order = np.argsort(-np.abs(self.explanation.values).mean(axis=0), kind="stable")
+        drawn, others = order[: self.max_features], order[self.max_features :]
+        names = self._draw_row(ax, drawn, others) if len(self.explanation) == 1 else self._draw_rows(ax, drawn)
+        ax.axvline(0.0, color="0.6", linewidth=1.0)
+        ax.set_yticks(range(len(names)), names)
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        ax.grid(axis="x", alpha=0.3)
+
+    def _draw_row(self, ax: Any, drawn: NDArray[np.int64], others: NDArray[np.int64]) -> list[str]:
+        """Draw bars; return what they are called."""
+        of = self.explanation
+        names, values = [of._reason(0, j).condition for j in drawn.tolist()], of.values[0, drawn].tolist()
+        if len(others) > 0:
+            names, values = [*names, f"{len(others)} others"], [*values, float(of.values[0, others].sum())]
+        self.bars_ = ax.barh(range(len(names)), values, height=0.6, color=["C3" if v > 0 else "C0" for v in values])
+        ax.bar_label(self.bars_, [f"{value:+.2g}" for value in values], padding=3, fontsize="small")
+        ax.margins(x=0.15)
+        ax.set_xlabel(f"{of.target}: {of.predictions[0]:.3g}, from {of.base_values[0]:.3g}")
+        return names
+
+    def _draw_rows(self, ax: Any, drawn: NDArray[np.int64]) -> list[str]:
+        """Draw dots; return the names of the features."""
+        cmap = import_optional("matplotlib", purpose="plotting", extra="plot").colormaps["coolwarm"]
+        random, of = np.random.default_rng(0), self.explanation
+        rows = random.permutation(len(of))[:_MOST_DOTS]
+        for place, j in enumerate(drawn.tolist()):
+            data, colors = of.data[rows, j], np.full((len(rows), 4), 0.6)
+            known = np.flatnonzero(~np.isnan(data) & (j not in of.categories))
+            colors[known] = cmap(np.searchsorted(np.sort(data[known]), data[known]) / max(len(known), 1))
+            heights = place + random.uniform(-0.3, 0.3, len(rows))
+            self.points_.append(ax.scatter(of.values[rows, j], heights, s=6, c=colors, linewidths=0))
+        ax.set_xlabel(f"added to the {of.target}; blue to red: low to high values")
+        return [of.feature_names[j] for j in drawn.tolist()]
+
+
+def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> Explanation:
+    """Say what each feature adds to the prediction of each row: exact Shapley values.
+
+    These are the path-dependent values of TreeSHAP [1]_: where a feature is not known, a row goes both ways from a
+    split of it, in proportion to the training weight. They are of the forest as it predicts, with hierarchical
+    shrinkage, the sides of missing values and sets of categories: ``base_values`` and ``values`` of a row add up to
+    ``predict_proba``.
+
+    A forest that corrects probabilities for draws of classes at different rates (`prior_correction`) is explained
+    before the correction, for only the mean over trees is a sum that can be divided up; ``explanation.target`` says so.
+    Of two classes the correction keeps the order of rows.
+
+    Parameters
+    ----------
+    model : AUCForestClassifier or AUCTreeClassifier
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+        As in ``predict_proba``.
+    n_jobs : int or None, default=None
+        Threads, as in joblib; the result is the same, to the last bit, for every value.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    Explanation
+        With ``values``, ``base_values``, ``of_class()``, ``top()``, ``to_frame()`` and ``plot()``.
+
+    Raises
+    ------
+    ValueError
+        For an X that does not fit the model, or values that would take more than half of the machine's memory: 8 bytes
+        for each row and feature and, of more than two classes, each class.
+    TypeError
+        For another model.
+
+    See Also
+    --------
+    oob_permutation_importance : How much the score of all rows falls without a feature.
+
+    References
+    ----------
+    .. [1] S. M. Lundberg, G. Erion, H. Chen, A. DeGrave, J. M. Prutkin, B. Nair, R. Katz, J. Himmelfarb, N. Bansal,
+       S.-I. Lee, "From local explanations to global understanding with explainable AI for trees", Nature Machine
+       Intelligence 2 (2020), 56-67.
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.datasets import load_abalone
+    >>> from aucforest.inspection import explain
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
+    >>> explanation = explain(forest, X[:5])
+    >>> bool(abs(explanation.predictions - forest.predict_proba(X[:5])[:, 1]).max() < 1e-12)
+    True
+    >>> [reason.feature for reason in explanation.top(2)[0]]
+    ['feature_7', 'feature_5']
+    """
+    if not isinstance(model, TreeBasedClassifier):
+        raise TypeError(f"explain needs an AUCForestClassifier or an AUCTreeClassifier, got {type(model).__name__}")
+    check_is_fitted(model, "trees_")
+    X, classes, n_trees = model._validate_X(X, reset=False), model.classes_, len(model.trees_)
+    n_columns = 1 if len(classes) == 2 else len(classes)
+    what = f"Shapley values of {len(X):,} rows, {X.shape[1]:,} features and {len(classes):,} classes"
+    check_memory(8.0 * X.size * n_columns, what, "explain fewer rows at a time")
+    total, base = np.zeros((n_columns, *X.shape)), np.zeros(n_columns)
+    most_predicted = max(tree.n_nodes for tree in model.trees_) * len(classes)
+    step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
+    with tqdm(total=n_trees, desc="trees", disable=not verbose) as progress:
+        for start in range(0, n_trees, step):
+            trees = model.trees_[start : start + step]
+            _add_trees(trees, X, total, base, n_jobs)
+            progress.update(len(trees))
+    total /= n_trees
+    base /= n_trees
+    values, bases = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
+    return Explanation(
+        values=values,
+        base_values=np.broadcast_to(bases, (len(X), *np.shape(bases))),
+        data=X,
+        feature_names=tuple(feature_names_of(model, X.shape[1])),
+        classes=classes,
+        target=_target(
+            str(classes[1]) if n_columns == 1 else "each class",
+            "" if model._prior_correction is None else "before prior correction",
+        ),
+        categories=category_names_of(model),
+    )
+
+
+def _add_trees(
+    trees: list[Tree], X: NDArray[Any], total: NDArray[np.float64], base: NDArray[np.float64], n_jobs: int | None
+) -> None:
+    """Add values of some trees to total, (n_columns, n_samples, n_features), and what they predict without features.
+
+    A block of rows sees the trees in their order, so sums do not depend on n_jobs.
+    """
+    prepared, predicted = [ShapleyTree.of(tree) for tree in trees], []
+    for tree in trees:
+        predicted.append(np.array(tree.prediction.T[-len(total) :], order="C"))
+        base += predicted[-1][:, tree.is_leaf] @ tree.weight[tree.is_leaf] / tree.weight[0]
+    shape = scratch_shape(prepared)
+
+    def add(start: int) -> None:
+        rows, scratch = slice(start, start + shape[-1]), make_scratch(shape)
+        columns = np.array(X[rows].T, dtype=np.float64, order="C")
+        for k in range(len(total)):
+            sums = np.zeros(columns.shape)
+            for tree, values in zip(prepared, predicted):
+                add_shapley_values(tree, values[k], columns, scratch, sums)
+            total[k, rows] += sums.T
+
+    for _ in run_in_threads(n_jobs)(add, range(0, len(X), shape[-1])):
+        pass

@@ -1,0 +1,271 @@
+"""Explanations: as shap's where scikit-learn's trees say the same, as all subsets of features elsewhere."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+from aucforest import LinearAUCClassifier
+from aucforest.inspection import Explanation, Reason, explain
+from tests.estimators.data import make_table, own_auc, small_forest, small_tree
+from tests.tree.test_shapley import by_subsets
+
+matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+X, Y = make_table(missing=0.1)
+NEW, _ = make_table(60, seed=1, missing=0.1)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+def make_frame(n_rows=300, n_towns=5):
+    """Return a frame with categories, and labels."""
+    table, y = make_table(n_rows, 2, missing=0.1)
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": table[:, 0], "b": table[:, 1]})
+    frame["town"] = rng.integers(0, n_towns, n_rows).astype(str)
+    frame.loc[rng.random(n_rows) < 0.1, "town"] = None
+    return frame, y ^ (frame["town"].isin(["1", "3"]).to_numpy() & (rng.random(n_rows) < 0.8))
+
+
+def make_rare(n_rows=400):
+    """Return rows, a quarter of them positive."""
+    table, y = make_table(n_rows, n_classes=3, missing=0.1)
+    return table, np.maximum(y - 1, 0)
+
+
+MODELS = {
+    "mixed": lambda: small_forest(20).fit(X, Y),
+    "shrunk": lambda: small_forest(shrinkage=30.0).fit(X, Y),
+    "own frequencies": lambda: small_forest(shrinkage=None, bootstrap=False).fit(X, Y),
+    "own criterion": lambda: small_forest(criterion=["gini", own_auc]).fit(X, Y),
+    "weighted": lambda: small_forest(class_weight="balanced").fit(X, Y, np.linspace(0, 3, len(X))),
+    "deep": lambda: small_forest(max_features=1).fit(*make_table(3000)),
+    "many classes": lambda: small_forest().fit(*make_table(400, n_classes=5)),
+    "leaves alone": lambda: small_forest(min_samples_leaf=200).fit(X, Y),
+    "a tree": lambda: small_tree().fit(X, Y),
+    "balanced": lambda: small_forest(20, sampling="balanced").fit(*make_rare()),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shap_finds_the_same(name):
+    shap = pytest.importorskip("shap")
+    model = MODELS[name]()
+    exported = model.to_sklearn()
+    explainer = shap.TreeExplainer(exported.estimator if name == "balanced" else exported)
+    expected, base = explainer.shap_values(NEW.astype(np.float32)), explainer.expected_value
+    found = explain(model, NEW)
+    if len(model.classes_) == 2:
+        expected, base = expected[..., 1], base[1]
+    assert found.values.shape == expected.shape
+    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.base_values, np.broadcast_to(base, found.base_values.shape), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_towns", [5, 300])
+def test_categories_as_all_subsets_say(n_towns):
+    frame, y = make_frame(n_towns=n_towns)
+    forest = small_forest(4, shrinkage=5.0, max_depth=6).fit(frame, y)
+    rows = frame[:8].copy()
+    rows.loc[0, "town"] = "never seen"
+    encoded = forest.encode(rows).astype(np.float64)
+    assert any(len(tree.sets) for tree in forest.trees_)
+    expected = np.mean([[by_subsets(tree, row) for row in encoded] for tree in forest.trees_], axis=0)
+    np.testing.assert_allclose(explain(forest, rows).values, expected, rtol=0, atol=1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_values_add_up_to_the_prediction(data):
+    n_classes, seed = data.draw(st.integers(2, 4)), data.draw(st.integers(0, 1000))
+    table, y = make_table(80, 4, n_classes, seed=seed, missing=data.draw(st.sampled_from([0.0, 0.3])))
+    params = {
+        "max_depth": data.draw(st.sampled_from([1, 3, None])),
+        "shrinkage": data.draw(st.sampled_from([None, 1.0, 1e3])),
+        "random_state": seed,
+    }
+    forest = small_forest(data.draw(st.integers(1, 20)), **params).fit(table, y)
+    rows = np.concatenate((table, np.full((1, 4), np.nan), np.full((1, 4), np.inf)))
+    predicted = forest.predict_proba(rows)
+    found = explain(forest, rows).predictions
+    np.testing.assert_allclose(found, predicted[:, 1] if n_classes == 2 else predicted, rtol=0, atol=1e-12)
+
+
+def test_before_prior_correction():
+    forest = MODELS["balanced"]()
+    found = explain(forest, NEW)
+    before = np.mean([tree.predict_proba(NEW)[:, 1] for tree in forest.estimators_], axis=0)
+    np.testing.assert_allclose(found.predictions, before, rtol=0, atol=1e-12)
+    assert np.abs(found.predictions - forest.predict_proba(NEW)[:, 1]).max() > 0.1
+    assert found.target == "probability of 1, before prior correction"
+    assert found.of_class(0).target == "probability of 0, before prior correction"
+    assert explain(MODELS["shrunk"](), NEW).target == "probability of 1"
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_rows", [1, 128, 700])
+def test_threads_and_blocks_change_nothing(n_rows, n_classes):
+    forest = small_forest(40).fit(*make_table(400, n_classes=n_classes))
+    rows = np.tile(NEW, (12, 1))[:n_rows]
+    one, two = (explain(forest, rows, n_jobs=n_jobs).values for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one[-1], explain(forest, rows[-1:]).values[0])
+    np.testing.assert_array_equal(one, explain(forest, np.asfortranarray(rows.astype(np.float32))).values)
+
+
+def test_no_rows():
+    found = explain(MODELS["mixed"](), NEW)[:0]
+    assert (len(found), found.top()) == (0, [])
+    with pytest.raises(ValueError, match="no rows to draw"):
+        found.plot()
+
+
+def test_the_probability_of_one_class():
+    forest = MODELS["many classes"]()
+    found, predicted = explain(forest, NEW), forest.predict(NEW)
+    chosen = found.of_class(predicted)
+    assert chosen.values.shape == NEW.shape
+    np.testing.assert_allclose(chosen.predictions, forest.predict_proba(NEW).max(axis=1), atol=1e-12)
+    np.testing.assert_array_equal(found.of_class(3).values, found.values[..., 3])
+    two = explain(MODELS["mixed"](), NEW)
+    np.testing.assert_array_equal(two.of_class(0).values, -two.values)
+    np.testing.assert_allclose(two.of_class(0).predictions, 1 - two.predictions, atol=1e-12)
+    np.testing.assert_array_equal(two.of_class(1).predictions, two.predictions)
+    with pytest.raises(ValueError, match=r"^label has the label 7, which is not in labels$"):
+        found.of_class(7)
+    with pytest.raises(ValueError, match="a class was chosen before: this is the probability of 0"):
+        two.of_class(0).of_class(0)
+    for use in (found.top, found.plot, found.to_frame):
+        with pytest.raises(ValueError, match=r"^the explanation is of 5 classes: choose one by of_class\(label\)$"):
+            use()
+
+
+def test_reasons():
+    frame, y = make_frame()
+    forest = small_forest(10).fit(frame, y)
+    rows = frame[:40].copy()
+    rows.loc[0, "town"], rows.loc[1, "a"] = "2", np.nan
+    found = explain(forest, rows)
+    for row, reasons in enumerate(found.top(2)):
+        sizes = [abs(reason.contribution) for reason in reasons]
+        assert sizes == sorted(np.abs(found.values[row]), reverse=True)[:2]
+    by_name = [{reason.feature: reason for reason in reasons} for reasons in found.top(9)]
+    assert by_name[0]["town"] == Reason("town", "2", found.values[0, 2])
+    assert by_name[1]["a"].value is None
+    assert by_name[2]["a"].value == rows["a"][2]
+    assert str(Reason("income", 1200.0, -0.0312)) == "income = 1200 (-0.031)"
+    assert str(Reason("town", "York", 0.5)) == "town = York (+0.5)"
+    assert str(Reason("town", None, 0.5)) == "town missing (+0.5)"
+    assert explain(MODELS["leaves alone"](), NEW[:2]).top() == [[], []]
+
+
+def test_the_rarest_of_very_many_categories():
+    frame, y = make_frame(4000, 300)
+    forest = small_forest(4).fit(frame, y)
+    rows = pd.DataFrame({"a": 0.0, "b": 0.0, "town": [str(forest.categories_[2][-1]), str(forest.categories_[2][0])]})
+    values = [{reason.feature: reason.value for reason in reasons} for reasons in explain(forest, rows).top(3)]
+    assert values[0].get("town", "a rare one") == "a rare one"
+    assert values[1].get("town", rows["town"][1]) == rows["town"][1]
+
+
+def test_tables_and_rows():
+    frame, y = make_frame()
+    found = explain(small_forest().fit(frame, y), frame[:9])
+    table = found.to_frame()
+    assert table.columns.tolist() == ["a", "b", "town"]
+    np.testing.assert_array_equal(table, found.values)
+    for rows in (3, -6, slice(3, 4), np.arange(9) == 3, [3]):
+        one = found[rows]
+        assert isinstance(one, Explanation)
+        np.testing.assert_array_equal(one.values, found.values[3:4])
+        np.testing.assert_array_equal(one.data, found.data[3:4])
+        assert len(one.base_values) == 1
+
+
+def test_bars_of_one_row():
+    found = explain(MODELS["mixed"](), NEW)[4]
+    display = found.plot(max_features=2)
+    widths = [bar.get_width() for bar in display.bars_]
+    assert widths[:2] == [reason.contribution for reason in found.top(2)[0]]
+    np.testing.assert_allclose(sum(widths), found.values.sum(), rtol=1e-12)
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert names == [*(reason.condition for reason in found.top(2)[0]), "3 others"]
+    assert display.ax_.get_xlabel().startswith(f"probability of 1: {found.predictions[0]:.3g}, from ")
+    assert len(found.plot(max_features=5).bars_) == 5
+
+
+def test_dots_of_many_rows():
+    frame, y = make_frame()
+    found = explain(small_forest().fit(frame, y), frame)
+    axes = pyplot.subplots()[1]
+    display = found.plot(axes, max_features=3)
+    assert display.ax_ is axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert sorted(names) == ["a", "b", "town"]
+    for name, points in zip(names, display.points_):
+        j = found.feature_names.index(name)
+        np.testing.assert_array_equal(np.sort(points.get_offsets()[:, 0]), np.sort(found.values[:, j]))
+        is_grey = np.all(points.get_facecolor() == 0.6, axis=1)
+        assert np.count_nonzero(is_grey) == (len(frame) if name == "town" else frame[name].isna().sum())
+    assert np.abs(found.values).mean(axis=0).argmax() == found.feature_names.index(names[0])
+
+
+def test_bad_input():
+    forest = MODELS["mixed"]()
+    with pytest.raises(TypeError, match=r"^explain needs an AUCForestClassifier or an AUCTreeClassifier, got Linear"):
+        explain(LinearAUCClassifier(), X)
+    with pytest.raises(NotFittedError):
+        explain(small_forest(), X)
+    with pytest.raises(ValueError, match="X has 4 features, but AUCForestClassifier is expecting 5 features"):
+        explain(forest, X[:, :4])
+    found = explain(forest, NEW)
+    with pytest.raises(ValueError, match=r"^k must be an integer of at least 1, got 0$"):
+        found.top(0)
+    with pytest.raises(ValueError, match=r"^max_features must be an integer of at least 1, got 0$"):
+        found.plot(max_features=0)
+
+
+def test_values_that_do_not_fit_are_refused_before(monkeypatch):
+    forest = MODELS["many classes"]()
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 8 * 60 * 5 * 5)
+    explain(forest, NEW)
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 8 * 60 * 5 * 5 - 1)
+    monkeypatch.setattr("aucforest.inspection.explanation._add_trees", None)
+    with pytest.raises(
+        ValueError, match=r"^Shapley values of 60 rows, 5 features and 5 classes would take .*: explain"
+    ):
+        explain(forest, NEW)
+
+
+def test_progress_is_shown_on_demand(capsys):
+    forest = MODELS["mixed"]()
+    explain(forest, NEW)
+    assert capsys.readouterr().err == ""
+    explain(forest, NEW, verbose=1)
+    assert "trees: 100%" in (shown := capsys.readouterr().err)
+    assert "20/20" in shown
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_it_can_be_interrupted(monkeypatch, n_jobs):
+    from aucforest.inspection import explanation
+
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(explanation, "add_shapley_values", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        explain(MODELS["mixed"](), np.tile(NEW, (100, 1)), n_jobs=n_jobs)
+    assert len(calls) < 10

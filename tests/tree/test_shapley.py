@@ -1,0 +1,120 @@
+"""Shapley values against all subsets of features, for trees of any shape."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aucforest.tree.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
+from aucforest.tree.tree import Tree
+from tests.estimators.data import walk
+from tests.persistence.trees import make_tree
+from tests.reference import shapley as reference
+from tests.tree.chains import make_chain
+
+
+def shapley_values(tree, X, k=1):
+    """Return the Shapley values of what a tree predicts of a class, shape (n_rows, n_features)."""
+    prepared, values = ShapleyTree.of(tree), np.array(tree.prediction[:, k])
+    shape = scratch_shape([prepared])
+    total = np.zeros(X.shape)
+    for start in range(0, len(X), shape[-1]):
+        rows = slice(start, start + shape[-1])
+        columns = np.array(X[rows].T, dtype=np.float64, order="C")
+        sums = np.zeros(columns.shape)
+        add_shapley_values(prepared, values, columns, make_scratch(shape), sums)
+        total[rows] = sums.T
+    return total
+
+
+def sides(tree, row):
+    """Return where a row goes in every node, by one comparison after the other."""
+    goes_left = []
+    for node in range(tree.n_nodes):
+        value = row[tree.feature[node]]
+        if np.isnan(value):
+            goes_left.append(bool(tree.missing_left[node]))
+        elif tree.has_set(node):
+            goes_left.append(bool(tree.goes_left(node)[int(value)]))
+        else:
+            goes_left.append(bool(value <= tree.threshold[node]))
+    return goes_left
+
+
+def by_subsets(tree, row, k=1):
+    children = [None if left < 0 else (left, left + 1) for left in tree.left_child.tolist()]
+    parts = tree.feature.tolist(), children, tree.weight.tolist(), tree.prediction[:, k].tolist()
+    return reference.shapley_values(*parts, sides(tree, row), tree.n_features)
+
+
+def make_rows(tree, n_rows=6, seed=0):
+    """Return rows of codes where a tree has sets, and of numbers elsewhere; some values are missing or infinite."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, tree.n_features))
+    by_set = np.unique(tree.feature[tree.set_nodes])
+    X[rng.random(X.shape) < 0.1] = np.inf
+    X[:, by_set] = rng.integers(0, 255, (n_rows, len(by_set)))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 14), st.integers(1, 5), st.booleans(), st.integers(2, 3))
+def test_all_subsets(seed, n_splits, n_features, with_sets, n_classes):
+    by_set = range(n_features)[::2] if with_sets else ()
+    tree = make_tree(seed, n_splits, n_features, n_classes, by_set=by_set)
+    X = make_rows(tree, seed=seed)
+    for k in range(n_classes):
+        np.testing.assert_allclose(
+            shapley_values(tree, X, k), [by_subsets(tree, row, k) for row in X], rtol=0, atol=1e-13
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 400), st.integers(1, 60), st.integers(1, 300))
+def test_they_add_up(seed, n_splits, n_features, n_rows):
+    tree = make_tree(seed, n_splits, n_features, by_set=(0,))
+    X, leaf = make_rows(tree, n_rows, seed), tree.is_leaf
+    predicted = np.array([tree.prediction[walk(tree, row)[-1], 1] for row in X])
+    base = tree.prediction[leaf, 1] @ tree.weight[leaf] / tree.weight[0]
+    np.testing.assert_allclose(shapley_values(tree, X).sum(axis=1), predicted - base, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_splits", [200, 1000])
+def test_deep_trees_of_many_features_lose_nothing(n_splits):
+    """Of a chain that asks another feature at each node all are alike to a row that comes to its end."""
+    chain = make_chain(n_splits)
+    feature = np.where(chain.is_leaf, -1, np.arange(chain.n_nodes) // 2).astype(np.int32)
+    node = np.arange(chain.n_nodes)
+    deepest = node == chain.n_nodes - 1
+    tree = Tree(
+        **{name: getattr(chain, name) for name in ("missing_left", "left_child", "gain", "n_samples")},
+        feature=feature,
+        threshold=np.zeros(chain.n_nodes),
+        weight=np.ldexp(1.0, -((node + 1) // 2)),
+        frequencies=np.stack([1.0 - deepest, 1.0 * deepest], axis=1),
+        n_features=n_splits,
+    )
+    X = np.ones((2, n_splits))
+    X[1, 0] = -1.0
+    found = shapley_values(tree, X)
+    np.testing.assert_allclose(found[0], 1.0 / n_splits, rtol=1e-12)
+    assert found[1].min() == found[1, 0]
+    assert abs(found[1].sum()) < 1e-12
+
+
+def test_a_leaf_and_features_that_are_not_split():
+    np.testing.assert_array_equal(shapley_values(make_tree(0, 0), np.zeros((3, 3))), 0.0)
+    tree = make_tree(1, 5, 2)
+    wider = Tree(**{**vars(tree), "n_features": 4})
+    X = make_rows(wider)
+    values = shapley_values(wider, X)
+    np.testing.assert_array_equal(values[:, 2:], 0.0)
+    np.testing.assert_array_equal(values[:, :2], shapley_values(tree, X[:, :2]))
+
+
+def test_weights_far_apart_give_numbers():
+    tree = make_tree(3, 12, 2)
+    weight = tree.weight * np.where(np.arange(tree.n_nodes) < 6, 1e290, 1e-290)
+    values = shapley_values(Tree(**{**vars(tree), "weight": weight}), make_rows(tree))
+    assert np.isfinite(values).all()
