@@ -16,7 +16,7 @@ from aucforest import AUCForestClassifier
 from aucforest.inspection import explain
 
 N_JOBS = cpu_count()
-N_TREES, N_TRAIN, N_ROWS, N_FEATURES, N_REPEATS = 100, 10_000, 1_000, 30, 3
+N_TREES, N_TRAIN, N_ROWS, N_FEATURES, N_REPEATS = 100, 5_000, 1_000, 30, 3
 
 FIRST_CALL = """
 import time
