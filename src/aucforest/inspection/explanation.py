@@ -325,7 +325,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     X, classes, n_trees = model._validate_X(X, reset=False), model.classes_, len(model.trees_)
     n_columns = 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {len(X):,} rows, {X.shape[1]:,} features and {len(classes):,} classes"
-    check_memory(8.0 * X.size * n_columns, what, "explain fewer rows at a time")
+    check_memory(8.0 * np.prod(X.shape) * n_columns, what, "explain fewer rows at a time")
     total, base = np.zeros((n_columns, *X.shape)), np.zeros(n_columns)
     most_predicted = max(tree.n_nodes for tree in model.trees_) * len(classes)
     step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
