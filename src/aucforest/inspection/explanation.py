@@ -25,7 +25,17 @@ _MOST_DOTS = 2_000  # rows of a picture: more dots hide each other
 
 
 class Reason(NamedTuple):
-    """A feature of a row, its value there (None where it is missing or unseen), and what it adds to the prediction."""
+    """A feature of a row, its value there, and what it adds to the prediction.
+
+    Attributes
+    ----------
+    feature : str
+        Name of the feature.
+    value : float, str or None
+        A number or a category; None where it is missing, or a category that was not seen in `fit`.
+    contribution : float
+        The Shapley value.
+    """
 
     feature: str
     value: float | str | None
