@@ -126,3 +126,17 @@ def decision_counts(threshold, is_positive, scores, weights=None):
     tp, fp = rates_at(threshold, is_positive, scores, weights)
     positives, negatives = rates_at(-math.inf, is_positive, scores, weights)
     return tp, fp, positives - tp, negatives - fp
+
+
+def positives_among_first(size, is_positive, scores, weights=None) -> float:
+    """Return the weight of positives among the first rows, of that weight in all; rows that tie are taken alike."""
+    weights = [1.0] * len(scores) if weights is None else weights
+    found = 0.0
+    for level in sorted(set(scores), reverse=True):
+        tied = [(p, w) for p, s, w in zip(is_positive, scores, weights) if s == level]
+        weight = math.fsum(w for _, w in tied)
+        taken = min(size, weight)
+        if weight > 0.0:
+            found += math.fsum(w for p, w in tied if p) * taken / weight
+        size -= taken
+    return found

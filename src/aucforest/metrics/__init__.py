@@ -1,8 +1,17 @@
 """AUC metrics: exact, fast, weighted, multiclass, streaming, with confidence."""
 
+from aucforest.metrics.at_k import (
+    bootstrap_interval,
+    gains_curve,
+    precision_at_k,
+    recall_at_fpr,
+    recall_at_k,
+    recall_at_precision,
+)
 from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc, delong_covariance
 from aucforest.metrics.display import RocCurveDisplay, RocEntry
+from aucforest.metrics.gains_display import GainsDisplay
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
 from aucforest.metrics.streaming import AUCReservoir, AUCSketch
@@ -12,15 +21,22 @@ __all__ = [
     "AUCComparison",
     "AUCReservoir",
     "AUCSketch",
+    "GainsDisplay",
     "RocBand",
     "RocCurveDisplay",
     "RocEntry",
     "auc_confidence_interval",
     "average_precision_score",
+    "bootstrap_interval",
     "compare_auc",
     "delong_covariance",
+    "gains_curve",
     "hand_till_score",
     "optimal_threshold",
+    "precision_at_k",
+    "recall_at_fpr",
+    "recall_at_k",
+    "recall_at_precision",
     "roc_auc_score",
     "roc_confidence_band",
     "roc_curve",

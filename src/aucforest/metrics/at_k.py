@@ -1,0 +1,331 @@
+"""Metrics of the highest-ranked samples: precision and recall at k, recall at a bound, gains and lift."""
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import bootstrap
+
+from aucforest.metrics.intervals import require_level
+from aucforest.metrics.ranking import Cumulated, cumulate
+from aucforest.metrics.validation import as_column, check_scores, check_weights, is_positive, warn_undefined
+
+FloatArray = NDArray[np.float64]
+
+
+def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any) -> Cumulated:
+    """Return the weights of positives and negatives at or above each threshold, of checked samples."""
+    scores = check_scores(as_column(y_score))
+    weights = check_weights(sample_weight, scores.size)
+    cumulated = cumulate(is_positive(y_true, scores.size, pos_label=pos_label), scores, weights)
+    if cumulated.tps[-1] + cumulated.fps[-1] <= 0.0:
+        raise ValueError("sample_weight is 0 for every sample")
+    return cumulated
+
+
+def _positives_at(cumulated: Cumulated, k: float) -> tuple[float, float]:
+    """Return the weight of the k highest-ranked samples and of the positives among them, ties in proportion."""
+    selected = cumulated.tps + cumulated.fps
+    total = float(selected[-1])
+    if isinstance(k, Integral) and not isinstance(k, bool):
+        if not 1 <= k <= total:
+            raise ValueError(f"k must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
+        size = float(k)
+    else:
+        if isinstance(k, bool) or not 0.0 < k <= 1.0:
+            raise ValueError(f"k must be a number of samples (int) or a proportion of them in (0, 1], but is {k!r}")
+        size = k * total
+    return size, float(np.interp(size, selected, cumulated.tps))
+
+
+def precision_at_k(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the proportion of positives among the k highest-ranked samples.
+
+    Samples with the same score at the boundary count in proportion: the result is the mean over all orders of them.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two labels: bool, integer, float or string.
+    y_score : array-like of shape (n_samples,)
+        Scores, finite; only their order matters.
+    k : int or float
+        An integer is a number of samples (with `sample_weight`, a weight), a float in (0, 1] a proportion of them.
+    pos_label : label, optional
+        The positive label. By default the greater of two labels; a sole label is positive when it equals 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `roc_curve`; ValueError also for a `k` out of its range.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import precision_at_k
+    >>> y_true, y_score = [0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2]
+    >>> precision_at_k(y_true, y_score, 2), precision_at_k(y_true, y_score, 0.5)
+    (1.0, 0.8333333333333334)
+    """
+    size, positives = _positives_at(_cumulate(y_true, y_score, sample_weight, pos_label), k)
+    return min(positives / size, 1.0)
+
+
+def recall_at_k(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the proportion of all positives that is among the k highest-ranked samples.
+
+    Samples with the same score at the boundary count in proportion, as in `precision_at_k`.
+
+    Parameters
+    ----------
+    y_true, y_score, k, pos_label, sample_weight
+        As for `precision_at_k`.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN with an UndefinedMetricWarning when the positive class has no weight.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `precision_at_k`.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import recall_at_k
+    >>> round(recall_at_k([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 2), 3)
+    0.667
+    """
+    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
+    return float(_recall(_positives_at(cumulated, k)[1], cumulated))
+
+
+def _recall(positives: Any, cumulated: Cumulated) -> Any:
+    """Return weights of positives as proportions of all; NaN with a warning where there is none."""
+    if cumulated.tps[-1] <= 0.0:
+        warn_undefined("recall is not defined: no positive sample has weight", stacklevel=4)
+        return positives * np.nan
+    return np.minimum(positives / cumulated.tps[-1], 1.0)
+
+
+def recall_at_precision(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    precision: float,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the greatest recall of the thresholds at which precision is at least a given one.
+
+    A threshold selects either all or none of the samples with the same score.
+
+    Parameters
+    ----------
+    y_true, y_score, pos_label, sample_weight
+        As for `precision_at_k`.
+    precision : float in (0, 1]
+        The least precision.
+
+    Returns
+    -------
+    float
+        In [0, 1], 0.0 where no threshold has that precision; NaN with an UndefinedMetricWarning when the positive class
+        has no weight.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `roc_curve`; ValueError also for a `precision` out of its range.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import recall_at_precision
+    >>> recall_at_precision([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 0.7)
+    1.0
+    """
+    if not 0.0 < precision <= 1.0:
+        raise ValueError(f"precision must be in (0, 1], but is {precision}")
+    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
+    tps, fps = cumulated.tps, cumulated.fps
+    return float(_recall(tps[tps >= precision * (tps + fps)].max(), cumulated))
+
+
+def recall_at_fpr(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    fpr: float,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the greatest recall of the thresholds at which the false positive rate is at most a given one.
+
+    A threshold selects either all or none of the samples with the same score.
+
+    Parameters
+    ----------
+    y_true, y_score, pos_label, sample_weight
+        As for `precision_at_k`.
+    fpr : float in [0, 1]
+        The greatest false positive rate.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN with an UndefinedMetricWarning when the positive class has no weight.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `roc_curve`; ValueError also for an `fpr` out of its range.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import recall_at_fpr
+    >>> round(recall_at_fpr([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 0.1), 3)
+    0.667
+    """
+    if not 0.0 <= fpr <= 1.0:
+        raise ValueError(f"fpr must be in [0, 1], but is {fpr}")
+    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
+    return float(_recall(cumulated.tps[cumulated.fps <= fpr * cumulated.fps[-1]].max(), cumulated))
+
+
+def gains_curve(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[FloatArray, FloatArray, NDArray[np.floating[Any]]]:
+    """Return the cumulative gains curve: recall against the proportion of samples that is selected.
+
+    Lift is their quotient, ``gain[1:] / proportion[1:]``.
+
+    Parameters
+    ----------
+    y_true, y_score, pos_label, sample_weight
+        As for `precision_at_k`.
+
+    Returns
+    -------
+    proportion, gain : ndarray of shape (n_thresholds,), float64
+        Proportion of all samples, and of the positive ones, whose score is at least the threshold. The curve between
+        the points is a straight line. Gain is NaN with an UndefinedMetricWarning when the positive class has no weight.
+    thresholds : ndarray of shape (n_thresholds,), dtype of the scores
+        Descending; the first is infinity, at which no sample is selected.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `roc_curve`.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import gains_curve
+    >>> proportion, gain, _ = gains_curve([0, 1, 0, 1], [0.1, 0.8, 0.4, 0.4])
+    >>> proportion.tolist(), gain.tolist()
+    ([0.0, 0.25, 0.75, 1.0], [0.0, 0.5, 1.0, 1.0])
+    """
+    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
+    selected = cumulated.tps + cumulated.fps
+    return selected / selected[-1], _recall(cumulated.tps, cumulated), cumulated.thresholds
+
+
+def bootstrap_interval(
+    metric: Callable[..., float],
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *args: Any,
+    sample_weight: ArrayLike | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> tuple[float, float, float]:
+    """Return a metric with its percentile bootstrap interval.
+
+    Samples are drawn with replacement from all samples, whatever their label.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_score, *args, sample_weight=...)``, such as `precision_at_k`.
+    y_true, y_score : array-like of shape (n_samples,)
+        As for the metric.
+    *args
+        Further arguments of the metric, such as k.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative; they are resampled with the samples.
+    level : float in (0, 1), default=0.95
+        Level of the interval.
+    n_resamples : int, default=1000
+        Number of bootstrap samples.
+    random_state : int, Generator or None
+        Controls the bootstrap.
+
+    Returns
+    -------
+    value, low, high : float
+        The metric of all samples and the ends of the interval.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.metrics import bootstrap_interval, precision_at_k
+    >>> rng = np.random.default_rng(0)
+    >>> y_true = rng.integers(2, size=1000)
+    >>> y_score = y_true + rng.normal(size=1000)
+    >>> value, low, high = bootstrap_interval(precision_at_k, y_true, y_score, 0.1, random_state=0)
+    >>> print(f"{value:.2f} [{low:.2f}, {high:.2f}]")
+    0.90 [0.84, 0.96]
+    """
+    require_level(level)
+    truth, scores = as_column(y_true), as_column(y_score)
+    value = metric(truth, scores, *args, sample_weight=sample_weight)
+    pos_label = np.unique(truth)[-1]
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+
+    def of_resample(rows: NDArray[np.int64]) -> float:
+        known = None if weights is None else weights[rows]
+        return metric(truth[rows] == pos_label, scores[rows], *args, sample_weight=known)
+
+    drawn = bootstrap(
+        (np.arange(len(scores)),),
+        of_resample,
+        n_resamples=n_resamples,
+        vectorized=False,
+        confidence_level=level,
+        method="percentile",
+        rng=np.random.default_rng(random_state),
+    )
+    low, high = drawn.confidence_interval
+    return float(value), float(low), float(high)

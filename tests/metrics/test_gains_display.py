@@ -1,0 +1,59 @@
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from aucforest.metrics import GainsDisplay, gains_curve, recall_at_k
+
+matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    return X, np.where(X[:, 0] + rng.normal(size=300) > 1, "fraud", "clean")
+
+
+def test_gains_of_several_models(rows):
+    X, y = rows
+    display = GainsDisplay.from_predictions(y, {"a": X[:, 0], "b": X[:, 1]}, pos_label="fraud")
+    np.testing.assert_array_equal(
+        display.lines_[1].get_xydata(), np.column_stack(gains_curve(y, X[:, 1], pos_label="fraud")[:2])
+    )
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["a", "b", "best possible", "random order"]
+    assert display.prevalence == pytest.approx(np.mean(y == "fraud"))
+    assert display.ax_.get_ylabel() == "Recall"
+
+
+def test_lift_is_recall_by_the_proportion(rows):
+    X, y = rows
+    _, ax = pyplot.subplots()
+    display = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="fraud", ax=ax)
+    assert display.ax_ is ax
+    for proportion, lift in display.lines_[0].get_xydata()[::20]:
+        assert lift == pytest.approx(recall_at_k(y, X[:, 0], float(proportion), pos_label="fraud") / proportion)
+
+
+def test_from_estimator_takes_its_second_class(rows):
+    X, y = rows
+    model = LogisticRegression().fit(X, y)
+    display = GainsDisplay.from_estimator(model, X, y)
+    gain = gains_curve(y, model.predict_proba(X)[:, 1], pos_label="fraud")[1]
+    np.testing.assert_array_equal(display.curves["LogisticRegression"][1], gain)
+
+
+def test_bad_options(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="kind must be one of 'gains', 'lift', but is 'loss'"):
+        GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
+    with pytest.raises(ValueError, match="y_score is an empty mapping"):
+        GainsDisplay.from_predictions(y, {})
