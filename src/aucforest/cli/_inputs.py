@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import typer
 from numpy.typing import NDArray
 
-from aucforest.cli._options import LEAST_ROWS, MOST_INTEGERS, STANDARD
+from aucforest.cli._options import LEAST_ROWS, LEAST_ROWS_OF_INTEGERS, MOST_LABELS, STANDARD
 from aucforest.estimators import load
 from aucforest.tables.csv import CsvTable
 from aucforest.tables.kinds import (
@@ -29,11 +30,13 @@ from aucforest.tables.kinds import (
     find_column,
     kind_of,
 )
-from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights, refuse_missing
+from aucforest.tables.labels import LabelReader, find_comparison, not_label, read_target, read_weights, refuse_missing
 from aucforest.tables.sources import ParquetFiles, open_source
 
 # How messages write the option.
 _OPTION = "--positive "
+# Labels of which the second is positive, however many rows it has.
+_ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 
 
 @contextmanager
@@ -55,28 +58,36 @@ def open_table(file: Path) -> Iterator[CsvTable | ParquetFiles]:
 
 
 def read_model(file: Path, jobs: int | None = None) -> Any:
-    """Read a model file, to be run in some threads."""
+    """Read a model file, to be run in some threads; the second of two classes is the positive one."""
     if not file.exists():
         raise ValueError(f"there is no file {file}")
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a model file")
     model = load(file)
+    if getattr(model, "_positive_first", False):
+        model._reverse_classes()
     return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params() else model
 
 
 class Labelled(NamedTuple):
-    """What a table is called, its features, class labels and weights."""
+    """What a table is called, its features, labels and weights.
+
+    Rows to train on have the numbers of their classes as `y`, the positive one of two last, and `positive` is its label
+    where the order of labels does not make it so. Rows to evaluate a model on have classes of the model as `y`.
+    """
 
     title: str
     X: Any
     y: Any
     weight: NDArray[np.float64] | None = None
+    classes: Any = None
+    positive: str | None = None
 
 
 def read_training(
     file: Path, target: str, positive: str | None = None, weight: str | None = None, drop: Sequence[str] = ()
 ) -> Labelled:
-    """Read a table to train on: all columns but some; with `positive`, that label against all others."""
+    """Read a table to train on, all columns except some."""
     others = [target, *([] if weight is None else [weight]), *drop]
     with open_table(file) as table:
         for name in others:
@@ -84,11 +95,13 @@ def read_training(
         content = table.whole(as_text=[target])
         if content.num_rows == 0:
             raise ValueError(f"{table.name} has a header, but no rows")
-        y = _labels(table, content.column(target), target, positive)
+        reader = LabelReader(table, target, positive, _OPTION)
+        reader.add(content.column(target))
+        classes, y, found = _order(reader, *reader.finish(), positive)
         weights = None if weight is None else read_weights(table, content.column(weight), weight)
         features = content.select(feature_names(table, others))
     check_types(features.schema)
-    return Labelled(_title(table, target, positive), _to_frame(features), y, weights)
+    return Labelled(_title(table, target, positive), _to_frame(features), y, weights, classes, found)
 
 
 def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
@@ -96,8 +109,10 @@ def read_labels(file: Path, target: str, positive: str | None = None, weight: st
     table = open_source(file, as_text=None)
     for name in [target, *([] if weight is None else [weight])]:
         find_column(table, name)
-    *found, weights = read_target(table, LabelReader(table, target, positive, _OPTION), weight)
-    return Labelled(_title(table, target, positive), None, _as_classes(target, *found), weights)
+    reader = LabelReader(table, target, positive, _OPTION)
+    classes, y, weights = read_target(table, reader, weight)
+    classes, y, found = _order(reader, classes, y, positive)
+    return Labelled(_title(table, target, positive), None, y, weights, classes, found)
 
 
 def read_for_model(
@@ -120,7 +135,7 @@ def read_for_model(
         weights = None if weight is None else read_weights(table, beside.column(weight), weight)
     X = _to_frame(pa.concat_tables(features))
     X = X if columns.has_names else X.set_axis(range(len(columns.names)), axis=1)
-    return Labelled(_title(table, target, positive), X, y, weights)
+    return Labelled(_title(table, target, positive), X, y, weights, model.classes_)
 
 
 def _title(table: Columns, target: str, positive: str | None) -> str:
@@ -129,42 +144,62 @@ def _title(table: Columns, target: str, positive: str | None) -> str:
     return f"{table.name}, {target}{of}"
 
 
-def _labels(table: Columns, column: Any, target: str, positive: str | None) -> NDArray[Any]:
-    """Return labels in the type that the file shows, or which of them are the positive one."""
-    reader = LabelReader(table, target, positive, _OPTION)
-    reader.add(column)
-    return _as_classes(target, *reader.finish())
+def _order(
+    reader: LabelReader, classes: NDArray[Any], labels: NDArray[np.uint16], positive: str | None
+) -> tuple[NDArray[Any], NDArray[np.uint16], str | None]:
+    """Return the classes, the positive one of two last, the number of each row's class, and the positive label.
+
+    That is None where it is the greater of two labels anyway.
+    """
+    if positive is not None:
+        return reader.names(), labels, positive
+    _refuse_quantities(reader.target, classes, labels)
+    is_text = len(classes) == 2 and classes.dtype.kind == "U"
+    if is_text and tuple(map(str.lower, classes.tolist())) not in _ORDERED:
+        n_negative, n_positive = np.bincount(labels, minlength=2)
+        if n_negative < n_positive:
+            classes, labels = classes[::-1], (1 - labels).astype(np.uint16)
+        typer.echo(f"positive class: {str(classes[1])!r}, the rarer label (--positive chooses another)", err=True)
+        return classes, labels, str(classes[1])
+    return classes, labels, None
 
 
-def _as_classes(target: str, classes: NDArray[Any], labels: NDArray[np.uint16]) -> NDArray[Any]:
-    """Return the class of each row; refuse integers that are hardly classes: there are many, of few rows each."""
+def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.uint16]) -> None:
+    """Refuse labels that are hardly classes: there are many, of few rows each."""
     n_rows, n_classes = len(labels), len(classes)
-    if classes.dtype.kind in "iu" and n_classes > MOST_INTEGERS and n_rows < LEAST_ROWS * n_classes:
+    is_integer = classes.dtype.kind in "iu"
+    if n_classes <= MOST_LABELS or n_rows >= (LEAST_ROWS_OF_INTEGERS if is_integer else LEAST_ROWS) * n_classes:
+        return
+    if is_integer:
         raise ValueError(
             f"column {target!r} has {n_classes:,} distinct integers in {n_rows:,} rows, which looks like a quantity,"
-            f" not classes: make two classes of it, such as by --positive '>={classes[int(np.median(labels))]}', or"
-            " write classes as text"
+            f" not classes: make two classes of it with --positive '>={classes[int(np.median(labels))]}', or bin it"
+            " and write the bins as text"
         )
-    return classes[labels]
+    raise ValueError(
+        f"column {target!r} has {n_classes:,} distinct labels in {n_rows:,} rows, too many classes to learn: name one"
+        " label with --positive, or merge rare labels"
+    )
 
 
 def _labels_of(model: Any, table: Columns, column: Any, target: str, positive: str | None) -> NDArray[Any]:
     """Return labels as the classes of a model."""
     classes = model.classes_
     kind = kind_of(classes.tolist())
-    if positive is not None:
-        if kind != FLAG:
-            raise ValueError(
-                f"--positive is for a model that was fitted with it; this one's classes are {_listed(classes)}"
-            )
-        return _labels(table, column, target, positive)
+    is_one_against_others = kind == TEXT and classes[0] == not_label(classes[1])
+    if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(classes[1])):
+        raise ValueError(f"--positive must be the model's, but is {positive!r}; its classes are {_listed(classes)}")
+    if is_one_against_others or (positive is not None and kind == FLAG):
+        reader = LabelReader(table, target, str(classes[1]) if positive is None else positive, _OPTION)
+        reader.add(column)
+        return classes[reader.finish()[1]]
     words = {str(label).lower(): label for label in classes.tolist()}
     if pa.types.is_boolean(column.type) and kind == TEXT and words.keys() == {"false", "true"}:
         column = pc.if_else(column, words["true"], words["false"])  # flags that the training table spelled so
     try:
         labels = as_kind(column, kind, target, table.place, table.missing)
     except ValueError as error:
-        advice = "; if the model was fitted with --positive, give it here, too" if kind == FLAG else ""
+        advice = "; if the model was fitted with a positive label, pass --positive" if kind == FLAG else ""
         raise ValueError(f"{error}{advice}") from error
     missing = pc.is_null(labels, nan_is_null=True)
     n_missing = pc.sum(missing).as_py()
@@ -183,8 +218,8 @@ def _labels_of(model: Any, table: Columns, column: Any, target: str, positive: s
 
 
 def _listed(classes: NDArray[Any]) -> str:
-    """Return the first classes as text."""
-    names = list(map(str, classes.tolist()))
+    """Return the first classes, quoted."""
+    names = list(map(repr, classes.tolist()))
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if names[10:] else "")
 
 

@@ -7,34 +7,44 @@ import typer
 
 from aucforest.tree.criteria import CRITERIA
 
-# A target with more distinct integers than the first, and fewer rows for each on average than the second, is refused as
-# a quantity.
-MOST_INTEGERS, LEAST_ROWS = 50, 10
+# A target with more distinct labels than the first, and fewer rows for each on average than the second (for integers,
+# which may be a quantity, the third), is refused.
+MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
 STANDARD = Path("-")
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet table; - is CSV on standard input.")]
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column of class labels.")]
-TARGET_HELP = (
-    f"The column of class labels. More than {MOST_INTEGERS} integers of fewer than {LEAST_ROWS} rows each on average"
-    " are refused: a quantity needs --positive."
-)
+TARGET_HELP = "The column of class labels. A quantity needs --positive, such as '>=18'."
 Positive = Annotated[
     str | None,
     typer.Option(
         metavar="LABEL",
-        help="This label, or numbers such as '>=18', against all others: the classes are False and True.",
+        help="The positive label, or a comparison of numbers such as '>=18'; all other rows are negative. Of two text"
+        " labels the rarer is positive by default, unless they are false/true or no/yes.",
     ),
 ]
-Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of row weights.")]
+Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of sample weights.")]
 if TYPE_CHECKING:
     Criterion = str
 else:
     Criterion = Literal[("auto", *CRITERIA)]
-Seed = Annotated[int, typer.Option(min=0, help="Draws whatever is drawn.")]
-Jobs = Annotated[int, typer.Option(help="Threads; -1 takes all cores.")]
-JsonOut = Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Metrics go here; - is standard output.")]
-PlotOut = Annotated[Path | None, typer.Option("--plot", metavar="OUT", help="Draw a picture here (.png, .svg, .pdf).")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+JsonOut = Annotated[
+    Path | None, typer.Option("--json", metavar="OUT", help="JSON file for the metrics; - is standard output.")
+]
+PlotOut = Annotated[
+    Path | None, typer.Option("--plot", metavar="OUT", help="Picture file to write (.png, .svg or .pdf).")
+]
+
+
+def _check_jobs(jobs: int) -> int:
+    if jobs == 0:
+        raise typer.BadParameter("must be at least 1, or -1 for all cores, but is 0")
+    return jobs
+
+
+Jobs = Annotated[int, typer.Option(callback=_check_jobs, help="Number of threads; -1 uses all cores.")]
 
 
 def names_in(listed: str | None) -> list[str]:

@@ -51,8 +51,28 @@ def auc_with_interval(is_positive: NDArray[np.bool_], score: NDArray[np.float64]
 
 
 def positive_class(model: Any) -> str:
-    """Return the beginning of a line: which of two classes has the higher scores."""
-    return f"positive: {model.classes_[1]}; " if len(model.classes_) == 2 else ""
+    """Return the beginning of a line: which of two classes is positive."""
+    return f"positive class: {model.classes_[1]}; " if len(model.classes_) == 2 else ""
+
+
+def describe_threshold(model: Any, rule: str) -> str:
+    """Return a line that says how probabilities become labels."""
+    threshold = getattr(model, "threshold_", None)
+    if threshold is None:
+        return "labels: the most probable class"
+    if np.ndim(threshold) > 0:
+        return f"labels: by {rule}"
+    return f"labels: {model.classes_[1]} where its probability is at least {threshold:.4g} ({rule})"
+
+
+def probability(option: str, text: str, *words: str) -> float:
+    """Return the value of an option that is a probability, and not one of some words."""
+    try:
+        if 0.0 <= float(text) <= 1.0:
+            return float(text)
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"must be {', '.join(words)} or a probability, but is {text!r}", param_hint=option)
 
 
 def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
@@ -112,7 +132,7 @@ def write_json(out: Path | None, content: Any) -> None:
         sys.stdout.write(f"{text}\n")
     else:
         write_whole(out, text.encode())
-        typer.echo(f"figures: {out}", err=True)
+        typer.echo(f"metrics: {out}", err=True)
 
 
 def write_picture(out: Path, figure: Any) -> None:
@@ -121,6 +141,16 @@ def write_picture(out: Path, figure: Any) -> None:
     figure.savefig(content, format=out.suffix[1:].lower(), dpi=150)
     write_whole(out, content.getvalue())
     typer.echo(f"picture: {out}", err=True)
+
+
+def save_model(forest: Any, out: Path) -> None:
+    """Write a model file, with the classes in sorted order, which scikit-learn's functions take them to be in."""
+    is_reversed = len(forest.classes_) == 2 and forest.classes_[0] > forest.classes_[1]
+    if is_reversed:
+        forest._reverse_classes()
+    forest.save(out)
+    if is_reversed:
+        forest._reverse_classes()
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The command ``aucforest`` and its subcommands."""
 
 import warnings
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +16,10 @@ from aucforest.cli.report import report
 
 
 class _OneLineErrors(typer.core.TyperGroup):
-    """A group of commands whose refusals are sentences, not tracebacks."""
+    """A group of commands whose errors are sentences, not tracebacks."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command: wrong data or files end it with 1; a wrong call ends with 2, which is for typer to say."""
+        """Run a command; errors of data and files exit with 1. Usage errors, which exit with 2, are typer's own."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             try:
@@ -37,12 +38,23 @@ class _OneLineErrors(typer.core.TyperGroup):
 app = typer.Typer(cls=_OneLineErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
 
 
+def _print_version(is_given: bool) -> None:
+    if is_given:
+        typer.echo(f"aucforest {version('aucforest')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _commands() -> None:
+def _commands(
+    print_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Forests whose trees are grown for ranking.
 
-    Tables are CSV with a header, in UTF-8, or Parquet. It ends with 0 when all is well, 1 when data or files are not,
-    2 when it is called wrongly.
+    Tables are CSV files with a header, in UTF-8, or Parquet files.
+
+    Exit codes: 0 success, 1 data error, 2 usage error.
     """
 
 

@@ -54,7 +54,7 @@ def compare(
         data = read_training(file, target, positive)
     else:
         X, rings = load_abalone(return_X_y=True)
-        data = Labelled("abalone, rings >= 18", X, rings >= 18)
+        data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
     comparison = compare_criteria(
         data.X,
         data.y,
@@ -103,12 +103,11 @@ def _cell(row: ComparisonRow) -> str:
 
 def _as_json(data: Labelled, comparison: CriteriaComparison) -> dict[str, Any]:
     """Return data, summary and the metrics of every fit."""
-    classes, counts = np.unique(data.y, return_counts=True)
     return {
         "data": data.title,
         "n_samples": len(data.y),
         "n_features": data.X.shape[1],
-        "class_counts": dict(zip(map(str, classes.tolist()), counts.tolist())),
+        "class_counts": dict(zip(map(str, data.classes.tolist()), np.bincount(data.y).tolist())),
         "summary": [row._asdict() for row in comparison.summary()],
         "folds": [dict(zip(comparison.folds.dtype.names or (), fit)) for fit in comparison.folds.ravel().tolist()],
     }

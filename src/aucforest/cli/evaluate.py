@@ -1,6 +1,9 @@
 """``aucforest evaluate``: how good a model is on labelled rows."""
 
+from typing import Annotated, Any
+
 import numpy as np
+import typer
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli._inputs import read_for_model, read_model
@@ -11,8 +14,10 @@ from aucforest.cli._outputs import (
     auc_with_interval,
     check_outputs,
     console,
+    describe_threshold,
     metrics_table,
     positive_class,
+    probability,
     rich_table,
     write_json,
 )
@@ -26,17 +31,26 @@ def evaluate(
     target: Target,
     positive: Positive = None,
     weight: Weight = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="How probabilities become labels: prevalence, argmax or a probability; by default the threshold of the"
+            " model, or prevalence where it has none.",
+        ),
+    ] = None,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
 ) -> None:
     """Evaluate a model on labelled rows that it was not fitted on.
 
-    Of two classes the ROC AUC has an interval. G-mean and confusion matrix are those of the model's threshold.
+    The ROC AUC of two classes has a confidence interval. G-mean and the confusion matrix depend on the threshold.
 
-    Example: aucforest evaluate model.aucforest test.csv --target label --json figures.json
+    Example: aucforest evaluate model.aucforest test.csv --target label --json metrics.json
     """
     check_outputs(json_out, inputs=[model, data])
     forest = read_model(model, jobs)
+    rule = _set_threshold(forest, threshold)
     rows = read_for_model(forest, data, target, positive, weight)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
@@ -47,17 +61,34 @@ def evaluate(
     classes = list(map(str, forest.classes_.tolist()))
     to = console(json_out)
     to.print(metrics_table(rows.title, {model.name: metrics}))
-    to.print(f"{positive_class(forest)}{len(rows.y):,} rows\n", markup=False, highlight=False)
+    to.print(f"{positive_class(forest)}{len(rows.y):,} rows", markup=False, highlight=False)
+    to.print(f"{describe_threshold(forest, rule)}\n", markup=False, highlight=False)
     cells = [[name, *(f"{count:,}" for count in counts)] for name, counts in zip(classes, matrix.tolist())]
     headings = ["", *(f">{name}" for name in classes)]
-    to.print(rich_table("confusion matrix, a row a true class", headings, cells, min_width=40))
+    to.print(rich_table("confusion matrix (rows: true classes)", headings, cells, min_width=40))
     content = {
         "data": rows.title,
         "model": model.name,
         "n_samples": len(rows.y),
         "classes": classes,
-        "figures": [metric._asdict() for metric in metrics],
+        "metrics": [metric._asdict() for metric in metrics],
         "threshold": np.asarray(getattr(forest, "threshold_", None)).tolist(),
         "confusion_matrix": matrix.tolist(),
     }
     write_json(json_out, content)
+
+
+def _set_threshold(model: Any, threshold: str | None) -> str:
+    """Set the threshold of a model that can have one, and say which it is."""
+    if not hasattr(model, "set_threshold"):
+        if threshold is not None:
+            raise ValueError(f"--threshold is for forests, but the model is a {type(model).__name__}")
+        return "the most probable class"
+    if threshold is None and model.threshold_ is not None:
+        return "the threshold of the model"
+    rule = threshold or "prevalence"
+    if rule not in ("prevalence", "argmax"):
+        model.set_threshold(probability("--threshold", rule, "prevalence", "argmax"))
+    else:
+        model.set_threshold(None if rule == "argmax" else rule)
+    return rule

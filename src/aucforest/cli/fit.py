@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import pyarrow as pa
 import typer
 from sklearn.base import clone
 
@@ -16,20 +17,36 @@ from aucforest.cli._outputs import (
     MetricValue,
     auc_with_interval,
     check_outputs,
+    check_suffix,
     console,
+    describe_threshold,
     metrics_table,
     positive_class,
+    probability,
+    save_model,
+    table_writer,
     write_json,
 )
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_out_of_core
 from aucforest.estimators.thresholds import RULES
+from aucforest.fitting.plan import parse_bytes
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import run_folds
 from aucforest.inspection.scoring import METRICS
+from aucforest.metrics.thresholds import decide
 
 # Bytes of a CSV that is read once into memory, where it takes up to 1 GB, unless a limit or a folder is given.
 _SMALL = 2**25
+
+
+def _check_bytes(memory_limit: str | None) -> str | None:
+    if memory_limit is not None:
+        try:
+            parse_bytes(memory_limit, "--memory-limit")
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    return memory_limit
 
 
 def fit(
@@ -44,33 +61,58 @@ def fit(
         Criterion, typer.Option(help="Split criterion; auto mixes all, with best and random splits.")
     ] = "auto",
     sampling: Annotated[
-        Literal["bootstrap", "stratified", "balanced", "subsample"], typer.Option(help="How trees draw rows.")
+        Literal["bootstrap", "stratified", "balanced", "subsample"],
+        typer.Option(help="How the samples of a tree are drawn."),
     ] = "bootstrap",
+    splitter: Annotated[
+        Literal["auto", "best", "random"], typer.Option(help="How thresholds of splits are chosen; auto mixes both.")
+    ] = "auto",
+    max_depth: Annotated[int | None, typer.Option(min=1, help="Maximum depth of a tree.")] = None,
+    min_samples_leaf: Annotated[int, typer.Option(min=1, help="Minimum number of samples in a leaf.")] = 1,
+    max_features: Annotated[
+        str, typer.Option(metavar="N", help="Features considered at a split: sqrt, log2, a number or a proportion.")
+    ] = "sqrt",
+    class_weight: Annotated[
+        Literal["none", "balanced", "balanced_subsample"], typer.Option(help="Weights of the classes.")
+    ] = "none",
+    shrinkage: Annotated[
+        str, typer.Option(metavar="AMOUNT", help="Hierarchical shrinkage: auto (tuned out of bag), none or a number.")
+    ] = "auto",
     threshold: Annotated[
-        str | None,
-        typer.Option(metavar="RULE", help=f"How probabilities become labels: {', '.join(RULES)}, or a probability."),
-    ] = None,
+        str,
+        typer.Option(
+            metavar="RULE", help=f"How probabilities become labels: {', '.join(RULES)}, argmax, or a probability."
+        ),
+    ] = RULES[0],
     weight: Weight = None,
-    drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not learned from.")] = None,
+    drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
     validate: Annotated[
-        int | None, typer.Option(min=2, metavar="N", help="Cross-validate in N stratified folds, too.")
+        int | None, typer.Option(min=2, metavar="N", help="Also cross-validate with N stratified folds.")
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
     ] = None,
     memory_limit: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Memory beside the forest, such as 500MB; 2GiB by default.")
+        str | None,
+        typer.Option(
+            metavar="BYTES", callback=_check_bytes, help="Memory beside the forest, such as 500MB; 2GiB by default."
+        ),
     ] = None,
-    folder: Annotated[Path | None, typer.Option(help="What is done is kept here, to go on after a kill.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest to a labelled table and write it to a model file.
 
-    All other columns are learned from: numbers as numbers, text and flags as categories. Values may be missing. A
-    file need not fit into memory, unless it is cross-validated.
+    All other columns are features: numbers as numbers, text and booleans as categories. Values may be missing. A file
+    need not fit into memory, unless it is cross-validated.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
-    check_outputs(out, json_out, inputs=[train])
+    check_suffix("--reference", reference, TABLES)
+    check_outputs(out, json_out, reference, inputs=[train])
     can_stream = train.is_file() and train.suffix.lower() in TABLES
     is_limited = memory_limit is not None or folder is not None
     is_small = can_stream and train.suffix.lower() == ".csv" and train.stat().st_size <= _SMALL
@@ -82,6 +124,12 @@ def fit(
     forest = AUCForestClassifier(
         trees,
         criterion=criterion,
+        splitter=splitter,
+        max_depth=max_depth,
+        min_samples_leaf=min_samples_leaf,
+        max_features=_number("--max-features", max_features, "sqrt", "log2"),
+        class_weight=None if class_weight == "none" else class_weight,
+        shrinkage=None if shrinkage == "none" else _number("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
         threshold=_rule(threshold),
         oob_score=True,
@@ -91,31 +139,35 @@ def fit(
     )
     metrics: dict[str, list[MetricValue]] = {}
     if streams:
-        read_labels(train, target, positive)  # refuses a quantity; not kept, since memory may be short
+        data = read_labels(train, target, positive, weight)
         fit_out_of_core(
             forest,
             train,
             target,
             sample_weight=weight,
-            positive=positive,
+            positive=data.positive,
             drop=names_in(drop),
             memory_limit=memory_limit or "2GiB",
             folder=folder,
         )
-        data = read_labels(train, target, positive, weight)
     else:
         data = read_training(train, target, positive, weight, names_in(drop))
         if validate is not None:
             metrics = {f"{validate} folds": _cross_validate(forest, data, validate, seed)}
         forest.fit(data.X, data.y, sample_weight=data.weight)
+    forest.classes_ = data.classes
     metrics = {"out of bag": [_out_of_bag(forest, data)], **metrics}
+    if reference is not None:
+        _write_reference(reference, forest, data, target)
     # What is of no use to whoever gets the file: as large as the training data, and how many cores there are here.
     del forest.oob_decision_function_
-    forest.set_params(n_jobs=None, verbose=0).save(out)
-    counts = dict(zip(map(str, forest.classes_.tolist()), np.unique(data.y, return_counts=True)[1].tolist()))
+    forest.set_params(n_jobs=None, verbose=0)
+    save_model(forest, out)
+    counts = dict(zip(map(str, forest.classes_.tolist()), np.bincount(data.y).tolist()))
     to = console(json_out)
     to.print(metrics_table(data.title, metrics))
     to.print(_describe(forest, counts), markup=False, highlight=False)
+    to.print(describe_threshold(forest, threshold), markup=False, highlight=False)
     typer.echo(f"model: {out}", err=True)
     content = {
         "data": data.title,
@@ -123,31 +175,46 @@ def fit(
         "n_features": forest.n_features_in_,
         "class_counts": counts,
         "threshold": np.asarray(forest.threshold_).tolist(),
-        "figures": {kind: [metric._asdict() for metric in measured] for kind, measured in metrics.items()},
+        "metrics": {kind: [metric._asdict() for metric in measured] for kind, measured in metrics.items()},
     }
     write_json(json_out, content)
 
 
 def _describe(forest: AUCForestClassifier, counts: dict[str, int]) -> str:
-    """Return the rows by class, the columns and the threshold as a line."""
+    """Return the numbers of rows by class and of features as a line."""
     rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    columns = f"{forest.n_features_in_} columns, {len(forest.categories_)} of them categories"
-    threshold, is_number = forest.threshold_, isinstance(forest.threshold_, float)
-    least = f"; {forest.classes_[1]} from {threshold:.4g} on" if is_number else ""
-    return f"{positive_class(forest)}{sum(counts.values()):,} rows ({rows}); {columns}{least}"
+    features = f"{forest.n_features_in_} features, {len(forest.categories_)} of them categorical"
+    return f"{positive_class(forest)}{sum(counts.values()):,} rows ({rows}); {features}"
 
 
-def _rule(threshold: str | None) -> str | float | None:
+def _rule(threshold: str) -> str | float | None:
     """Return what `threshold` of the forest takes."""
-    if threshold is None or threshold in RULES:
+    if threshold in RULES:
         return threshold
+    return None if threshold == "argmax" else probability("--threshold", threshold, *RULES, "argmax")
+
+
+def _number(option: str, text: str, *words: str) -> str | int | float:
+    """Return the value of an option that is one of some words or a number, of which integers stay integers."""
+    if text in words:
+        return text
     try:
-        if 0.0 <= float(threshold) <= 1.0:
-            return float(threshold)
+        return int(text) if text.isdigit() else float(text)
     except ValueError:
-        pass
-    wanted = f"must be {', '.join(RULES)} or a probability, got {threshold!r}"
-    raise typer.BadParameter(wanted, param_hint="--threshold")
+        wanted = f"must be {', '.join(words)} or a number, but is {text!r}"
+        raise typer.BadParameter(wanted, param_hint=option) from None
+
+
+def _write_reference(out: Path, forest: AUCForestClassifier, data: Labelled, target: str) -> None:
+    """Write the rows that have out-of-bag probabilities: label, predicted label and probabilities."""
+    proba = forest.oob_decision_function_
+    seen = np.isfinite(proba[:, 0])
+    columns = {target: data.classes[data.y[seen]], "prediction": data.classes[decide(proba[seen], forest.threshold_)]}
+    columns |= {f"probability_{label}": column for label, column in zip(data.classes.tolist(), proba[seen].T)}
+    table = pa.table(columns)
+    with table_writer(out, table.schema) as write:
+        write(table)
+    typer.echo(f"reference: {out}", err=True)
 
 
 def _cross_validate(forest: AUCForestClassifier, data: Labelled, n_folds: int, seed: int) -> list[MetricValue]:
@@ -163,7 +230,7 @@ def _cross_validate(forest: AUCForestClassifier, data: Labelled, n_folds: int, s
         random_state=seed,
         verbose=int(sys.stderr.isatty()),
     )
-    n_classes = len(np.unique(data.y))
+    n_classes = len(data.classes)
     return [
         MetricValue(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].greatest(n_classes), 0.95))
         for metric in QUALITY
@@ -177,4 +244,4 @@ def _out_of_bag(forest: AUCForestClassifier, data: Labelled) -> MetricValue:
     score = forest.oob_decision_function_[:, 1]
     seen = np.isfinite(score)
     weight = None if data.weight is None else data.weight[seen]
-    return auc_with_interval(data.y[seen] == forest.classes_[1], score[seen], weight)
+    return auc_with_interval(data.y[seen] == 1, score[seen], weight)

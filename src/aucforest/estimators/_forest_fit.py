@@ -77,6 +77,8 @@ class ForestFit(TreeBasedClassifier):
     sampling: Any
     verbose: int
 
+    # Whether the first of two classes is the positive one, to the command line; in Python it is the second.
+    _positive_first: bool = False
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]
     _seed: int

@@ -241,6 +241,8 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays["variants"] = np.array([variants.index(variant) for variant in forest.variants_], dtype=np.int64)
     metadata = {"seed": forest._seed, "drawn": [list(drawn) for drawn in forest._drawn]}
     metadata["variants"] = [list(variant) for variant in variants]
+    if forest._positive_first:
+        metadata["positive_first"] = True
     if hasattr(forest, "mixture_"):
         criterion, splitter, n_trees, _, *scores = forest.mixture_.values()
         metadata["mixture"] = [criterion.tolist(), splitter.tolist()]
@@ -276,6 +278,9 @@ def _are_names(value: Any, n: int) -> bool:
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
     n_classes = len(forest.classes_)
     _restore_variants(forest, stored)
+    if "positive_first" in stored:
+        forest._positive_first = stored.take("positive_first", bool)
+        _require(n_classes == 2 or not forest._positive_first, "positive_first is for two classes")
     forest._seed = stored.take("seed", int)
     _require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
     forest._drawn = []

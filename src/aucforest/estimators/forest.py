@@ -1,6 +1,7 @@
 """A random forest as a scikit-learn classifier."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -329,6 +330,19 @@ class AUCForestClassifier(ForestFit):
         self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
         self.threshold = threshold
         return self
+
+    def _reverse_classes(self) -> None:
+        """Exchange the two classes, and which of them is the positive one."""
+        self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
+        self.trees_ = [replace(tree, frequencies=tree.frequencies[:, ::-1].copy()) for tree in self.trees_]
+        if self.threshold_ is not None:
+            # The other class is predicted above 1 - threshold rather than from there on.
+            self.threshold_ = max(0.0, float(np.nextafter(1.0 - self.threshold_, 2.0)))
+        if self._prior_correction is not None:
+            self._prior_correction = self._prior_correction._replace(offsets=self._prior_correction.offsets[::-1])
+        for name in ("_packed", "_members", "oob_decision_function_"):
+            self.__dict__.pop(name, None)
+        self._positive_first = not self._positive_first
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:

@@ -57,7 +57,8 @@ def _brier(fold: FittedFold) -> float:
 
 def _log_loss(fold: FittedFold) -> float:
     """Return the negative mean log-likelihood (natural logarithm)."""
-    return float(log_loss(fold.y, fold.proba, labels=fold.forest.classes_, sample_weight=fold.sample_weight))
+    codes = fold.is_class.argmax(axis=1)
+    return float(log_loss(codes, fold.proba, labels=range(fold.proba.shape[1]), sample_weight=fold.sample_weight))
 
 
 class Metric(NamedTuple):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aucforest.tables.csv import parse_labels
-from aucforest.tables.kinds import NUMBER, Columns, as_kind, as_text, decode, holds_text, is_number, nearest
+from aucforest.tables.kinds import NUMBER, Columns, as_kind, as_text, decode, holds_text, is_number
 from aucforest.tables.sources import Source
 
 _MOST_CLASSES = 2**16
@@ -158,8 +158,10 @@ class LabelReader:
             refuse_missing(self._table, self.target, self._n_missing, self._first_missing)
         found = sorted(set(labels))
         if self._positive is not None and True not in found:
-            what = f"label {self._positive!r}{nearest(self._positive, self._seen)}"
-            raise ValueError(f"column {self.target!r} has no {what if self._seen else f'number {self._positive}'}")
+            seen = sorted(self._seen)
+            more = f" and {len(seen) - 10} more" if seen[10:] else ""
+            what = f"label {self._positive!r}; its labels are {', '.join(map(repr, seen[:10]))}{more}"
+            raise ValueError(f"column {self.target!r} has no {what if seen else f'number {self._positive}'}")
         classes = np.array(found, dtype=self._dtype)
         if len(found) == 1:
             raise ValueError(f"column {self.target!r} has one class only: {classes[0]}")
@@ -173,9 +175,24 @@ class LabelReader:
         self._parts.clear()
         return classes, codes
 
+    def names(self) -> NDArray[Any]:
+        """Return what the negative and the positive class of `positive` are called: as the labels where these are two.
+
+        Otherwise the negative class is called "not" and the positive one.
+        """
+        others = [label for label in self._seen if label != self._positive]
+        negative = others[0] if len(others) == 1 else not_label(self._positive)
+        found = parse_labels(pa.array([negative, self._positive]))
+        return np.array(found.to_pylist() if pa.types.is_integer(found.type) else [negative, self._positive])
+
     def read_again(self, column: Any) -> NDArray[np.uint16]:
         """Return the number of each row's class, once classes are known."""
         return _translate(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
+
+
+def not_label(label: str) -> str:
+    """Return the name of the class of all rows that are not of a label."""
+    return f"not {label}"
 
 
 def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> NoReturn:
