@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import aucforest
 from aucforest.cli.app import app
 from tests.cli.data import mixed, run
 
@@ -41,7 +42,7 @@ def test_the_examples_run(tmp_path, monkeypatch):
         result = run(*example(command))
         assert result.exit_code == 0, (command, result.output)
     written = {path.name for path in tmp_path.iterdir() if path.suffix != ".csv"}
-    assert written == {"model.aucforest", "figures.json", "report.html", "comparison.png"}
+    assert written == {"model.aucforest", "metrics.json", "report.html", "comparison.png"}
     assert (tmp_path / "predictions.csv").read_text().startswith("id,prediction,probability_no,probability_yes\n")
 
 
@@ -49,3 +50,10 @@ def test_wrong_calls_exit_with_2():
     assert run("fitt").exit_code == 2
     assert run("predict").exit_code == 2
     assert run().exit_code == 2
+
+
+def test_the_version_and_the_exit_codes():
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"aucforest {aucforest.__version__}\n"
+    assert "Exit codes: 0 success, 1 data error, 2 usage error." in " ".join(run("--help").stdout.split())

@@ -120,7 +120,7 @@ def test_one_label_against_the_others(table, tmp_path):
     pd.read_csv(table).drop(columns="grade").to_csv(numeric, index=False)
     result = run(numeric, "--target", "kind", "--positive", "ugly", *FAST, "--json", tmp_path / "a.json")
     assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "a.json").read_text())["class_counts"] == {"False": 40, "True": 20}
+    assert json.loads((tmp_path / "a.json").read_text())["class_counts"] == {"not ugly": 40, "ugly": 20}
     several = run(numeric, "--target", "kind", *FAST)
     assert "numbers.csv, kind" in several.output
 
@@ -129,9 +129,9 @@ def test_refusals_are_one_line_and_exit_with_1(table, tmp_path):
     cases = [
         ((tmp_path / "missing.csv", "--target", "grade"), "there is no file"),
         ((table, "--target", "grad"), "table.csv has no column 'grad'; did you mean 'grade'?"),
-        ((table, "--target", "kind", "--positive", "uggly"), "no label 'uggly'; did you mean 'ugly'?"),
+        ((table, "--target", "kind", "--positive", "uggly"), "no label 'uggly'; its labels are 'bad', 'good', 'ugly'"),
         ((table, "--target", "grade", "--criteria", "auc,ginny"), "ginny"),
-        ((table, "--target", "grade", "--folds", "31"), "class 1 has 30 rows, too few for 31 folds"),
+        ((table, "--target", "grade", "--folds", "31"), "has 30 rows, too few for 31 folds"),
         ((table, "--target", "grade", "--json", tmp_path / "no" / "a.json"), "does not exist"),
         ((table, "--target", "grade", "--json", tmp_path), "is a folder"),
     ]

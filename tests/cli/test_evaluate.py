@@ -1,5 +1,6 @@
-"""`aucforest evaluate`: the figures of the metrics, at the threshold of the model."""
+"""`aucforest evaluate`: the metrics, at the threshold of the model."""
 
+import io
 import json
 
 import numpy as np
@@ -9,7 +10,8 @@ from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
 import aucforest
 from aucforest.metrics import auc_confidence_interval, average_precision_score, hand_till_score
-from tests.cli.data import check_refusal, mixed, run
+from tests.cli.data import check_refusal, check_usage, mixed, run
+from tests.cli.test_fit import forest
 from tests.cli.test_predict import frame_of
 
 
@@ -29,14 +31,19 @@ def test_the_figures_are_those_of_the_metrics(files, source):
         "brier": brier_score_loss(y == "yes", score),
         "log_loss": log_loss(y, model.predict_proba(X)),
     }
-    auc, *rest = content["figures"]
+    auc, *rest = content["metrics"]
     assert (auc["value"], auc["low"], auc["high"]) == pytest.approx(auc_confidence_interval(y == "yes", score))
     assert {figure["metric"]: figure["value"] for figure in rest} == pytest.approx(expected)
     assert all(figure["low"] is None for figure in rest)
     assert content["confusion_matrix"] == matrix.tolist()
     assert content["threshold"] == model.threshold_
     assert content["n_samples"] == 250
-    for text in (f"{auc['value']:.4f}", f"{auc['low']:.4f} to {auc['high']:.4f}", "positive: yes; 250 rows", "G-mean"):
+    for text in (
+        f"{auc['value']:.4f}",
+        f"{auc['low']:.4f} to {auc['high']:.4f}",
+        "positive class: yes; 250 rows",
+        "G-mean",
+    ):
         assert text in result.stderr
 
 
@@ -50,18 +57,84 @@ def test_weights_and_a_label_against_the_others(tmp_path):
     assert fitted.exit_code == 0, fitted.output
     result = run("evaluate", tmp_path / "m", tmp_path / "rows.csv", *arguments, "--weight", "weight", "--json", "-")
     assert result.exit_code == 0, result.output
-    score = aucforest.load(tmp_path / "m").predict_proba(frame_of(rows))[:, 1]
+    model = aucforest.load(tmp_path / "m")
+    # scikit-learn takes classes to be sorted
+    assert model.classes_.tolist() == ["3", "not 3"]
+    score = model.predict_proba(frame_of(rows))[:, 0]
     expected = auc_confidence_interval(rows["label"] == 3, score, sample_weight=rows["weight"])
-    auc = json.loads(result.stdout)["figures"][0]
+    auc = json.loads(result.stdout)["metrics"][0]
     assert (auc["value"], auc["low"], auc["high"]) == pytest.approx(expected)
-    without = run("evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label")
-    advice = "; if the model was fitted with --positive, give it here, too"
-    check_refusal(without, "column 'label' holds '2', not true or false" + advice)
     rows.to_parquet(tmp_path / "rows.parquet")
-    without = run(
-        "report", tmp_path / "m", tmp_path / "rows.parquet", "--target", "label", "--out", tmp_path / "r.html"
-    )
-    check_refusal(without, "column 'label' holds int64, but the model wants true or false" + advice)
+    for kind in ("csv", "parquet"):
+        # the model knows its positive label
+        without = run("evaluate", tmp_path / "m", tmp_path / f"rows.{kind}", "--target", "label", "--weight", "weight")
+        assert f"{auc['value']:.4f}" in without.output, without.output
+        assert "positive class: 3; 150 rows" in without.output
+
+
+def test_a_model_of_booleans_takes_a_positive_label(tmp_path):
+    rows = mixed(150, 2).drop(columns=["id", "weight"])
+    forest = aucforest.AUCForestClassifier(10, random_state=0).fit(frame_of(mixed(150, 2)), rows["label"] == "yes")
+    forest.save(tmp_path / "m")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label"]
+    advice = "; if the model was fitted with a positive label, pass --positive"
+    check_refusal(run(*arguments), "column 'label' holds 'no', not true or false" + advice)
+    assert run(*arguments, "--positive", "yes").exit_code == 0
+
+
+def test_the_rarer_of_two_labels_is_positive(tmp_path):
+    """In the command line; a model file has sorted classes, as scikit-learn takes them to be."""
+    rows = mixed(300, 2)
+    words = np.where(rows["label"] == "yes", "fraud", "ok")
+    rows = rows.assign(label=words).drop(columns=["id", "weight"])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["--target", "label", "--out", tmp_path / "m", "--trees", 10, "--threshold", "f1"]
+    fitted = run("fit", tmp_path / "rows.csv", *arguments)
+    assert "positive class: 'fraud', the rarer label" in fitted.stderr
+    assert "labels: fraud where its probability is at least" in fitted.stdout
+    rule = fitted.stdout.split("at least ")[1].split()[0]
+    model = aucforest.load(tmp_path / "m")
+    assert model.classes_.tolist() == ["fraud", "ok"]
+    result = run("evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label", "--json", tmp_path / "e.json")
+    content, proba = json.loads((tmp_path / "e.json").read_text()), model.predict_proba(frame_of(mixed(300, 2)))
+    assert content["classes"] == ["ok", "fraud"]
+    assert f"fraud where its probability is at least {rule} (the threshold of the model)" in result.stdout
+    expected = {
+        "average_precision": average_precision_score(words == "fraud", proba[:, 0]),
+        "log_loss": log_loss(words, proba),
+    }
+    found = {metric["metric"]: metric["value"] for metric in content["metrics"]}
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    predictions = pd.read_csv(io.StringIO(run("predict", tmp_path / "m", tmp_path / "rows.csv").stdout))
+    assert predictions.columns.tolist() == ["prediction", "probability_ok", "probability_fraud"]
+    assert predictions["prediction"].tolist() == model.predict(frame_of(mixed(300, 2))).tolist()
+    assert (predictions["prediction"] == "fraud").tolist() == (
+        predictions["probability_fraud"] >= content["threshold"]
+    ).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (None, "(prevalence)"),
+        ("prevalence", "(prevalence)"),
+        ("0.3", "0.3 (0.3)"),
+        ("argmax", "the most probable class"),
+    ],
+)
+def test_labels_are_by_prevalence_where_the_model_has_no_threshold(files, tmp_path, rule, said):
+    forest_without = forest(mixed(300, 0))
+    forest_without.save(tmp_path / "m")
+    options = [] if rule is None else ["--threshold", rule]
+    arguments = [tmp_path / "m", files.test_csv, "--target", "label", *options, "--json", tmp_path / "e.json"]
+    result = run("evaluate", *arguments)
+    assert said in result.stdout, result.output
+    X, y = frame_of(mixed(250, 1)), mixed(250, 1)["label"].to_numpy(str)
+    forest_without.set_threshold({None: "prevalence", "0.3": 0.3, "argmax": None}.get(rule, rule))
+    expected = confusion_matrix(y, forest_without.predict(X)).tolist()
+    assert json.loads((tmp_path / "e.json").read_text())["confusion_matrix"] == expected
+    check_usage(run("evaluate", *arguments[:4], "--threshold", "often"), "must be prevalence, argmax or a probability")
 
 
 def test_more_classes_have_no_interval(tmp_path):
@@ -72,7 +145,7 @@ def test_more_classes_have_no_interval(tmp_path):
     assert result.exit_code == 0, result.output
     model = aucforest.load(tmp_path / "m")
     X = frame_of(rows).assign(weight=rows["weight"])
-    auc = json.loads((tmp_path / "f.json").read_text())["figures"][0]
+    auc = json.loads((tmp_path / "f.json").read_text())["metrics"][0]
     assert auc["value"] == hand_till_score(rows["label"], model.predict_proba(X))
     assert auc["low"] is None
     assert "positive" not in result.stdout
@@ -90,7 +163,7 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
     for name, content in changed.items():
         content.to_csv(tmp_path / f"{name}.csv", index=False)
     sentences = {
-        "maybe": "maybe.csv, line 6: column 'label' has the label 'maybe', but the classes of the model are no, yes",
+        "maybe": "maybe.csv, line 6: column 'label' has the label 'maybe', but the classes of the model are 'no', 'yes'",
         "gaps": "column 'label' has 3 missing labels, the first: gaps.csv, line 2",
         "one": "column 'label' has one class only: no",
         "none": "none.csv has a header, but no rows",
@@ -100,5 +173,7 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
         check_refusal(run("evaluate", files.model_aucforest, tmp_path / f"{name}.csv", "--target", "label"), sentence)
     arguments = [files.model_aucforest, files.test_csv, "--target"]
     check_refusal(run("evaluate", *arguments, "lable"), "no column 'lable'; did you mean 'label'?")
-    check_refusal(run("evaluate", *arguments, "label", "--positive", "yes"), "this one's classes are no, yes")
+    assert run("evaluate", *arguments, "label", "--positive", "yes").exit_code == 0
+    sentence = "--positive must be the model's, but is 'no'; its classes are 'no', 'yes'"
+    check_refusal(run("evaluate", *arguments, "label", "--positive", "no"), sentence)
     check_refusal(run("evaluate", *arguments, "label", "--json", files.test_csv), "would be overwritten")

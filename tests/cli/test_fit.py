@@ -46,8 +46,8 @@ def test_the_figures_are_out_of_bag(files):
         f"{auc:.4f}",
         f"{low:.4f} to {high:.4f}",
         "300 rows",
-        "4 columns, 2 of them",
-        "yes from",
+        "4 features, 2 of them categorical",
+        "labels: yes where its probability is at least",
     ):
         assert text in files.fitted.stdout, text
     assert f"model: {files.model_aucforest}" in files.fitted.stderr
@@ -59,7 +59,7 @@ def test_cross_validation(files, tmp_path):
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
     assert content["class_counts"] == {"no": 216, "yes": 84}
-    figures = content["figures"]["3 folds"]
+    figures = content["metrics"]["3 folds"]
     assert [figure["metric"] for figure in figures] == ["roc_auc", "average_precision", "g_mean", "brier", "log_loss"]
     assert figures[0]["low"] < figures[0]["value"] < figures[0]["high"]
     comparison = aucforest.inspection.compare_criteria(
@@ -76,7 +76,7 @@ def test_intervals_of_few_rows_stay_in_the_range_of_the_metric(tmp_path):
     arguments = ["--drop", "id,weight", "--criterion", "auc", "--trees", 10, "--validate", 3, "--json", "-"]
     result = run("fit", tmp_path / "few.csv", "--target", "label", "--out", tmp_path / "m", *arguments)
     assert result.exit_code == 0, result.output
-    *shares, log_loss = json.loads(result.stdout)["figures"]["3 folds"]
+    *shares, log_loss = json.loads(result.stdout)["metrics"]["3 folds"]
     assert all(0 <= figure["low"] < figure["value"] < figure["high"] <= 1 for figure in shares)
     assert 0 < log_loss["low"] < log_loss["value"] < log_loss["high"]
 
@@ -87,7 +87,7 @@ def test_folds_that_are_all_equal_have_no_interval(tmp_path):
     arguments = ["--target", "label", "--out", tmp_path / "m", "--trees", 10, "--validate", 3]
     result = run("fit", tmp_path / "easy.csv", *arguments, "--json", tmp_path / "a.json")
     assert result.exit_code == 0, result.output
-    roc_auc = json.loads((tmp_path / "a.json").read_text())["figures"]["3 folds"][0]
+    roc_auc = json.loads((tmp_path / "a.json").read_text())["metrics"]["3 folds"][0]
     assert roc_auc == {"metric": "roc_auc", "value": 1.0, "low": None, "high": None}
     (line,) = (line for line in result.stdout.splitlines() if "3 folds" in line)
     assert line.split() == ["3", "folds", "ROC", "AUC", "1.0000"]
@@ -113,9 +113,9 @@ def test_one_label_against_the_others(tmp_path, kind):
     arguments = ["--positive", "2", "--drop", "id", "--trees", 5]
     result = run("fit", path, "--target", "label", "--out", tmp_path / "m", *arguments)
     assert result.exit_code == 0, result.output
-    assert "False 80, True 40" in result.stdout
+    assert "not 2 80, 2 40" in result.stdout
     model = aucforest.load(tmp_path / "m")
-    assert model.classes_.tolist() == [False, True]
+    assert model.classes_.tolist() == ["2", "not 2"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -131,16 +131,16 @@ def test_a_quantity_makes_two_classes(tmp_path, kind):
         check_refusal(
             run(command, *given, *outs),
             "column 'label' has 121 distinct integers in 121 rows, which looks like a quantity, not classes: make two"
-            " classes of it, such as by --positive '>=60007', or write classes as text",
+            " classes of it with --positive '>=60007', or bin it and write the bins as text",
         )
         assert out.exists() == (command == "compare")
         result = run(command, *given, *outs, "--positive", ">=60007", "--json", tmp_path / "a.json")
         assert result.exit_code == 0, result.output
         content = json.loads((tmp_path / "a.json").read_text())
-        assert content["class_counts"] == {"False": 60, "True": 61}
+        assert content["class_counts"] == {"not >=60007": 60, ">=60007": 61}
         assert content["data"] == f"rows.{kind}, label >=60007"
-    assert aucforest.load(out).classes_.tolist() == [False, True]
-    result = run("evaluate", out, path, "--target", "label", "--positive", ">=60007", "--json", "-")
+    assert aucforest.load(out).classes_.tolist() == [">=60007", "not >=60007"]
+    result = run("evaluate", out, path, "--target", "label", "--json", "-")
     assert result.exit_code == 0, result.output
     assert np.sum(json.loads(result.stdout)["confusion_matrix"], axis=1).tolist() == [60, 61]
 
@@ -163,9 +163,9 @@ def test_a_quantity_with_decimals_is_refused(tmp_path, kind):
 @pytest.mark.parametrize("validate", [[], ["--validate", 2]])
 def test_what_is_no_quantity(tmp_path, validate):
     """Few integers, many rows of each, or text; and 50 of few rows, for which a rule would be wrong too often."""
-    rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=600)})
-    numbers = np.arange(600)
-    for labels in (numbers % 60, numbers // 12, numbers // 2 % 60, np.char.add("c", (numbers % 70).astype(str))):
+    numbers = np.arange(6000)
+    for labels in (numbers % 60, numbers[:600] // 12, np.char.add("c", (numbers[:900] % 70).astype(str))):
+        rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=len(labels))})
         for kind, write in (("csv", pd.DataFrame.to_csv), ("parquet", pd.DataFrame.to_parquet)):
             write(rows.assign(y=labels), tmp_path / f"t.{kind}", index=False)
             arguments = ["--target", "y", "--out", tmp_path / "m", "--trees", 1, *validate]
@@ -178,7 +178,7 @@ def test_comparisons_of_what_is_no_number(tmp_path):
     path, arguments = tmp_path / "rows.csv", ("--out", tmp_path / "m", "--drop", "id", "--trees", 5)
     rows.to_csv(path, index=False)
     result = run("fit", path, "--target", "age", "--positive", ">=18", *arguments)
-    assert "False 40, True 80" in result.stdout
+    assert "<18 40, >=18 80" in result.stdout
     result = run("fit", path, "--target", "label", "--positive", ">=18", *arguments)
     check_refusal(result, "rows.csv, line 2: column 'label' holds 'no', not a number")
 
@@ -193,7 +193,7 @@ def test_more_classes_and_labels_of_numbers(tmp_path):
     assert result.exit_code == 0, result.output
     model = aucforest.load(tmp_path / "m")
     assert model.classes_.tolist() == [1, 2, 3]
-    assert json.loads(result.stdout)["figures"]["out of bag"][0]["value"] == model.oob_score_
+    assert json.loads(result.stdout)["metrics"]["out of bag"][0]["value"] == model.oob_score_
 
 
 def test_an_index_of_pandas_is_no_column(files, tmp_path):
@@ -220,7 +220,7 @@ def test_files_are_trained_out_of_core(tmp_path, kind):
         assert result.exit_code == 0, result.output
         assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
         contents = [json.loads((tmp_path / name).read_text()) for name in ("w.json", "m.json")]
-        contents[0]["figures"].pop("2 folds")
+        contents[0]["metrics"].pop("2 folds")
         assert contents[0] == contents[1]
         assert result.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
     assert list((tmp_path / "folder").glob("trees-*.safetensors"))
@@ -292,7 +292,7 @@ def refusals(folder):
         ((table, "--drop", "i"), "has no column 'i'"),
         ((table, "--drop", "id,width,colour,count,flag,weight"), "has no column besides 'label' to learn from"),
         ((table, "--weight", "colour"), "column 'colour' holds '"),
-        ((table, "--positive", "yess"), "has no label 'yess'; did you mean 'yes'?"),
+        ((table, "--positive", "yess"), "has no label 'yess'; its labels are 'no', 'yes'"),
         ((path(rows.assign(label="yes")),), "column 'label' has one class only: yes"),
         ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first: "),
         ((table, "--target", "width"), "not labels of classes; --positive '>="),
@@ -321,9 +321,17 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
     [
         (["--target", "label"], "Missing option '--out'"),
         (["--target", "label", "--out", "m", "--criterion", "ginny"], "'ginny' is not one of 'auto', 'auc', 'gini'"),
-        (["--target", "label", "--out", "m", "--threshold", "ginny"], "a probability, got 'ginny'"),
-        (["--target", "label", "--out", "m", "--threshold", "1.5"], "a probability, got '1.5'"),
+        (["--target", "label", "--out", "m", "--threshold", "ginny"], "argmax or a probability, but is 'ginny'"),
+        (["--target", "label", "--out", "m", "--threshold", "1.5"], "argmax or a probability, but is '1.5'"),
         (["--target", "label", "--out", "m", "--trees", "0"], "'--trees'"),
+        (["--target", "label", "--out", "m", "--jobs", "0"], "must be at least 1, or -1 for all cores, but is 0"),
+        (["--target", "label", "--out", "m", "--memory-limit", "lots"], "must be bytes, such as"),
+        (
+            ["--target", "label", "--out", "m", "--max-features", "many"],
+            "must be sqrt, log2 or a number, but is 'many'",
+        ),
+        (["--target", "label", "--out", "m", "--shrinkage", "some"], "must be auto or a number, but is 'some'"),
+        (["--target", "label", "--out", "m", "--reference", "out.txt"], "must end in .csv, .parquet, got out.txt"),
         (["--target", "label", "--out", "m", "--folder", "f", "--validate", "2"], "is for files, without --validate"),
     ],
 )
@@ -340,4 +348,44 @@ def test_the_positive_class_is_the_one_that_is_ranked(files):
     rows = pd.read_csv(files.test_csv)
     model = aucforest.load(files.model_aucforest)
     assert roc_auc_score(rows["label"] == "yes", model.predict_proba(frame_of(mixed(250, 1)))[:, 1]) > 0.6
-    assert "positive: yes" in files.fitted.stdout
+    assert "positive class: yes" in files.fitted.stdout
+
+
+def test_options_of_the_forest(files, tmp_path):
+    options = ["--splitter", "random", "--max-depth", 4, "--min-samples-leaf", 3, "--max-features", 0.5]
+    options += ["--class-weight", "balanced", "--shrinkage", "none", "--threshold", "argmax", "--criterion", "gini"]
+    arguments = ["--target", "label", "--out", tmp_path / "m", "--drop", "id,weight", "--trees", 20, *options]
+    result = run("fit", files.train_csv, *arguments)
+    assert result.exit_code == 0, result.output
+    assert "labels: the most probable class" in result.stdout
+    params = {"splitter": "random", "max_depth": 4, "min_samples_leaf": 3, "max_features": 0.5}
+    expected = forest(mixed(300, 0), **params, class_weight="balanced", shrinkage=None, criterion="gini")
+    X = frame_of(mixed(250, 1))
+    model = aucforest.load(tmp_path / "m")
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+    assert model.threshold_ is None
+
+
+@pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
+def test_the_out_of_bag_reference(files, tmp_path, streams):
+    rows = pd.read_csv(files.train_csv).assign(label=lambda table: np.where(table["label"] == "yes", "bad", "good"))
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    options = ["--drop", "id,weight", "--trees", 20, "--reference", tmp_path / "r.csv", *streams]
+    result = run("fit", tmp_path / "t.csv", "--target", "label", "--out", tmp_path / "m", *options)
+    assert result.exit_code == 0, result.output
+    reference = pd.read_csv(tmp_path / "r.csv")
+    assert reference.columns.tolist() == ["label", "prediction", "probability_good", "probability_bad"]
+    expected = forest(mixed(300, 0), threshold="prevalence")
+    seen = np.isfinite(expected.oob_decision_function_[:, 1])
+    np.testing.assert_allclose(reference["probability_bad"], expected.oob_decision_function_[seen, 1], rtol=1e-12)
+    assert (reference["label"] == "bad").tolist() == (mixed(300, 0)["label"][seen] == "yes").tolist()
+    assert (reference["prediction"] == "bad").tolist() == (
+        expected.oob_decision_function_[seen, 1] >= expected.threshold_
+    ).tolist()
+
+
+def test_too_many_labels_of_text_are_refused(tmp_path):
+    names = np.char.add("c", (np.arange(600) % 70).astype(str))
+    pd.DataFrame({"x": np.arange(600), "y": names}).to_csv(tmp_path / "t.csv", index=False)
+    result = run("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m")
+    check_refusal(result, "column 'y' has 70 distinct labels in 600 rows, too many classes to learn: name one label")

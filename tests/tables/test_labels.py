@@ -102,7 +102,7 @@ def test_one_of_many_labels_against_the_others():
         ([[1, 1], [1]], None, "column 'y' has one class only: 1"),
         ([["b", "b"]], "b", "has one class only: True"),
         ([[1.0, 2.0]], ">nan", "'>nan' compares with nan, and no number is above or below nan"),
-        ([["yes", "no"]], "yess", "has no label 'yess'; did you mean 'yes'?"),
+        ([["yes", "no"]], "yess", "has no label 'yess'; its labels are 'no', 'yes'"),
         ([[[1], [2]]], None, "not labels of classes"),
         ([range(2**16 + 1)], None, "more than 65,536 different labels; positive='>=32768' makes two classes"),
     ],

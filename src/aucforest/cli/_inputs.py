@@ -138,6 +138,13 @@ def read_for_model(
     return Labelled(_title(table, target, positive), X, y, weights, model.classes_)
 
 
+def check_folds(data: Labelled, n_folds: int) -> None:
+    """Refuse more folds than a class has rows; what comes after knows no names of classes."""
+    counts = np.bincount(data.y)
+    if counts.min() < n_folds:
+        raise ValueError(f"class {data.classes[counts.argmin()]} has {counts.min()} rows, too few for {n_folds} folds")
+
+
 def _title(table: Columns, target: str, positive: str | None) -> str:
     """Return what results are called."""
     of = "" if positive is None else f" {positive}" if find_comparison(positive) else f" = {positive}"

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from aucforest.cli._inputs import Labelled, read_training
+from aucforest.cli._inputs import Labelled, check_folds, read_training
 from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, PlotOut, Positive, Seed, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
@@ -55,6 +55,7 @@ def compare(
     else:
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
+    check_folds(data, folds)
     comparison = compare_criteria(
         data.X,
         data.y,

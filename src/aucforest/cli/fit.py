@@ -9,7 +9,7 @@ import pyarrow as pa
 import typer
 from sklearn.base import clone
 
-from aucforest.cli._inputs import Labelled, read_labels, read_training
+from aucforest.cli._inputs import Labelled, check_folds, read_labels, read_training
 from aucforest.cli._options import TARGET_HELP, Criterion, Jobs, JsonOut, Positive, Seed, Weight, names_in
 from aucforest.cli._outputs import (
     QUALITY,
@@ -153,6 +153,7 @@ def fit(
     else:
         data = read_training(train, target, positive, weight, names_in(drop))
         if validate is not None:
+            check_folds(data, validate)
             metrics = {f"{validate} folds": _cross_validate(forest, data, validate, seed)}
         forest.fit(data.X, data.y, sample_weight=data.weight)
     forest.classes_ = data.classes
