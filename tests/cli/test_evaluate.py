@@ -163,7 +163,7 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
     for name, content in changed.items():
         content.to_csv(tmp_path / f"{name}.csv", index=False)
     sentences = {
-        "maybe": "maybe.csv, line 6: column 'label' has the label 'maybe', but the classes of the model are 'no', 'yes'",
+        "maybe": "line 6: column 'label' has the label 'maybe', but the classes of the model are 'no', 'yes'",
         "gaps": "column 'label' has 3 missing labels, the first: gaps.csv, line 2",
         "one": "column 'label' has one class only: no",
         "none": "none.csv has a header, but no rows",
