@@ -35,7 +35,13 @@ class _OneLineErrors(typer.core.TyperGroup):
                 raise typer.Exit(1) from error
 
 
-app = typer.Typer(cls=_OneLineErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+app = typer.Typer(
+    cls=_OneLineErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode="markdown",  # joins the lines of a paragraph
+)
 
 
 def _print_version(is_given: bool) -> None:
