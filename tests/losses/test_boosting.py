@@ -249,7 +249,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="eps must be positive"):
         boosting_objective(eps=0.0)
     objective = boosting_objective()
-    with pytest.raises(ValueError, match="y has one class"):
+    with pytest.raises(ValueError, match="y has only one class"):
         objective(np.ones(3), np.zeros(3))
     with pytest.raises(ValueError, match="y must have two labels"):
         objective(np.arange(3), np.zeros(3))

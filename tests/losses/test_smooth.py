@@ -79,7 +79,7 @@ def test_samples_follow_their_seed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": [0, 0]}, "y has one class"),
+        ({"y": [0, 0]}, "y has only one class"),
         ({"scores": [0.0, np.nan]}, "scores must be finite"),
         ({"eps": 0}, "eps must be positive"),
         ({"scores": [-1e308, 1e308], "method": "sampled"}, "are too far apart"),

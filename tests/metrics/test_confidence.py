@@ -104,11 +104,11 @@ def test_no_variance_is_a_point_with_a_warning(scores, auc, weights, method):
 )
 def test_too_few_rows_are_undefined(y_true, weights, defined):
     scores = [0.3, 0.1, 0.2, 0.25][: len(y_true)]
-    with pytest.warns(UndefinedMetricWarning, match="fewer than two rows"):
+    with pytest.warns(UndefinedMetricWarning, match="fewer than two samples"):
         auc, covariance = delong_covariance(y_true, scores, weights)
     assert np.isnan(auc[0]) == (not defined)
     assert np.isnan(covariance).all()
-    with pytest.warns(UndefinedMetricWarning, match="fewer than two rows"):
+    with pytest.warns(UndefinedMetricWarning, match="fewer than two samples"):
         result = auc_confidence_interval(y_true, scores, sample_weight=weights)
     assert np.isnan(result[1:]).all()
     with pytest.warns(UndefinedMetricWarning, match="no estimated variance"):
@@ -197,7 +197,7 @@ def test_a_level_next_to_one():
 def test_bad_input():
     with pytest.raises(ValueError, match="method must be"):
         auc_confidence_interval([0, 1], [1, 2], method="exact")
-    with pytest.raises(ValueError, match="score_a has 3 rows, but score_b has 2"):
+    with pytest.raises(ValueError, match="score_a has 3 samples, but score_b has 2"):
         compare_auc([0, 1, 1], [1, 2, 3], [1, 2])
     with pytest.raises(ValueError, match="y_scores must have 1 dimension"):
         delong_covariance([0, 1], [[[1], [2]]])

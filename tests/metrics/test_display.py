@@ -87,7 +87,7 @@ def test_bad_input(rows):
     with pytest.raises(ValueError, match="empty mapping"):
         RocCurveDisplay.from_predictions(y, {})
     three = LogisticRegression().fit(X, np.arange(300) % 3)
-    with pytest.raises(ValueError, match="2 classes, but it has 3"):
+    with pytest.raises(ValueError, match="2 classes, but has 3"):
         RocCurveDisplay.from_estimator(three, X, y)
     other = LogisticRegression().fit(X, y == "no")
     logistic = LogisticRegression().fit(X, y)

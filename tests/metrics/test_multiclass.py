@@ -104,12 +104,12 @@ def test_no_pair_is_undefined():
         ([0, 1, 1], (3, 3), {}, "y_score has 3 columns, but y_true has 2 classes"),
         ([0, 1, 2], (3, 2), {"labels": [0, 1, 2]}, "but labels has 3 classes"),
         ([0, 1, 2], (3, 2), {"labels": [0, 1]}, "y_true has the label 2, which is not in labels"),
-        ([0, 1, 2], (3, 3), {"labels": [0, 1, 1]}, "labels must be distinct"),
+        ([0, 1, 2], (3, 3), {"labels": [0, 1, 1]}, "labels must be one-dimensional without duplicates"),
         ([0, 0, 0], (3, 1), {}, "at least two columns"),
         ([0, 1, 2], (3,), {}, "y_score must have 2 dimension"),
         ([0, 1, 2], (3, 3), {"average": "micro"}, "average must be"),
-        ([0, 1], (3, 3), {}, "y_true has 2 rows, but y_score has 3"),
-        ([0, 1, 2], (3, 3), {"sample_weight": [1, 1]}, "sample_weight has 2 rows"),
+        ([0, 1], (3, 3), {}, "y_true has 2 samples, but y_score has 3"),
+        ([0, 1, 2], (3, 3), {"sample_weight": [1, 1]}, "sample_weight has 2 samples"),
     ],
 )
 def test_bad_input(y_true, shape, options, message):

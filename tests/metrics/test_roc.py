@@ -170,12 +170,12 @@ def test_one_class_is_undefined(weights):
         with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
             assert np.isnan(roc_auc_score(y_true, [0.1, 0.2, 0.3], sample_weight=weights, **options))
         assert caught[0].filename == __file__
-    with pytest.warns(UndefinedMetricWarning, match="no negative row has weight") as caught:
+    with pytest.warns(UndefinedMetricWarning, match="no negative sample has weight") as caught:
         fpr, tpr, _ = roc_curve(y_true, [0.1, 0.2, 0.3], sample_weight=weights)
     assert caught[0].filename == __file__
     assert np.isnan(fpr).all()
     assert tpr[-1] == 1.0
-    with pytest.warns(UndefinedMetricWarning, match="no positive row has weight") as caught:
+    with pytest.warns(UndefinedMetricWarning, match="no positive sample has weight") as caught:
         assert np.isnan(average_precision_score(y_true, [0.1, 0.2, 0.3], sample_weight=[0, 0, 0]))
     assert caught[0].filename == __file__
 
@@ -212,10 +212,10 @@ def test_no_warning_without_a_reason():
         ({"method": "fast"}, "method must be"),
         ({"average": "mean"}, "average must be"),
         ({"multi_class": "raise"}, "multi_class must be"),
-        ({"labels": [0, 1, 2]}, "labels must be two"),
+        ({"labels": [0, 1, 2]}, "labels must have two elements"),
         ({"labels": [0, 2]}, "y_true has the label 1, which is not in labels"),
         ({"labels": [2, 1]}, "y_true has the label 0, which is not in labels"),
-        ({"labels": [1, 1]}, "labels must be distinct"),
+        ({"labels": [1, 1]}, "labels must be one-dimensional without duplicates"),
     ],
 )
 def test_bad_options(options, message):
@@ -227,8 +227,8 @@ def test_bad_options(options, message):
     ("options", "message"),
     [
         ({"max_fpr": 0.5}, "max_fpr must be None"),
-        ({"average": "samples"}, "average='samples' does not exist"),
-        ({"average": "micro"}, "average='micro' does not exist"),
+        ({"average": "samples"}, "average='samples' is not available"),
+        ({"average": "micro"}, "average='micro' is not available"),
         ({"method": "trapezoid"}, "method must be 'rank'"),
         ({"labels": [0, 1]}, "y_true has the label 2"),
     ],

@@ -58,16 +58,19 @@ def test_cost_moves_the_threshold():
     ("options", "message"),
     [
         ({"criterion": "best"}, "criterion must be one of"),
-        ({"criterion": "cost"}, "needs a cost, such as"),
-        ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "cost goes with"),
-        ({"criterion": "cost", "cost": (1, 1, 1)}, "^cost must be 2 x 2 finite numbers, a row for each true class$"),
-        ({"criterion": "cost", "cost": "dear"}, "2 x 2 finite numbers"),
-        ({"criterion": "cost", "cost": [[0, 1], [np.nan, 0]]}, "2 x 2 finite numbers"),
-        ({"criterion": "cost", "cost": [[0, -1], [1, 0]]}, r"^cost\[i\]\[j\], of predicting j where i is true"),
-        ({"criterion": "cost", "cost": np.zeros((2, 2))}, "must tell a wrong prediction from a right one"),
+        ({"criterion": "cost"}, "needs cost, such as"),
+        ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "cost needs criterion='cost', but criterion is 'f1'"),
+        (
+            {"criterion": "cost", "cost": (1, 1, 1)},
+            "^cost must be a 2 x 2 matrix of finite numbers, one row for each true class$",
+        ),
+        ({"criterion": "cost", "cost": "dear"}, "2 x 2 matrix of finite numbers"),
+        ({"criterion": "cost", "cost": [[0, 1], [np.nan, 0]]}, "2 x 2 matrix of finite numbers"),
+        ({"criterion": "cost", "cost": [[0, -1], [1, 0]]}, r"^cost\[i\]\[j\] of an error must be at least"),
+        ({"criterion": "cost", "cost": np.zeros((2, 2))}, "is the same for errors and correct predictions"),
         (
             {"criterion": "cost", "cost": (3, 0.5)},
-            r"row for each true class: write \[\[0, 3\], \[0.5, 0\]\] instead of",
+            r"row for each true class: pass \[\[0, 3\], \[0.5, 0\]\] instead of",
         ),
     ],
 )
@@ -85,5 +88,5 @@ def test_one_class_is_undefined(y_true, criterion):
 
 
 def test_a_cost_is_asked_for_with_an_example():
-    with pytest.raises(ValueError, match=r"criterion='cost' needs a cost, such as \[\[0, 1\], \[10, 0\]\]"):
+    with pytest.raises(ValueError, match=r"criterion='cost' needs cost, such as \[\[0, 1\], \[10, 0\]\]"):
         optimal_threshold([0, 1], [0.2, 0.8], criterion="cost")

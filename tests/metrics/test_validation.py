@@ -58,7 +58,7 @@ def test_a_sole_label(label, pos_label, expected):
 
 @pytest.mark.parametrize(("labels", "said"), [([0, 1], "[0 1]"), (["a", "b"], "['a' 'b']")])
 def test_a_positive_label_that_is_none_is_told_the_two_there_are(labels, said):
-    with pytest.raises(ValueError, match=re.escape(f"pos_label='c' is none of the labels {said} of y_true")):
+    with pytest.raises(ValueError, match=re.escape(f"pos_label='c' is not one of the labels {said} of y_true")):
         is_positive(labels, 2, pos_label="c")
 
 
@@ -89,9 +89,9 @@ def test_a_missing_label_is_no_class(labels):
 
 def test_labels_without_an_order():
     mixed = np.array([1, "a", 1], dtype=object)
-    with pytest.raises(TypeError, match="without an order"):
+    with pytest.raises(TypeError, match="cannot be sorted"):
         is_positive(mixed, 3)
-    with pytest.raises(TypeError, match="without an order"):
+    with pytest.raises(TypeError, match="cannot be sorted"):
         class_codes(mixed, 3)
 
 
@@ -147,9 +147,9 @@ def test_dtype_of_scores(values, dtype):
         ([1j, 2], TypeError, "must hold real numbers"),
         (["1", "2"], TypeError, "must hold real numbers"),
         (np.array(["a", "b"], dtype=object), TypeError, "y_score must hold real numbers"),
-        ([0, 2**53 + 2], ValueError, r"y_score has integers beyond 2\*\*53"),
-        ([0, -(2**63)], ValueError, r"y_score has integers beyond 2\*\*53"),
-        (np.array([0, 2**64 - 1], dtype=np.uint64), ValueError, r"y_score has integers beyond 2\*\*53"),
+        ([0, 2**53 + 2], ValueError, r"y_score has integers above 2\*\*53"),
+        ([0, -(2**63)], ValueError, r"y_score has integers above 2\*\*53"),
+        (np.array([0, 2**64 - 1], dtype=np.uint64), ValueError, r"y_score has integers above 2\*\*53"),
     ],
 )
 def test_bad_scores(values, error, message):
@@ -163,7 +163,7 @@ def test_bad_scores(values, error, message):
         ([1, -0.5, 1], "sample_weight must not be negative, but value 1 is -0.5"),
         ([1, 1, np.nan], "sample_weight must be finite, but value 2 is nan"),
         ([1, np.inf, 1], "sample_weight must be finite, but value 1 is inf"),
-        ([1, 1], "sample_weight has 2 rows, but y_score has 3"),
+        ([1, 1], "sample_weight has 2 samples, but y_score has 3"),
         ([[1, 1, 1]], "sample_weight must have one dimension"),
     ],
 )
@@ -173,7 +173,7 @@ def test_bad_weights(values, message):
 
 
 def test_labels_of_another_length():
-    with pytest.raises(ValueError, match="y_true has 2 rows, but y_score has 3"):
+    with pytest.raises(ValueError, match="y_true has 2 samples, but y_score has 3"):
         is_positive([0, 1], 3)
     with pytest.raises(ValueError, match="y_true must have one dimension"):
         class_codes([[0, 1], [1, 0]], 2)

@@ -1,4 +1,4 @@
-"""AUC losses: values and gradients in the space of scores, and objectives for boosting libraries."""
+"""AUC losses with gradients with respect to scores, and objectives for boosting libraries."""
 
 from aucforest.losses.boosting import boosting_objective
 from aucforest.losses.pairwise import pairwise_loss

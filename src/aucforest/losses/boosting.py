@@ -1,7 +1,4 @@
-"""Losses of pairs as objectives of LightGBM and XGBoost.
-
-Neither library is imported: a data set is known by its `get_label`, arrays by not having one.
-"""
+"""Pairwise losses as objectives of LightGBM and XGBoost, neither of which is imported."""
 
 from inspect import signature
 from typing import Any, get_args
@@ -26,7 +23,7 @@ def _rows(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any, 
 
 
 class BoostingObjective:
-    """A loss of pairs that LightGBM and XGBoost call for gradient and hessian; see `boosting_objective`."""
+    """Pairwise loss as an objective of LightGBM and XGBoost, created by `boosting_objective`."""
 
     def __init__(self, loss: Loss, eps: float) -> None:
         check_option("loss", loss, get_args(Loss))
@@ -55,39 +52,39 @@ class BoostingObjective:
 
 
 def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjective:
-    """Return a loss of pairs as an objective of LightGBM or XGBoost.
+    """Create a pairwise loss as an objective of LightGBM or XGBoost.
 
     Pass it as ``objective`` of their scikit-learn classifiers, as ``params["objective"]`` of ``lightgbm.train`` or as
-    ``obj`` of ``xgboost.train``. Labels must be of two classes. Sample weights are honoured: a pair has the product of
-    its rows' weights. So are groups: only rows of one group make a pair.
+    ``obj`` of ``xgboost.train``. Labels must be binary. The weight of a pair is the product of its sample weights. With
+    groups, only samples of the same group form pairs.
 
-    Models of "exp", "logistic" and "sigmoid" rank as well as those of log loss, not better: within 0.01 of its AUC
-    either way on the sets of ``benchmarks/losses_boosting.py``. "squared_hinge" ranks rare classes worse. What the
-    models predict is a score, not a probability: pass ``raw_score=True`` (LightGBM) or ``output_margin=True`` (XGBoost)
-    to their ``predict``, and calibrate where probabilities are needed.
+    On the data sets of ``benchmarks/losses_boosting.py``, "exp", "logistic" and "sigmoid" rank about as well as log
+    loss, with AUCs within 0.01; "squared_hinge" ranks rare classes worse. The models predict scores, not probabilities:
+    use ``raw_score=True`` (LightGBM) or ``output_margin=True`` (XGBoost) in ``predict``, and calibrate the scores for
+    probabilities.
 
-    The libraries' own ``metric="auc"`` (LightGBM) or ``eval_metric="auc"`` (XGBoost) is the exact AUC of these scores,
-    with weights and ties. XGBoost's wants labels of 0 and 1 and counts otherwise where data have groups. Without both
-    classes LightGBM's is 1, XGBoost's NaN.
+    ``metric="auc"`` of LightGBM and ``eval_metric="auc"`` of XGBoost are the exact weighted AUC of these scores.
+    XGBoost's needs labels 0 and 1 and is computed differently for data with groups. With a single class LightGBM's is 1
+    and XGBoost's is NaN.
 
     Parameters
     ----------
     loss : {"exp", "logistic", "sigmoid", "squared_hinge"}, default="exp"
-        See `pairwise_loss`. "sigmoid" is not convex: its slope stands for its second derivative, which it bounds.
+        See `pairwise_loss`. For "sigmoid", which is not convex, the hessian is an upper bound from the gradient.
     eps : float, default=1.0
-        Width of the loss, in units of the scores.
+        The width of the loss in units of the scores.
 
     Returns
     -------
     objective : callable
-        Called with (y_true, y_pred, sample_weight, group) or (y_pred, data set), it returns gradient and hessian: those
-        of the mean over pairs times half the sum of weights, so that ``min_child_weight`` means what it does for log
-        loss.
+        A function of (y_true, y_pred, sample_weight, group) or (y_pred, data set) that returns gradient and hessian.
+        They are scaled such that ``min_child_weight`` has the same meaning as for log loss: the mean over pairs times
+        half the sum of weights.
 
     Raises
     ------
     ValueError, TypeError
-        For an unknown loss or eps that is not a positive number; when called, as `pairwise_loss`.
+        If the loss is unknown or eps is not a positive number. The objective raises the errors of `pairwise_loss`.
 
     Examples
     --------

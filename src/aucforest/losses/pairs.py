@@ -57,7 +57,7 @@ def check_pairs(
     groups = None if group is None else class_codes(group, n_rows, name="group", of="scores")[0].astype(np.intp)
     n_positive = np.count_nonzero(positive)
     if n_positive in (0, n_rows):
-        raise ValueError(f"y has one class in its {n_rows} rows, but a pair takes two")
+        raise ValueError(f"y has only one class in {n_rows} samples, but pairs need two")
     if weights is None and groups is None:
         return Pairs(positive, None, None, float(n_positive) * float(n_rows - n_positive))
     ones = np.ones(n_rows) if weights is None else weights
@@ -66,7 +66,7 @@ def check_pairs(
     total = float(of_positive @ np.bincount(codes, ones * ~positive))
     if not total > 0.0:
         cause = "sample_weight leaves" if groups is None else "group and sample_weight leave"
-        raise ValueError(f"{cause} no pair of a positive and a negative row with weight")
+        raise ValueError(f"{cause} no pair of a positive and a negative sample with positive weight")
     return Pairs(positive, weights, groups, total)
 
 

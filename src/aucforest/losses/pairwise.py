@@ -1,4 +1,4 @@
-"""Losses of pairs, with gradient and diagonal hessian in the space of scores."""
+"""Pairwise losses with gradient and diagonal hessian with respect to scores."""
 
 from typing import Literal, get_args
 
@@ -22,50 +22,51 @@ def pairwise_loss(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean loss over pairs of a positive and a negative row, its gradient and its diagonal hessian.
+    """Compute the mean loss over pairs of a positive and a negative sample, its gradient and its diagonal hessian.
 
-    L = sum over pairs of w_i w_j phi((f_i - f_j) / eps) / sum over pairs of w_i w_j, where row i is positive and row j
-    negative. The sums over all pairs take O(n log n) time, O(n) for "exp".
+    L = sum over pairs of w_i w_j phi((f_i - f_j) / eps) / sum over pairs of w_i w_j, where sample i is positive and
+    sample j is negative. The computation takes O(n log n) time, O(n) for "exp".
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Two labels; the greater is the positive one.
+        Binary labels. The greater one is positive.
     scores : array-like of shape (n_samples,)
-        Scores f, finite.
+        Finite scores f.
     loss : {"exp", "logistic", "sigmoid", "squared_hinge"}, default="exp"
         - "exp" (RankBoost [1]_, [2]_): phi(x) = exp(-x). **The logarithm of L is returned**, with its gradient and
-          hessian: L itself overflows where scores are some hundred eps apart. Both have the same minimum.
+          hessian, because L overflows for scores that differ by some hundred eps. Both have the same minimum.
         - "logistic" (RankNet [3]_): phi(x) = log(1 + exp(-x)).
-        - "sigmoid": phi(x) = 1 / (1 + exp(x)), so that L is one minus the AUC smoothed with width eps, see
-          `smooth_auc`. Not convex: its hessian has negative entries.
-        - "squared_hinge": phi(x) = max(0, 1 - x)^2, exact.
+        - "sigmoid": phi(x) = 1 / (1 + exp(x)); L is one minus the AUC smoothed with width eps, see `smooth_auc`. It is
+          not convex, and its hessian has negative entries.
+        - "squared_hinge": phi(x) = max(0, 1 - x)^2.
     eps : float, default=1.0
-        Width of phi, in units of the scores.
+        The width of phi in units of the scores.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative; a pair has the product of its rows' weights.
+        Non-negative sample weights. The weight of a pair is their product.
     group : array-like of shape (n_samples,), optional
-        Only rows of the same group make a pair. A group of one class adds nothing.
+        Group labels. Only samples of the same group form pairs.
 
     Returns
     -------
     value : float
+        The loss.
     gradient : ndarray of shape (n_samples,), float64
-        Derivatives of the value by the scores.
+        First derivatives with respect to the scores.
     hessian : ndarray of shape (n_samples,), float64
-        Second derivatives of the value by each score alone.
+        Diagonal of the second derivatives with respect to the scores.
 
     Raises
     ------
     ValueError, TypeError
-        For an unknown loss, one class, no pair with weight, scores that are not finite real numbers or more than 1e100
-        eps apart, eps that is not a positive number, negative weights, groups that are missing or without an order, or
-        lengths that differ.
+        If the loss is unknown, there is no pair with positive weight, scores are not finite real numbers or differ by
+        more than 1e100 eps, eps is not a positive number, weights are negative, groups are missing or cannot be sorted,
+        or lengths differ.
 
     Notes
     -----
-    "sigmoid" and "logistic" are summed as polynomials of degree 20 in ``exp(-|x|)``. The truncation error is at most
-    1e-14 relative in the value and 1e-13 in the gradient, and 5e-13 w_i w_j / eps^2 for a pair in the hessian.
+    "sigmoid" and "logistic" are computed by polynomials of degree 20 in ``exp(-|x|)``. The relative truncation error is
+    at most 1e-14 in the value and 1e-13 in the gradient. In the hessian it is 5e-13 w_i w_j / eps^2 for a pair.
 
     References
     ----------

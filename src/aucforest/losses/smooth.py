@@ -1,4 +1,4 @@
-"""The AUC smoothed by a sigmoid of width eps, and its gradient: all pairs, fast or one by one, or a sample."""
+"""The AUC smoothed by a sigmoid, with gradient."""
 
 from numbers import Integral
 from typing import Any, Literal
@@ -24,39 +24,41 @@ def smooth_auc(
     random_state: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the smoothed AUC and its gradient by the scores.
+    """Compute the smoothed AUC and its gradient with respect to the scores.
 
-    rAUC = mean over pairs of sigmoid((f_i - f_j) / eps), row i positive and row j negative ([1]_, equations 4 and 5).
-    As eps goes to 0 it goes to the AUC, ties counted half.
+    rAUC is the mean of sigmoid((f_i - f_j) / eps) over pairs of a positive sample i and a negative sample j ([1]_,
+    equations 4 and 5). It converges to the AUC as eps goes to 0.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Two labels; the greater is the positive one.
+        Binary labels. The greater one is positive.
     scores : array-like of shape (n_samples,)
-        Scores f, finite.
+        Finite scores f.
     eps : float
-        Width of the sigmoid, in units of the scores.
+        The width of the sigmoid in units of the scores.
     method : {"fast", "exact", "sampled"}, default="fast"
-        - "fast": all pairs in O(n log n), to the error of `pairwise_loss`.
-        - "exact": all pairs one by one, O(n^2).
-        - "sampled": `n_pairs` pairs sampled with replacement, rows by weight. Both results are unbiased.
+        - "fast": all pairs in O(n log n), with the truncation error of `pairwise_loss`.
+        - "exact": all pairs one by one in O(n^2).
+        - "sampled": an unbiased estimate from `n_pairs` pairs sampled with replacement.
     n_pairs : int, default=1000
-        Number of pairs of "sampled".
+        The number of pairs for "sampled".
     random_state : int, RandomState instance or None, default=None
-        Samples the pairs of "sampled".
+        Controls the pairs for "sampled".
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative; a pair has the product of its rows' weights.
+        Non-negative sample weights. The weight of a pair is their product.
 
     Returns
     -------
     value : float
+        The smoothed AUC.
     gradient : ndarray of shape (n_samples,), float64
+        Derivatives with respect to the scores.
 
     Raises
     ------
     ValueError, TypeError
-        As `pairwise_loss`; ValueError also for an unknown method or n_pairs that are not positive.
+        As `pairwise_loss`. ValueError also if `method` or `n_pairs` is invalid.
 
     References
     ----------

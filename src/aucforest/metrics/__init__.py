@@ -1,4 +1,4 @@
-"""AUC metrics: exact, fast, weighted, multiclass, streaming, with confidence."""
+"""AUC metrics for weighted, multiclass and streaming data, with confidence intervals."""
 
 from aucforest.metrics.at_k import (
     bootstrap_interval,

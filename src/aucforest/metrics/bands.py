@@ -1,4 +1,4 @@
-"""Confidence bands around a whole ROC curve."""
+"""Confidence bands of ROC curves."""
 
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 
 
 class RocBand(NamedTuple):
-    """A band around a ROC curve.
+    """Confidence band of a ROC curve.
 
     Attributes
     ----------
@@ -39,29 +39,29 @@ def roc_confidence_band(
     n_bootstrap: int = 1000,
     random_state: int | np.random.Generator | None = None,
 ) -> RocBand:
-    """Return a confidence band of the ROC curve.
+    """Compute a confidence band of the ROC curve.
 
-    "simultaneous" covers the whole true curve with probability `level` or more: both rates lie within their
-    Kolmogorov-Smirnov distances d and e of the truth, each with probability sqrt(level), so the true positive rate at t
-    is between TPR(t - d) - e and TPR(t + d) + e [1]_. "bootstrap" covers the true positive rate at each single t by
-    percentiles of bootstrap curves; near rates of 0 and 1, where a curve hardly varies, it covers too little.
+    "simultaneous" covers the whole true curve with probability `level` or more. Each rate is within its
+    Kolmogorov-Smirnov distance, d or e, of the true rate with probability sqrt(level), so the true positive rate at t
+    is between TPR(t - d) - e and TPR(t + d) + e [1]_. "bootstrap" covers the true positive rate at each t separately,
+    by percentiles of bootstrap curves. Its coverage is too low near rates of 0 and 1.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two labels: bool, integer, float or string; the greater one is positive.
+        Binary labels (bool, int, float or str). The greater one is positive.
     y_score : array-like of shape (n_samples,)
-        Scores, finite; only their order matters.
+        Finite scores.
     method : {"simultaneous", "bootstrap"}, default="simultaneous"
-        Which band.
+        The type of band.
     level : float in (0, 1), default=0.95
-        Probability of covering.
+        Confidence level.
     n_points : int, default=201
-        Number of false positive rates.
+        The number of false positive rates.
     n_bootstrap : int, default=1000
-        Number of bootstrap curves.
+        The number of bootstrap samples for "bootstrap".
     random_state : int, numpy.random.Generator or None
-        Seed, for "bootstrap".
+        Controls the bootstrap samples for "bootstrap".
 
     Returns
     -------
@@ -71,7 +71,7 @@ def roc_confidence_band(
     Raises
     ------
     ValueError, TypeError
-        As `roc_curve`; ValueError also for one class only, or an option out of its range.
+        As `roc_curve`. ValueError also if y_true has one class or an option is out of range.
 
     References
     ----------
@@ -94,7 +94,7 @@ def roc_confidence_band(
         raise ValueError(f"n_points and n_bootstrap must be at least 2, but are {n_points} and {n_bootstrap}")
     tps, fps, _ = cumulate(*two_classes(y_true, y_score, None))
     if min(tps[-1], fps[-1]) == 0.0:
-        raise ValueError("y_true must have rows of two classes, but has one")
+        raise ValueError("y_true must have two classes, but has one")
     grid = np.linspace(0.0, 1.0, n_points)
     if method == "bootstrap":
         return _bootstrap(tps, fps, grid, level, n_bootstrap, np.random.default_rng(random_state))

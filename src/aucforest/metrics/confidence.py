@@ -1,4 +1,4 @@
-"""How sure an AUC is: DeLong's covariance, intervals, and the paired test of two scores on the same rows."""
+"""Statistical inference for AUC: DeLong's covariance, confidence intervals, and the paired test of two scores."""
 
 from typing import Literal, NamedTuple
 
@@ -24,34 +24,34 @@ FloatArray = NDArray[np.float64]
 def delong_covariance(
     y_true: ArrayLike, y_scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the AUC of several scores of the same rows, and the covariance of these AUCs.
+    """Compute the AUCs of several scores on the same samples, and the covariance of these AUCs.
 
-    V10 of a positive is the proportion of negatives below it, V01 of a negative that of positives above it, ties half.
-    With weights a of the positives and b of the negatives, each normalised to sum to 1, D1 = a (V10 - AUC) and
-    D0 = b (V01 - AUC), the covariance is D1 D1' / (1 - sum a^2) + D0 D0' / (1 - sum b^2): without weights that of
-    DeLong et al. [1]_. O(R n log n) for R scores, by ranks as in [2]_.
+    V10 of a positive is the proportion of negatives with a lower score, V01 of a negative the proportion of positives
+    with a higher score; ties count half. With weights a of the positives and b of the negatives, each normalized to sum
+    to 1, D1 = a (V10 - AUC) and D0 = b (V01 - AUC), the covariance is D1 D1' / (1 - sum a^2) + D0 D0' / (1 - sum b^2).
+    Without weights this is the estimator of DeLong et al. [1]_, computed in O(R n log n) for R scores as in [2]_.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two labels: bool, integer, float or string; the greater one is positive.
+        Binary labels (bool, int, float or str). The greater one is positive.
     y_scores : array-like of shape (n_samples,) or (n_samples, n_scores)
-        Scores, finite; one column a model.
+        Finite scores, one column for each model.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance weights, not negative. Frequency weights (a row that stands for several) need repeated rows.
+        Non-negative importance weights. For frequency weights, repeat the samples instead.
 
     Returns
     -------
     auc : ndarray of shape (n_scores,)
-        AUC of each column; NaN with an UndefinedMetricWarning when a class has no weight.
+        The AUC of each column. NaN with an UndefinedMetricWarning if a class has no weight.
     covariance : ndarray of shape (n_scores, n_scores)
-        NaN with an UndefinedMetricWarning when a class has fewer than two rows with weight.
+        Their covariance. NaN with an UndefinedMetricWarning if a class has fewer than two samples with weight.
 
     Raises
     ------
     ValueError, TypeError
-        For scores that are not finite real numbers, labels that are more than two or without an order, empty input,
-        lengths that differ or negative weights.
+        If scores are not finite real numbers, labels are not binary or cannot be sorted, weights are negative, or the
+        input is empty or of different lengths.
 
     References
     ----------
@@ -76,7 +76,7 @@ def delong_covariance(
     auc, covariances, _ = _delong(positive, scores.reshape(len(scores), -1), weights)
     covariance = covariances.sum(axis=0)
     if np.isnan(covariance).any():
-        warn_undefined("the covariance is not defined: a class has fewer than two rows with weight in y_true")
+        warn_undefined("the covariance is not defined: a class has fewer than two samples with weight in y_true")
     return auc, covariance
 
 
@@ -122,47 +122,47 @@ def auc_confidence_interval(
     method: Literal["score", "logit", "wald"] = "score",
     sample_weight: ArrayLike | None = None,
 ) -> tuple[float, float, float]:
-    """Return the AUC and a confidence interval from DeLong's variances of the two classes.
+    """Compute the AUC with a confidence interval based on DeLong's variance.
 
-    "score" is a score interval, as Wilson's [1]_ of a proportion: it holds every value t of the true AUC that a test
-    with the variance at t does not reject. It is longer than 0 for an AUC of 0 or 1, too, where DeLong's variance is 0.
-    "logit" is symmetric on the scale log(AUC / (1 - AUC)) and "wald" is AUC -+ z * standard error, cut off at 0 and 1;
-    both cover too little for few rows of a class or an AUC near 1.
+    "score" is a score interval like Wilson's for a proportion [1]_: all values t of the AUC that a test with the
+    variance at t does not reject. Unlike the others it has a positive length if the AUC is 0 or 1. "logit" is symmetric
+    on the scale log(AUC / (1 - AUC)), and "wald" is AUC -+ z * standard error, clipped to [0, 1]. Their coverage is too
+    low if a class has few samples or the AUC is near 1.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two labels: bool, integer, float or string; the greater one is positive.
+        Binary labels (bool, int, float or str). The greater one is positive.
     y_score : array-like of shape (n_samples,)
-        Scores, finite; only their order matters.
+        Finite scores.
     level : float in (0, 1), default=0.95
-        Probability that the interval covers the true AUC.
+        Confidence level.
     method : {"score", "logit", "wald"}, default="score"
-        Kind of interval.
+        The type of interval.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance weights, not negative; see `delong_covariance`.
+        Non-negative importance weights; see `delong_covariance`.
 
     Returns
     -------
     auc, low, high : float
-        NaN with an UndefinedMetricWarning when a class has fewer than two rows with weight. By "logit" and "wald" a
-        point, with an UndefinedMetricWarning, when the estimated variance is 0, as for an AUC of 0 or 1.
+        The AUC and the bounds. The bounds are NaN with an UndefinedMetricWarning if a class has fewer than two samples
+        with weight. For "logit" and "wald" they equal the AUC, with an UndefinedMetricWarning, if the variance is 0.
 
     Raises
     ------
     ValueError, TypeError
-        As `delong_covariance`; ValueError also for a `level` or `method` that does not exist.
+        As `delong_covariance`. ValueError also for an invalid `level` or `method`.
 
     Notes
     -----
-    From n positives, DeLong's variance is the sample variance of V10 over n, from negatives likewise with V01 (see
-    `delong_covariance`). As V10 is between 0 and 1 with mean AUC, its variance is a proportion r of at most 1 of
-    AUC (1 - AUC); r is shrunk towards one half as if two rows more had been seen. For a true AUC of t the variance is
-    taken to be r t (1 - t) / n, and the interval holds all t within z standard errors, those for t, of the AUC.
+    The contribution of n positives to DeLong's variance is the sample variance of V10 over n; that of the negatives is
+    the same with V01 (see `delong_covariance`). V10 is in [0, 1] with mean AUC, so its variance is r AUC (1 - AUC)
+    with r at most 1; r is shrunk towards one half as if there were two more samples. For a true AUC of t the variance
+    is assumed to be r t (1 - t) / n. The interval consists of all t within z of these standard errors of the AUC.
 
-    In simulations (``python benchmarks/intervals.py auc``, table in the documentation) with 5 to 50 positives, 5 % or
-    half of the rows, and an AUC of 0.6 to 0.99, 95 % intervals cover in 94 to 99 % of cases for normal scores, in 93 to
-    98 % with weights, and in 88 to 98 % for positives three times as spread as negatives.
+    In simulations (``python benchmarks/intervals.py auc``, table in the documentation) with 5 to 50 positives, a
+    prevalence of 5 % or 50 % and AUCs of 0.6 to 0.99, the coverage of 95 % intervals was 94 to 99 % for normal scores,
+    93 to 98 % with weights, and 88 to 98 % if the standard deviation of positives was three times that of negatives.
 
     References
     ----------
@@ -184,7 +184,7 @@ def auc_confidence_interval(
     auc, variances = float(aucs[0]), covariances[:, 0, 0]
     variance = float(variances.sum())
     if np.isnan(variance):
-        warn_undefined("the interval is not defined: a class has fewer than two rows with weight in y_true")
+        warn_undefined("the interval is not defined: a class has fewer than two samples with weight in y_true")
         return auc, float("nan"), float("nan")
     if method == "score":
         return auc, *score_interval(auc, _dispersion(auc, variances, n_rows), z)
@@ -208,18 +208,18 @@ def _dispersion(auc: float, variances: FloatArray, n_rows: FloatArray) -> float:
 
 
 class AUCComparison(NamedTuple):
-    """Two AUCs on the same rows and the paired test of their difference.
+    """Results of `compare_auc`: two AUCs on the same samples and the paired test of their difference.
 
     Attributes
     ----------
     auc_a, auc_b, difference : float
-        The two AUCs, and ``auc_a - auc_b``.
+        The two AUCs and ``auc_a - auc_b``.
     z : float
-        Difference over its standard error.
+        The difference divided by its standard error.
     pvalue : float
-        Two-sided, from Student's t distribution.
+        The two-sided p-value from Student's t distribution.
     interval : tuple of float
-        Confidence interval of the difference, within -1 and 1.
+        Confidence interval of the difference, clipped to [-1, 1].
     """
 
     auc_a: float
@@ -238,39 +238,39 @@ def compare_auc(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
 ) -> AUCComparison:
-    """Compare two AUCs on the same rows by DeLong's variance of their difference.
+    """Paired test of two AUCs on the same samples with DeLong's variance of their difference.
 
-    z = (AUC_a - AUC_b) / sqrt(var_a + var_b - 2 cov_ab), see `delong_covariance`, is held against Student's t: the
-    variance is a sum of those from positives and negatives, v1 and v0, with (v1 + v0)^2 / (v1^2 / (n1 - 1) + v0^2 /
-    (n0 - 1)) degrees of freedom [1]_. With many rows of both classes that is DeLong's z-test.
+    The statistic z = (AUC_a - AUC_b) / sqrt(var_a + var_b - 2 cov_ab), see `delong_covariance`, is compared with
+    Student's t with (v1 + v0)^2 / (v1^2 / (n1 - 1) + v0^2 / (n0 - 1)) degrees of freedom [1]_, where v1 and v0 are the
+    contributions of positives and negatives to the variance. For large samples this is DeLong's z-test.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two labels: bool, integer, float or string; the greater one is positive.
+        Binary labels (bool, int, float or str). The greater one is positive.
     score_a, score_b : array-like of shape (n_samples,)
-        Scores of the two models, finite; only their order matters.
+        Finite scores of the two models.
     level : float in (0, 1), default=0.95
-        Level of the interval of the difference.
+        Confidence level of the interval.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance weights, not negative.
+        Non-negative importance weights.
 
     Returns
     -------
     AUCComparison
-        Scores that place every row alike have z = 0 and p = 1. When the difference has no variance but is not 0, or the
-        variance is not defined, z, p and the interval are NaN with an UndefinedMetricWarning.
+        The results. For scores with the same ranking z is 0 and p is 1. If the variance is not defined, or is 0 for a
+        difference other than 0, then z, p and the interval are NaN with an UndefinedMetricWarning.
 
     Raises
     ------
     ValueError, TypeError
-        As `delong_covariance`; ValueError also for a `level` outside (0, 1).
+        As `delong_covariance`. ValueError also if `level` is not between 0 and 1.
 
     Notes
     -----
     In simulations (``python benchmarks/intervals.py compare``, table in the documentation) with 5 to 50 positives the
-    test rejects at most 5.5 % of true null hypotheses at 5 % when both ROC curves are the same; when only their areas
-    are, up to 9 % for an AUC of 0.9 and 21 % for an AUC of 0.99.
+    rejection rate at the 5 % level was at most 5.5 % if both true ROC curves were the same. If only their AUCs were the
+    same, it was up to 9 % for an AUC of 0.9 and 21 % for an AUC of 0.99.
 
     References
     ----------
@@ -291,7 +291,7 @@ def compare_auc(
         check_scores(score_b, name="score_b", finite=True),
     )
     if first.size != second.size:
-        raise ValueError(f"score_a has {first.size} rows, but score_b has {second.size}")
+        raise ValueError(f"score_a has {first.size} samples, but score_b has {second.size}")
     weights = relative_weights(sample_weight, first.size)
     positive = is_positive(y_true, first.size)
     aucs, covariances, n_rows = _delong(positive, np.column_stack([first, second]), weights, contrast=True)

@@ -1,4 +1,4 @@
-"""ROC curves as a picture: several models, their bands, and the paired tests between them."""
+"""Plot of ROC curves of several models with confidence bands and paired tests."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self
@@ -25,7 +25,7 @@ class RocEntry(NamedTuple):
     band : RocBand or None
         The band around the curve.
     comparison : AUCComparison or None
-        This AUC minus that of the first curve, with the paired test; None for the first curve.
+        The paired test against the first curve. None for the first curve.
     """
 
     fpr: NDArray[np.float64]
@@ -35,7 +35,7 @@ class RocEntry(NamedTuple):
     comparison: AUCComparison | None
 
     def label(self, name: str) -> str:
-        """Return the line of the legend."""
+        """Return the legend label."""
         text = "{}: AUC {:.3f} [{:.3f}, {:.3f}]".format(name, *self.interval)
         if self.comparison is None:
             return text
@@ -43,21 +43,21 @@ class RocEntry(NamedTuple):
 
 
 class RocCurveDisplay:
-    """ROC curves of one or more models on the same rows.
+    """ROC curve visualization of one or more models on the same samples.
 
-    Make one with `from_predictions` or `from_estimator`; both also draw it.
+    Use `from_predictions` or `from_estimator` to create and plot a display.
 
     Parameters
     ----------
     entries : mapping of str to RocEntry
-        The curves by name, in the order of drawing.
+        The curves by name, in the order of plotting.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
     lines_ : list of matplotlib lines
-        One a curve.
+        One line for each curve.
 
     Examples
     --------
@@ -87,38 +87,38 @@ class RocCurveDisplay:
         random_state: int | None = None,
         ax: Any = None,
     ) -> Self:
-        """Compute and draw the curves of scores.
+        """Plot the ROC curves of given scores.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Two labels: bool, integer, float or string; the greater one is positive.
+            Binary labels (bool, int, float or str). The greater one is positive.
         y_score : array-like of shape (n_samples,), or mapping of names to such
-            Scores of one model, or of several. The legend compares each with the first by DeLong's paired test.
+            Scores of one or several models. The legend compares each with the first by DeLong's paired test.
         name : str, default="model"
-            Name of a single model.
+            The name of a single model.
         band : {"simultaneous", "bootstrap"} or None, default="simultaneous"
-            The band around each curve; see `roc_confidence_band`.
+            The confidence band of each curve; see `roc_confidence_band`.
         level : float in (0, 1), default=0.95
-            Level of band and intervals.
+            Confidence level of bands and intervals.
         n_bootstrap : int, default=1000
-            Number of curves of the band "bootstrap".
+            The number of bootstrap samples for the band "bootstrap".
         random_state : int or None
-            Seed of the band "bootstrap".
+            Controls the bootstrap samples for the band "bootstrap".
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         RocCurveDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ValueError
-            For an empty mapping, and as `roc_confidence_band`.
+            If the mapping is empty, and as in `roc_confidence_band`.
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
         if not scores:
@@ -138,31 +138,31 @@ class RocCurveDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y_true: ArrayLike, *, name: str | None = None, **options: Any
     ) -> Self:
-        """Compute and draw the curves of fitted classifiers of two classes.
+        """Plot the ROC curves of fitted binary classifiers.
 
         Parameters
         ----------
         estimator : classifier, or mapping of names to classifiers
-            Fitted, with `predict_proba` or else `decision_function`, and `classes_`.
+            Fitted classifiers with `predict_proba` or `decision_function`.
         X : array-like or frame of shape (n_samples, n_features)
-            Rows to score.
+            The input samples.
         y_true : array-like of shape (n_samples,)
-            Their labels, each one of ``classes_``, whose second is positive.
+            The true labels. ``classes_[1]`` is positive.
         name : str, optional
-            Name of a single classifier; by default its class.
+            The name of a single classifier. By default the name of its class.
         **options
-            As for `from_predictions`.
+            Other parameters of `from_predictions`.
 
         Returns
         -------
         RocCurveDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ValueError
-            For a classifier of more than two classes, classifiers of different classes, a label that is none of them,
-            and as `from_predictions`.
+            If a classifier is not binary, the classifiers have different classes, a label is unknown, and as in
+            `from_predictions`.
         """
         if not isinstance(estimator, Mapping):
             estimator = {name or type(estimator).__name__: estimator}
@@ -174,22 +174,22 @@ class RocCurveDisplay:
         return cls.from_predictions(codes == 1, scores, **options)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the curves.
+        """Plot the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         RocCurveDisplay
-            Itself, with ``ax_``, ``figure_`` and ``lines_``.
+            The object itself, with ``ax_``, ``figure_`` and ``lines_``.
 
         Raises
         ------
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
@@ -210,7 +210,7 @@ class RocCurveDisplay:
 def positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
     """Return a fitted classifier's scores of its second class."""
     if len(estimator.classes_) != 2:
-        raise ValueError(f"the curves need a classifier of 2 classes, but it has {len(estimator.classes_)}")
+        raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")
     if hasattr(estimator, "predict_proba"):
         return np.asarray(estimator.predict_proba(X))[:, 1]
     return np.asarray(estimator.decision_function(X))

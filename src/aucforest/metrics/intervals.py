@@ -1,4 +1,4 @@
-"""What intervals share: their level, quantiles of Student's t, and ends that stay in the range of a metric."""
+"""Confidence levels, quantiles and score intervals."""
 
 import numpy as np
 from scipy.special import ndtri, stdtrit

@@ -1,4 +1,4 @@
-"""The AUC of more than two classes: Hand and Till's mean over pairs, and averages over columns."""
+"""Multiclass AUC: Hand and Till's mean over pairs of classes, and averages over columns."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -26,29 +26,29 @@ def hand_till_score(
     average: Literal["macro", "weighted"] | None = "macro",
     sample_weight: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    """Return Hand and Till's M, the mean AUC over ordered pairs of classes.
+    """Compute Hand and Till's M, the mean AUC over ordered pairs of classes.
 
-    M = 1 / (K (K - 1)) * sum over i != j of A(i, j), where A(i, j) is the AUC of column i on the rows of classes i and
-    j with class i as the positive one ([1]_, equation 7). Rows of `y_score` need not sum to 1.
+    M = 1 / (K (K - 1)) * sum over i != j of A(i, j), where A(i, j) is the AUC of column i on the samples of classes i
+    and j with class i as the positive one ([1]_, equation 7). Rows of `y_score` need not sum to 1.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Class labels: bool, integer, float or string.
+        Class labels (bool, int, float or str).
     y_score : array-like of shape (n_samples, n_classes)
-        Scores, finite; column k belongs to the k-th class.
+        Finite scores; column k belongs to the k-th class.
     labels : array-like of shape (n_classes,), optional
-        The class of each column, in any order. By default the sorted labels found in `y_true`.
+        The class of each column, in any order. By default the sorted labels of `y_true`.
     average : {"macro", "weighted"} or None, default="macro"
-        "macro" weighs all pairs alike, "weighted" by the prevalence (W_i + W_j) / W; None returns all A(i, j).
+        "macro" is the unweighted mean, "weighted" uses the weights (W_i + W_j) / W. None returns all A(i, j).
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative.
+        Non-negative sample weights.
 
     Returns
     -------
     float, or ndarray of shape (n_classes, n_classes)
-        M; with ``average=None`` the matrix of A(i, j) with a NaN diagonal. Pairs of a class without weight are NaN in
-        the matrix and left out of the mean; when no pair is left, M is NaN with an UndefinedMetricWarning.
+        M, or the matrix of A(i, j) with a NaN diagonal for ``average=None``. Pairs with a class of zero weight are NaN
+        in the matrix and ignored in the mean. Without any pair M is NaN with an UndefinedMetricWarning.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""ROC curve, ROC AUC and average precision of two classes; `multiclass` takes over for more."""
+"""ROC curve, ROC AUC and average precision."""
 
 from functools import partial
 from typing import Any, Literal
@@ -30,34 +30,34 @@ def roc_curve(
     sample_weight: ArrayLike | None = None,
     drop_intermediate: bool = True,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.floating[Any]]]:
-    """Return the ROC curve: false and true positive rates at descending thresholds.
+    """Compute the ROC curve: false and true positive rates at descending thresholds.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two labels: bool, integer, float or string.
+        Binary labels (bool, int, float or str).
     y_score : array-like of shape (n_samples,)
-        Scores, finite; only their order matters. float32 stays float32, everything else becomes float64.
+        Finite scores. float32 is not converted, other types are converted to float64.
     pos_label : label, optional
-        The positive label. By default the greater of two labels; a sole label is positive when it equals 1.
+        The positive label. By default the greater of the two labels. A single label is positive if it equals 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative. A row of zero weight adds no threshold.
+        Non-negative sample weights. Samples of weight 0 do not add thresholds.
     drop_intermediate : bool, default=True
-        Leave out points on a straight line between their neighbours.
+        Whether to drop points on a straight line between their neighbors.
 
     Returns
     -------
     fpr, tpr : ndarray of shape (n_thresholds,), float64
-        Rates of the rows whose score is at least the threshold. A class without weight has a rate of NaN, with an
-        UndefinedMetricWarning.
+        The rates of samples with a score of at least the threshold. NaN with an UndefinedMetricWarning for a class
+        without weight.
     thresholds : ndarray of shape (n_thresholds,), dtype of the scores
-        Descending; the first is infinity, at which no row is called positive.
+        Descending thresholds. The first is infinity, at which no sample is predicted positive.
 
     Raises
     ------
     ValueError, TypeError
-        For scores that are not finite real numbers, labels that are more than two or without an order, a `pos_label`
-        that is none of them, empty input, lengths that differ or negative weights.
+        If scores are not finite real numbers, labels are not binary or cannot be sorted, `pos_label` is not one of
+        them, weights are negative, or the input is empty or of different lengths.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def roc_curve(
     tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight, pos_label))
     if drop_intermediate and tps.size > 3:
         bends = (np.diff(tps[1:], 2) != 0.0) | (np.diff(fps[1:], 2) != 0.0)
-        # the origin, the first and the last threshold always stay
+        # the origin, the first and the last threshold are always kept
         kept = np.concatenate([[True, True], bends, [True]])
         tps, fps, thresholds = tps[kept], fps[kept], thresholds[kept]
     return _rate(fps, "negative"), _rate(tps, "positive"), thresholds
@@ -79,7 +79,7 @@ def _rate(cumulated: NDArray[np.float64], side: str) -> NDArray[np.float64]:
     """Return cumulated weights as a proportion of the last; NaN and a warning when that is zero."""
     if cumulated[-1] > 0.0:
         return cumulated / cumulated[-1]
-    warn_undefined(f"the {side} rate is not defined: no {side} row has weight", stacklevel=4)
+    warn_undefined(f"the {side} rate is not defined: no {side} sample has weight", stacklevel=4)
     return np.full(cumulated.size, np.nan)
 
 
@@ -94,45 +94,44 @@ def roc_auc_score(
     labels: ArrayLike | None = None,
     method: Literal["rank", "trapezoid"] = "rank",
 ) -> float | NDArray[np.float64]:
-    """Return the area under the ROC curve: the probability that a positive outranks a negative.
+    """Compute the area under the ROC curve: the probability that a positive has a higher score than a negative.
 
-    AUC = 1 / (W0 W1) * sum over positives of w_i (W0[score < s_i] + W0[score = s_i] / 2), the Mann-Whitney form [1]_:
-    ties count half. Without weights the sum is an exact integer, and the result the correctly rounded quotient.
+    AUC = 1 / (W0 W1) * sum over positives of w_i (W0[score < s_i] + W0[score = s_i] / 2), the Mann-Whitney form [1]_ in
+    which ties count half. Without weights the result is exact up to the rounding of the quotient.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Labels: bool, integer, float or string; the greater one of two is positive. A matrix of zeros and ones holds one
-        yes-or-no label a column.
+        Class labels (bool, int, float or str), the greater of two is positive; or a matrix of zeros and ones with one
+        binary label in each column.
     y_score : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
-        Scores, finite; only their order matters. float32 stays float32, everything else becomes float64.
+        Finite scores. float32 is not converted, other types are converted to float64.
     average : {"macro", "weighted", "micro", "samples"} or None, default="macro"
-        How pairs (`multi_class` "ovo"), classes ("ovr") or labels are averaged: "macro" is the plain mean, "weighted"
-        weighs by the positives. For "ovr" and a label matrix also "micro", every cell as a row, for a label matrix
-        "samples", the mean over rows. None returns all single scores.
+        How to average over pairs (`multi_class` "ovo"), classes ("ovr") or labels: "macro" is the unweighted mean,
+        "weighted" weights by the positives, "micro" (not for "ovo") treats each cell as a sample, and "samples" (only
+        for a label matrix) averages over samples. None returns the individual scores.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative.
+        Non-negative sample weights.
     max_fpr : float in (0, 1], optional
-        Area up to this false positive rate only, standardised so that chance is 0.5 and the best is 1 [2]_.
-        Not for more than two classes.
+        The maximum false positive rate of a partial AUC, standardized to 0.5 for random scores and 1 for perfect ones
+        [2]_. Only for two classes.
     multi_class : {"ovo", "ovr"}, default="ovo"
-        For labels in one dimension and several columns of scores: `hand_till_score`, or each class against the rest.
+        For multiclass labels: one-vs-one as in `hand_till_score`, or one-vs-rest.
     labels : array-like, optional
-        The class of each column; for one column of scores the negative and the positive label.
+        The class of each column, or the negative and the positive label for one column of scores.
     method : {"rank", "trapezoid"}, default="rank"
-        "rank" is the form above, "trapezoid" adds up the area under the curve, slower; "ovo" knows "rank" only.
+        "rank" is the form above, "trapezoid" integrates the curve, which is slower. "ovo" only supports "rank".
 
     Returns
     -------
     float, or ndarray
-        The area; NaN with an UndefinedMetricWarning when a class has no weight.
+        The AUC. NaN with an UndefinedMetricWarning if a class has no weight.
 
     Raises
     ------
     ValueError, TypeError
-        For scores that are not finite real numbers, labels without an order, more than two for one column of scores,
-        columns that do not match the classes, empty input, lengths that differ, negative weights, or an option out of
-        its range.
+        If scores are not finite real numbers, labels cannot be sorted or do not match the columns, weights are
+        negative, the input is empty or of different lengths, or an option is out of range.
 
     References
     ----------
@@ -179,7 +178,7 @@ def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> ND
     if labels is None:
         return is_positive(truth, n_rows)
     if np.shape(labels) != (2,):
-        raise ValueError(f"labels must be two for one column of scores, but is {labels!r}")
+        raise ValueError(f"labels must have two elements for one column of scores, but is {labels!r}")
     return class_codes(truth, n_rows, labels=labels)[0] == 1
 
 
@@ -188,7 +187,7 @@ def _check_many_classes(average: str | None, max_fpr: float | None, multi_class:
     if max_fpr not in (None, 1.0):
         raise ValueError(f"max_fpr must be None for more than two classes, but is {max_fpr}")
     if average == "samples" or (multi_class, average) == ("ovo", "micro"):
-        raise ValueError(f"average={average!r} does not exist for multi_class={multi_class!r}")
+        raise ValueError(f"average={average!r} is not available for multi_class={multi_class!r}")
     if multi_class == "ovo" and method != "rank":
         raise ValueError("method must be 'rank' for multi_class='ovo', but is 'trapezoid'")
 
@@ -199,7 +198,7 @@ def _indicators(truth: NDArray[Any], scores: Scores) -> NDArray[np.bool_]:
         raise ValueError(f"y_true has shape {truth.shape}, but y_score has {scores.shape}")
     indicators = truth == 1
     if not (indicators | (truth == 0)).all():
-        raise ValueError("y_true must hold zeros and ones only when it is a matrix")
+        raise ValueError("y_true must contain only zeros and ones if it is a matrix")
     return indicators
 
 
@@ -229,25 +228,25 @@ def _area_up_to(fpr: NDArray[np.float64], tpr: NDArray[np.float64], max_fpr: flo
 def average_precision_score(
     y_true: ArrayLike, y_score: ArrayLike, *, pos_label: Any = None, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the average precision, the step-wise area under the precision-recall curve.
+    """Compute the average precision, the area under the precision-recall curve without interpolation.
 
-    AP = sum over thresholds of (R_k - R_{k-1}) P_k with precision P and recall R [1]_, without interpolation.
+    AP = sum over thresholds of (R_k - R_{k-1}) P_k with precision P and recall R [1]_.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two labels: bool, integer, float or string.
+        Binary labels (bool, int, float or str).
     y_score : array-like of shape (n_samples,)
-        Scores, finite; only their order matters.
+        Finite scores.
     pos_label : label, optional
-        The positive label. By default the greater of two labels; a sole label is positive when it equals 1.
+        The positive label. By default the greater of the two labels. A single label is positive if it equals 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative.
+        Non-negative sample weights.
 
     Returns
     -------
     float
-        NaN with an UndefinedMetricWarning when no positive row has weight.
+        The average precision. NaN with an UndefinedMetricWarning if no positive sample has weight.
 
     Raises
     ------
@@ -266,7 +265,7 @@ def average_precision_score(
     """
     tps, fps, _ = cumulate(*two_classes(y_true, y_score, sample_weight, pos_label))
     if tps[-1] <= 0.0:
-        warn_undefined("average precision is not defined: no positive row has weight")
+        warn_undefined("average precision is not defined: no positive sample has weight")
         return float("nan")
     return float(precision_area(tps[1:], tps[1:] / (tps[1:] + fps[1:])))
 

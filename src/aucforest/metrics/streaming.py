@@ -1,4 +1,4 @@
-"""AUC of data that is never in memory at once: counts on a grid of scores, which merge, and a uniform sample."""
+"""AUC of streams: a mergeable sketch of counts on a grid of scores, and reservoir sampling."""
 
 import struct
 import zlib
@@ -45,30 +45,29 @@ def _add(bins, positive, units, counts):
 
 
 class AUCSketch:
-    """AUC of a stream from counts on a fixed grid of scores, with a bound on its error.
+    """Mergeable sketch for the AUC of a stream, with an error bound.
 
-    Each class counts its weight in the bins of a grid; inside a bin the order of scores is lost. With p_b and q_b the
-    proportions of the positives and negatives in bin b, the score is sum p_b (q_{<b} + q_b / 2), off by at most
-    1/2 * sum p_b q_b. Counts are integers, so merging is exact, associative and commutative: the result of a
-    distributed reduction does not depend on how the rows were split.
+    The sketch counts the weight of each class in the bins of a fixed grid of scores. With p_b and q_b the proportions
+    of the positives and negatives in bin b, the AUC is sum p_b (q_{<b} + q_b / 2) with an error of at most
+    1/2 * sum p_b q_b. Counts are integers, so the result does not depend on how the data are split and merged.
 
     Parameters
     ----------
     bits : int from 4 to 24, default=18
-        The grid has 2**bits bins: 18 bits make 4 MB.
+        The grid has 2**bits bins, which take 4 MB for 18 bits.
     range : (float, float), optional
-        Bounds of a uniform grid; scores outside count in the outermost bins. By default the bins are the top bits of
-        the ordered bit pattern of float32 scores: relative precision at every magnitude, no bounds to know.
+        Bounds of a uniform grid. Scores outside are counted in the outermost bins. By default bins are the leading bits
+        of float32 scores, which need no bounds and have a constant relative precision.
 
     Raises
     ------
     ValueError
-        For `bits` or `range` that make no grid.
+        If `bits` or `range` is invalid.
 
     Notes
     -----
-    Weights are held in multiples of 2**-20, and the error of rounding them is part of `error_bound`; a weight under
-    2**-21 counts as zero. The weights of one sketch must sum to less than 2**42.
+    Weights are rounded to multiples of 2**-20; `error_bound` includes the rounding error. The sum of all weights must
+    be less than 2**42.
 
     Examples
     --------
@@ -96,27 +95,26 @@ class AUCSketch:
         """Return bounds between which the place of every score is a number."""
         low, high = map(float, range) if len(range) == 2 else (np.nan, np.nan)
         if not (low < high and 0.0 < (1 << self.bits) / (high - low) < np.inf):
-            wanted = "two finite bounds, the lower one first and of finite width"
-            raise ValueError(f"range must be {wanted}, but is {range}")
+            raise ValueError(f"range must be two finite bounds, the lower one first, but is {range}")
         return low, high
 
     def update(self, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
-        """Count a batch of rows.
+        """Add a batch of samples.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Labels: bool, 0 and 1, or -1 and 1; one class may be absent from a batch.
+            Binary labels: bool, 0 and 1, or -1 and 1. A batch may have a single class.
         y_score : array-like of shape (n_samples,)
-            Scores, finite.
+            Finite scores.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, not negative.
+            Non-negative sample weights.
 
         Raises
         ------
         ValueError, TypeError
-            For other labels, scores that are not finite real numbers, an empty batch, lengths that differ, negative
-            weights, or a total weight of 2**42 or more; the sketch is then as before.
+            If labels are invalid, scores are not finite real numbers, weights are negative, their sum is 2**42 or more,
+            or the batch is empty or of different lengths. The sketch is not changed.
         """
         positive, scores = stream_rows(y_true, y_score)
         weights = check_weights(sample_weight, scores.size)
@@ -133,7 +131,7 @@ class AUCSketch:
         """Return the total weight with `more` added; ValueError where counts would come near overflow."""
         total = self._total + more
         if total >= MOST_WEIGHT:
-            raise ValueError(f"the weights of a sketch must sum to less than 2**42, but would be {total:g}")
+            raise ValueError(f"the sum of the weights of a sketch must be less than 2**42, but would be {total:g}")
         return total
 
     def _bins(self, scores: Scores) -> NDArray[np.uint32]:
@@ -160,26 +158,26 @@ class AUCSketch:
         return edges.astype(np.float64)
 
     def merge(self, other: "AUCSketch") -> "AUCSketch":
-        """Return the sketch of the rows of both; neither of them changes.
+        """Return the sketch of the combined data; neither sketch is changed.
 
         Parameters
         ----------
         other : AUCSketch
-            A sketch on the same grid.
+            A sketch with the same grid.
 
         Returns
         -------
         AUCSketch
-            The sum.
+            The merged sketch.
 
         Raises
         ------
         ValueError
-            When the grids differ, or the weights sum to 2**42 or more.
+            If the grids differ, or if the sum of weights is 2**42 or more.
         """
         if (self.bits, self.range) != (other.bits, other.range):
             raise ValueError(
-                f"grids differ: bits={self.bits}, range={self.range}; bits={other.bits}, range={other.range}"
+                f"the grids differ: bits={self.bits}, range={self.range}; bits={other.bits}, range={other.range}"
             )
         merged = AUCSketch(self.bits, self.range)
         merged._total = self._grown(other._total)
@@ -188,7 +186,7 @@ class AUCSketch:
         return merged
 
     def score(self) -> float:
-        """Return the AUC of the rows counted so far; without both classes NaN, with a warning."""
+        """Return the AUC of the data so far; NaN with an UndefinedMetricWarning without both classes."""
         if not self._has_both_classes():
             warn_undefined("ROC AUC is not defined: a class has no weight in the sketch")
             return float("nan")
@@ -196,7 +194,7 @@ class AUCSketch:
         return self._proportion_of_pairs(positives, 2 * np.cumsum(negatives) - negatives)
 
     def error_bound(self) -> float:
-        """Return the most by which `score` can be off the exact AUC of the rows; NaN without both classes."""
+        """Return the maximum difference of `score` from the exact AUC; NaN without both classes."""
         if not self._has_both_classes():
             return float("nan")
         negatives, positives = self._counts
@@ -223,9 +221,9 @@ class AUCSketch:
         Returns
         -------
         fpr, tpr : ndarray of shape (n_thresholds,)
-            Rates at the edges of the occupied bins; NaN with an UndefinedMetricWarning for a class without weight.
+            The rates at the edges of non-empty bins. NaN with an UndefinedMetricWarning for a class without weight.
         thresholds : ndarray of shape (n_thresholds,)
-            Lower edges of the bins, descending, infinity first. On the default grid those of scores rounded to float32.
+            The lower edges of the bins, descending from infinity. On the default grid scores are rounded to float32.
         """
         if not self._has_both_classes():
             warn_undefined("the ROC curve is not defined: a class has no weight in the sketch")
@@ -237,30 +235,29 @@ class AUCSketch:
         return fpr, tpr, np.append(np.inf, self._edges(occupied))
 
     def to_bytes(self) -> bytes:
-        """Return the sketch as bytes: grid and counts, compressed, little-endian on every machine."""
+        """Serialize the sketch to compressed bytes, which are the same on every platform."""
         low, high = self.range or (0.0, 0.0)
         header = HEADER.pack(self.bits, self.range is not None, low, high, *self._rounded.tolist())
         return MAGIC + zlib.compress(header + self._counts.astype("<i8").tobytes(), level=1)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the sketch that `to_bytes` wrote.
+        """Restore a sketch from the bytes of `to_bytes`.
 
         Parameters
         ----------
         data : bytes
-            All of them.
+            The serialized sketch.
 
         Returns
         -------
         AUCSketch
-            An equal sketch.
+            The restored sketch.
 
         Raises
         ------
         ValueError
-            When the bytes are no sketch, or not exactly one. They may come from anybody: no more is unpacked than a
-            sketch holds, and all of it is checked.
+            If the bytes are not a valid sketch. Bytes of unknown origin are safe: their size and content are checked.
         """
         try:
             if data[: len(MAGIC)] != MAGIC:
@@ -279,28 +276,28 @@ class AUCSketch:
             if counts.min() < 0 or not in_range:
                 raise ValueError("their counts are out of range")
         except (struct.error, zlib.error, ValueError) as error:
-            raise ValueError(f"these {len(data)} bytes are no AUCSketch: {error}") from None
+            raise ValueError(f"the {len(data)} bytes are not an AUCSketch: {error}") from None
         sketch._counts, sketch._rounded = counts.reshape(2, -1), np.array(rounded, np.int64)
         return sketch
 
 
 class AUCReservoir:
-    """AUC of a stream from a uniform sample of each class, with a standard error.
+    """AUC of a stream from a uniform random sample of each class, with a standard error.
 
-    Algorithm R [1]_ run for each class with its own count: after n rows of a class each of them is in the sample with
-    probability size / n, however frequent the classes are over time.
+    Reservoir sampling by algorithm R [1]_ is applied to each class: after n samples of a class, each of them is kept
+    with probability size / n.
 
     Parameters
     ----------
     size : int, at least 2
-        Rows kept of each class.
+        The maximum number of samples kept of each class.
     random_state : int, numpy.random.Generator or None
-        Seed. The sample does not depend on how the stream was split into batches.
+        Controls the sampling. The result does not depend on how the stream is split into batches.
 
     Raises
     ------
     ValueError
-        For a `size` under 2.
+        If `size` is less than 2.
 
     References
     ----------
@@ -328,12 +325,12 @@ class AUCReservoir:
         self._seen = [0, 0]
 
     def update(self, y_true: ArrayLike, y_score: ArrayLike) -> None:
-        """Offer a batch of rows.
+        """Add a batch of samples.
 
         Parameters
         ----------
         y_true, y_score : array-like of shape (n_samples,)
-            Labels and scores as `AUCSketch.update` takes and refuses them.
+            Labels and scores as in `AUCSketch.update`.
         """
         positive, scores = stream_rows(y_true, y_score)
         self._offer(0, scores[~positive])
@@ -359,16 +356,16 @@ class AUCReservoir:
         return np.repeat([False, True], counts), scores
 
     def score(self) -> float:
-        """Return the AUC of the sample; NaN with an UndefinedMetricWarning without rows of both classes."""
+        """Return the AUC of the kept samples; NaN with an UndefinedMetricWarning without both classes."""
         if min(self._seen) == 0:
-            warn_undefined("ROC AUC is not defined: no row of a class was seen")
+            warn_undefined("ROC AUC is not defined: a class has no samples")
             return float("nan")
         return float(roc_auc_score(*self._sample()))
 
     def stderr(self) -> float:
-        """Return DeLong's standard error of `score`; NaN, with a warning, with fewer than two rows of a class."""
+        """Return DeLong's standard error of `score`; NaN with a warning if a class has fewer than two samples."""
         if min(self._seen) < 2:
-            warn_undefined("the standard error is not defined: fewer than two rows of a class were seen")
+            warn_undefined("the standard error is not defined: a class has fewer than two samples")
             return float("nan")
         _, covariance = delong_covariance(*self._sample())
         return float(np.sqrt(covariance[0, 0]))

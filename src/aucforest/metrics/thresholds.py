@@ -1,4 +1,4 @@
-"""The threshold at which a score becomes a decision."""
+"""Decision thresholds."""
 
 from typing import Any, Literal
 
@@ -17,34 +17,35 @@ def optimal_threshold(
     cost: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the best threshold t of the rule "positive when the score is at least t".
+    """Find the best threshold: scores of at least the threshold are predicted positive.
 
-    Every distinct score is tried, and infinity (nothing is positive); of equally good ones the greatest is taken.
+    Candidates are all distinct scores, and infinity (no positive predictions). Among ties the highest is returned.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two labels: bool, integer, float or string; the greater one is positive.
+        Binary labels (bool, int, float or str). The greater one is positive.
     y_score : array-like of shape (n_samples,)
-        Scores, finite.
+        Finite scores.
     criterion : {"youden", "gmean", "f1", "cost"}, default="youden"
-        What is best: the greatest TPR - FPR [1]_, sqrt(TPR (1 - FPR)) or F1 score 2 TP / (2 TP + FP + FN), or the least
-        cost.
-    cost : array-like of shape (2, 2), required by criterion "cost" alone
-        ``cost[i][j]`` is what it costs to predict class j where i is true, the positive class last, so that ``[[0, 1],
-        [10, 0]]`` makes a miss as bad as ten false alarms. A wrong prediction costs at least what the right one does.
+        The criterion to maximize: TPR - FPR [1]_, sqrt(TPR (1 - FPR)), the F1 score 2 TP / (2 TP + FP + FN), or the
+        negative cost.
+    cost : array-like of shape (2, 2), only for criterion "cost"
+        ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. For
+        ``[[0, 1], [10, 0]]`` a false negative costs as much as ten false positives. Errors must not cost less than
+        correct predictions.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative.
+        Non-negative sample weights.
 
     Returns
     -------
     float
-        NaN with an UndefinedMetricWarning when a class has no weight.
+        NaN with an UndefinedMetricWarning if a class has no weight.
 
     Raises
     ------
     ValueError, TypeError
-        As `roc_curve`; ValueError also for an unknown criterion, or costs that do not fit it.
+        As `roc_curve`. ValueError also if the criterion or `cost` is invalid.
 
     References
     ----------
@@ -61,9 +62,9 @@ def optimal_threshold(
     """
     check_option("criterion", criterion, ("youden", "gmean", "f1", "cost"))
     if criterion == "cost" and cost is None:
-        raise ValueError("criterion='cost' needs a cost, such as [[0, 1], [10, 0]] where a missed positive costs 10")
+        raise ValueError("criterion='cost' needs cost, such as [[0, 1], [10, 0]] if a false negative costs 10")
     if criterion != "cost" and cost is not None:
-        raise ValueError(f"cost goes with criterion='cost' and no other, but is {cost!r} for {criterion!r}")
+        raise ValueError(f"cost needs criterion='cost', but criterion is {criterion!r}")
     matrix = None if cost is None else check_cost(cost, 2)
     tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
     if tps[-1] <= 0.0 or fps[-1] <= 0.0:
@@ -74,21 +75,21 @@ def optimal_threshold(
 
 def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "") -> NDArray[np.float64]:
     """Return a checked cost matrix: a row for each true class, a column for each predicted one."""
-    sentence = f"{where}cost must be {n_classes} x {n_classes} finite numbers, a row for each true class"
+    sentence = f"{where}cost must be a {n_classes} x {n_classes} matrix of finite numbers, one row for each true class"
     try:
         matrix = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(sentence) from None
     if matrix.shape == (n_classes,) == (2,):
         of_fp, of_fn = map(float, matrix)
-        raise ValueError(f"{sentence}: write [[0, {of_fp:g}], [{of_fn:g}, 0]] instead of ({of_fp:g}, {of_fn:g})")
+        raise ValueError(f"{sentence}: pass [[0, {of_fp:g}], [{of_fn:g}, 0]] instead of ({of_fp:g}, {of_fn:g})")
     if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(sentence)
     right = np.diag(matrix)[:, None]
     if np.any(matrix < right):
-        raise ValueError(f"{where}cost[i][j], of predicting j where i is true, must be at least cost[i][i]")
+        raise ValueError(f"{where}cost[i][j] of an error must be at least cost[i][i] of the correct prediction")
     if np.all(matrix == right):
-        raise ValueError(f"{where}cost must tell a wrong prediction from a right one, but all cost the same")
+        raise ValueError(f"{where}cost is the same for errors and correct predictions")
     return matrix
 
 

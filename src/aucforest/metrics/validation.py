@@ -1,4 +1,4 @@
-"""Checks of labels, scores and weights: a few cheap passes, one sentence when something is wrong."""
+"""Validation of labels, scores and weights."""
 
 import warnings
 from collections.abc import Sequence
@@ -48,13 +48,13 @@ def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", 
     """Return scores as contiguous float32 or float64; whether they are finite is otherwise seen by the sort."""
     scores = _real_numbers(y_score, name)
     if scores.ndim != n_dims:
-        raise ValueError(f"{name} must have {n_dims} dimension(s), but its shape is {scores.shape}")
+        raise ValueError(f"{name} must have {n_dims} dimension(s), but has shape {scores.shape}")
     if scores.size == 0:
-        raise ValueError(f"{name} is empty: its shape is {scores.shape}")
+        raise ValueError(f"{name} is empty: it has shape {scores.shape}")
     if len(scores) >= 1 << 32:
-        raise ValueError(f"{name} must have fewer than 2**32 rows, but has {len(scores)}: use AUCSketch")
+        raise ValueError(f"{name} must have fewer than 2**32 samples, but has {len(scores)}: use AUCSketch")
     if scores.dtype.kind in "iu" and max(-int(scores.min()), int(scores.max())) > 1 << 53:
-        raise ValueError(f"{name} has integers beyond 2**53, which float64 cannot tell apart: pass their ranks")
+        raise ValueError(f"{name} has integers above 2**53, which float64 does not represent exactly: pass their ranks")
     is_single = scores.dtype.kind == "f" and scores.dtype.itemsize <= 4
     # writeable, because for a read-only array numba would compile every kernel once more
     scores = np.require(scores, np.float32 if is_single else np.float64, ["C", "W"])
@@ -66,9 +66,9 @@ def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", 
 def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_score") -> None:
     """Raise ValueError unless `values` has one entry a row."""
     if values.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, but its shape is {values.shape}")
+        raise ValueError(f"{name} must have one dimension, but has shape {values.shape}")
     if values.size != n_rows:
-        raise ValueError(f"{name} has {values.size} rows, but {of} has {n_rows}")
+        raise ValueError(f"{name} has {values.size} samples, but {of} has {n_rows}")
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> Weights | None:
@@ -115,17 +115,17 @@ def is_positive(
         return np.full(n_rows, bool(first == (1 if pos_label is None else pos_label)))
     second = labels[np.argmin(is_first)]
     if n_first + np.count_nonzero(labels == second) != n_rows:
-        raise ValueError(f"{name} must have two labels, but it has more, or a missing value (NaN, None)")
+        raise ValueError(f"{name} must have two labels, but has more, or a missing value (NaN, None)")
     if pos_label is None:
         try:
             first_is_positive = bool(first > second)
         except TypeError:
-            raise TypeError(f"{name} mixes labels without an order: {first!r} and {second!r}") from None
+            raise TypeError(f"{name} has labels that cannot be sorted: {first!r} and {second!r}") from None
     else:
         first_is_positive = bool(first == pos_label)
         if not first_is_positive and second != pos_label:
             found = labels[[0, int(np.argmin(is_first))]]
-            raise ValueError(f"pos_label={pos_label!r} is none of the labels {found} of {name}")
+            raise ValueError(f"pos_label={pos_label!r} is not one of the labels {found} of {name}")
     return is_first if first_is_positive else ~is_first
 
 
@@ -146,7 +146,7 @@ def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_
     positive = np.asarray(labels == 1)
     n_rest = scores.size - np.count_nonzero(positive)
     if n_rest and n_rest not in (np.count_nonzero(labels == 0), np.count_nonzero(labels == -1)):
-        raise ValueError("y_true of a stream must hold bool, 0 and 1, or -1 and 1: pass y_true == positive_label")
+        raise ValueError("y_true must be bool, 0 and 1, or -1 and 1 for a stream: pass y_true == positive_label")
     return positive, scores
 
 
@@ -168,7 +168,7 @@ def class_codes(
     classes = np.asarray(labels)
     position = {label: k for k, label in enumerate(classes.tolist())}
     if classes.ndim != 1 or len(position) != classes.size:
-        raise ValueError(f"labels must be distinct and of one dimension, but is {labels!r}")
+        raise ValueError(f"labels must be one-dimensional without duplicates, but is {labels!r}")
     strangers = [label for label in found.tolist() if label not in position]
     if strangers:
         raise ValueError(f"{name} has the label {strangers[0]!r}, which is {strangers_are}")
@@ -206,7 +206,7 @@ def _code_any(values: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np
     try:
         classes = sorted(distinct)
     except TypeError:
-        raise TypeError(f"{name} mixes labels without an order, such as numbers and strings") from None
+        raise TypeError(f"{name} has labels that cannot be sorted, such as numbers and strings") from None
     code = {label: k for k, label in enumerate(classes)}
     return np.array(classes, dtype=values.dtype), np.fromiter(map(code.__getitem__, listed), np.uint32, len(listed))
 
