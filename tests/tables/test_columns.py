@@ -210,7 +210,7 @@ def test_warm_start_needs_the_same_categories():
     model.set_params(n_estimators=6).fit(frame(), Y)
     assert digest(model) == digest(small_forest(n_estimators=6).fit(frame(), Y))
     model.set_params(n_estimators=7)
-    with pytest.raises(ValueError, match=r"^warm_start: column 4 has other categories than the trees there are know$"):
+    with pytest.raises(ValueError, match=r"^warm_start: column 4 has different categories than in the previous fit$"):
         model.fit(frame(pd.Series(KINDS).replace("oak", "ash")), Y)
     np.testing.assert_array_equal(model.categories_[4], NAMES)
 
@@ -251,18 +251,21 @@ def test_the_rarest_categories_share_a_code(text):
 
 
 REFUSALS = {
-    "unknown name": (["kind", "x"], "^categorical_features names column 'x', which X does not have$"),
+    "unknown name": (["kind", "x"], "^categorical_features has the column name 'x', which X does not have$"),
     "index": ([5], "^categorical_features has the index 5, but X has 5 columns$"),
     "negative": ([-1], "^categorical_features has the index -1, but X has 5 columns$"),
-    "mask": ([True] * 4, "^categorical_features is a mask of 4 columns, but X has 5$"),
-    "mixed": (["kind", 1], r"^categorical_features must hold names, indices or a mask, but is \['kind', 1\]$"),
-    "numbers": ([0.5], r"^categorical_features must hold names, indices or a mask, but is \[0.5\]$"),
+    "mask": ([True] * 4, "^categorical_features is a mask for 4 columns, but X has 5$"),
+    "mixed": (
+        ["kind", 1],
+        r"^categorical_features must be column names, indices or a boolean mask, but is \['kind', 1\]$",
+    ),
+    "numbers": ([0.5], r"^categorical_features must be column names, indices or a boolean mask, but is \[0.5\]$"),
     "word": ("dtype", "^The 'categorical_features' parameter of .* Got 'dtype' instead"),
     "undeclared": (
         ["b"],
-        "^X: column 'kind' is not numeric .*'fir'.*; name it in categorical_features or encode it as numbers$",
+        "^X: column 'kind' is not numeric .*'fir'.*; add it to categorical_features or encode it as numbers$",
     ),
-    "off": (None, "^X: column 'kind' is not numeric .*; name it in categorical_features or encode it as numbers$"),
+    "off": (None, "^X: column 'kind' is not numeric .*; add it to categorical_features or encode it as numbers$"),
 }
 
 
@@ -279,7 +282,7 @@ def test_refusals(make, what):
 @both
 def test_names_need_names(make):
     with pytest.raises(
-        ValueError, match=r"^categorical_features names column 'kind', but the columns of X have no names"
+        ValueError, match=r"^categorical_features has the column name 'kind', but the columns of X have no names"
     ):
         make(categorical_features=["kind"]).fit(X, Y)
 
@@ -287,15 +290,19 @@ def test_names_need_names(make):
 @both
 def test_values_that_cannot_be_categories(make):
     lists, words = [["a"]] * len(X), ["a", 1] * (len(X) // 2)
-    for values, what in ((lists, "a hash"), (words, "an order")):
-        with pytest.raises(TypeError, match=rf"^X: column 'kind' is categorical but has values without {what}: "):
+    for values, what in ((lists, "cannot be categories"), (words, "cannot be sorted")):
+        with pytest.raises(TypeError, match=rf"^X: column 'kind' is categorical, but its values {what}: "):
             make(categorical_features=["kind"]).fit(frame(values), Y)
     model = make().fit(frame(), Y)
-    with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical but has values without a hash: "):
+    with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical, but its values cannot be categories: "):
         model.predict(frame(lists))
-    with pytest.raises(ValueError, match=r"^X: column 'kind' has values such as 3, but in fit such as 'ash'$"):
+    with pytest.raises(
+        ValueError, match=r"^X: column 'kind' has values such as 3, but had values such as 'ash' in fit$"
+    ):
         model.predict(frame([3] * len(X)))
-    with pytest.raises(ValueError, match=r"^X: column 'b' has values such as 'x', but in fit such as -?[0-9.]+$"):
+    with pytest.raises(
+        ValueError, match=r"^X: column 'b' has values such as 'x', but had values such as -?[0-9.]+ in fit$"
+    ):
         make(categorical_features=["b", "kind"]).fit(frame(), Y).predict(frame(b="x"))
 
 

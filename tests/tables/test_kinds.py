@@ -53,12 +53,12 @@ def test_types_of_parquet_become_what_the_model_wants():
 @pytest.mark.parametrize(
     ("values", "kind", "sentence"),
     [
-        (["1"] * 70 + ["x", "y"], NUMBER, "row 70: column 'a' holds 'x', not a number"),
-        (["x"], NUMBER, "row 0: column 'a' holds 'x', not a number"),
-        (["true", "", "maybe"], FLAG, "row 2: column 'a' holds 'maybe', not true or false"),
-        ([1, 2], TEXT, "column 'a' holds int64, but the model wants text"),
-        ([1, 2], FLAG, "column 'a' holds int64, but the model wants true or false"),
-        ([[1], [2]], NUMBER, "column 'a' holds list<item: int64>, but the model wants a number"),
+        (["1"] * 70 + ["x", "y"], NUMBER, "row 70: column 'a' has the value 'x', which is not a number"),
+        (["x"], NUMBER, "row 0: column 'a' has the value 'x', which is not a number"),
+        (["true", "", "maybe"], FLAG, "row 2: column 'a' has the value 'maybe', which is not a boolean"),
+        ([1, 2], TEXT, "column 'a' has type int64, but the model needs a string"),
+        ([1, 2], FLAG, "column 'a' has type int64, but the model needs a boolean"),
+        ([[1], [2]], NUMBER, "column 'a' has type list<item: int64>, but the model needs a number"),
     ],
 )
 def test_what_it_cannot_be_is_named(values, kind, sentence):
@@ -97,9 +97,9 @@ def test_kinds_of_columns():
         ([date(2024, 2, 29)], "column 'x' is not numeric but date32"),
         ([timedelta(1)], "column 'x' is not numeric but duration"),
         (pa.array([date(2024, 2, 29)]).dictionary_encode(), "column 'x' is not numeric but date32"),
-        ([[1, 2]], "column 'x' holds list<.*>, which is no number, text or flag"),
-        ([{"a": 1}], "column 'x' holds struct<.*>, which"),
-        ([b"a"], "column 'x' holds binary, which"),
+        ([[1, 2]], "column 'x' has type list<.*>: features must be numeric, string or boolean"),
+        ([{"a": 1}], "column 'x' has type struct<.*>: features"),
+        ([b"a"], "column 'x' has type binary: features"),
     ],
 )
 def test_columns_that_are_no_features(column, sentence):
@@ -110,12 +110,12 @@ def test_columns_that_are_no_features(column, sentence):
 
 
 def test_nothing_to_learn_from():
-    with pytest.raises(ValueError, match="the Table has no column besides 'y' to learn from"):
+    with pytest.raises(ValueError, match="the Table has no feature columns besides 'y'"):
         feature_names(open_source(pa.table({"x": [1], "y": [1]})), ["y", "x"])
 
 
 def test_an_index_of_pandas_is_no_feature():
     source = open_source(pa.table({"x": [1], "y": [1], "__index_level_0__": [7]}))
-    with pytest.warns(UserWarning, match="a column without a name, such as numbers of rows, is left out"):
+    with pytest.warns(UserWarning, match="a column without a name, such as a row index, is ignored"):
         assert feature_names(source, ["y"]) == ["x"]
     assert feature_names(source, ["y", "__index_level_0__"]) == ["x"]

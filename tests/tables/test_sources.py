@@ -78,7 +78,7 @@ def test_fingerprints_tell_files(folder):
 def test_a_file_that_changes_while_it_is_read(folder):
     source = open_source(folder)
     pq.write_table(table(), folder / "part3.parquet")
-    with pytest.raises(ValueError, match=r"part3.parquet has changed"):
+    with pytest.raises(ValueError, match=r"part3.parquet changed"):
         list(source.batches(["a"]))
 
 
@@ -93,11 +93,15 @@ def test_refusals(tmp_path, folder):
     repeated = pa.table([[1], [2]], names=["a", "a"])
     cases = [
         (tmp_path / "none.parquet", ValueError, "there is no file"),
-        (tmp_path / "empty", ValueError, "has no file that ends in .parquet or .csv"),
+        (tmp_path / "empty", ValueError, "has no .parquet or .csv files"),
         (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
-        (repeated, ValueError, "the Table has two columns 'a'"),
-        (table().to_reader(), TypeError, "a RecordBatchReader can be read once, but"),
-        (iter(table().to_batches()), TypeError, "can be read once"),
+        (repeated, ValueError, "the Table has two columns named 'a'"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "the DataFrame has two columns named 'a'"),
+        (pd.Series([1]), TypeError, "source is a Series: pass a table"),
+        (pl.Series([1]), TypeError, "source is a Series: pass a table"),
+        (pl.LazyFrame({"a": [1]}), TypeError, r"source is a LazyFrame: pass source.collect\(\)"),
+        (table().to_reader(), TypeError, "a RecordBatchReader can be read only once, but"),
+        (iter(table().to_batches()), TypeError, "can be read only once"),
         ([], ValueError, "source is an empty list"),
         (3, TypeError, "is a int"),
     ]

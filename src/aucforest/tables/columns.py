@@ -1,4 +1,4 @@
-"""Categorical columns: which ones they are, and their values as codes.
+"""Categorical columns: how they are found, and the codes of their values.
 
 The code of a category is its place among those seen in `fit`, in the order of their values. Up to 254 keep a code of
 their own, those that are rarest beyond come last and share one. Missing and unseen values have no code but NaN.
@@ -46,6 +46,19 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def check_table(X: Any) -> None:
+    """Refuse a Series, a lazy frame of polars, and duplicate column names."""
+    kind = f"a {type(X).__module__.partition('.')[0]} {type(X).__name__}"
+    if nw.dependencies.is_into_series(X):
+        raise ValueError(f"X must have two dimensions but is {kind}: pass a table, such as X.to_frame()")
+    if nw.dependencies.is_polars_lazyframe(X):
+        raise TypeError(f"X is {kind}, which holds no data yet: pass X.collect()")
+    names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X has {names.count(name)} columns named {name!r}: column names must be unique")
+
+
 def as_table(X: Any) -> Table | None:
     """Return a frame or a matrix; None for what has no rows and columns, since validation says what is wrong."""
     frame = _as_frame(X)
@@ -83,12 +96,12 @@ def find_categorical(table: Table | None, given: Any) -> list[int]:
     given, n_features = list(given), table.shape[1]
     if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != n_features:
-            raise ValueError(f"categorical_features is a mask of {len(given)} columns, but X has {n_features}")
+            raise ValueError(f"categorical_features is a mask for {len(given)} columns, but X has {n_features}")
         return [j for j in range(n_features) if given[j]]
     if all(isinstance(item, str) for item in given):
         return sorted({_place(name, None if frame is None else frame.columns) for name in given})
     if not all(isinstance(item, Integral) for item in given):
-        raise ValueError(f"categorical_features must hold names, indices or a mask, but is {given}")
+        raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {given}")
     for item in given:
         if not 0 <= item < n_features:
             raise ValueError(f"categorical_features has the index {item}, but X has {n_features} columns")
@@ -98,9 +111,9 @@ def find_categorical(table: Table | None, given: Any) -> list[int]:
 def _place(name: str, names: Sequence[str] | None) -> int:
     """Return the index of a column."""
     if names is None:
-        raise ValueError(f"categorical_features names column {name!r}, but the columns of X have no names")
+        raise ValueError(f"categorical_features has the column name {name!r}, but the columns of X have no names")
     if name not in names:
-        raise ValueError(f"categorical_features names column {name!r}, which X does not have")
+        raise ValueError(f"categorical_features has the column name {name!r}, which X does not have")
     return names.index(name)
 
 
@@ -112,7 +125,7 @@ def read_column(table: Table, feature: int) -> Column:
         return _read_values(table[:, feature])
     except TypeError as error:
         raise TypeError(
-            f"X: {column_name(table, feature)} is categorical but has values without a hash: {error}"
+            f"X: {column_name(table, feature)} is categorical, but its values cannot be categories: {error}"
         ) from error
 
 
@@ -184,7 +197,7 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
         return values.astype(object).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"X: {column_name(table, feature)} is not numeric ({error}); name it in categorical_features or encode it"
+            f"X: {column_name(table, feature)} is not numeric ({error}); add it to categorical_features or encode it"
             " as numbers"
         ) from error
 
@@ -285,7 +298,7 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
         try:
             known = sorted(values)
         except TypeError as error:
-            raise TypeError(f"X: {name} is categorical but has values without an order: {error}") from error
+            raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
         categories = np.fromiter(known, dtype=object, count=len(known))
         counts = counts[[place[value] for value in known]]
     if len(categories) <= _SHARED_CODE:
@@ -305,6 +318,16 @@ def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
 def encode(table: Table, categories: Categories) -> NDArray[Any]:
     """Return a table as numbers, with codes in place of the values of its categorical columns."""
     return _as_numbers(table, {feature: read_column(table, feature) for feature in categories}, categories)
+
+
+def like(X: Any, matrix: NDArray[Any]) -> Any:
+    """Return a matrix as a table of the type, the column names and the index of X; as it is if X is no table."""
+    frame = _as_frame(X)
+    if frame is None:
+        return matrix
+    if frame.implementation.is_pandas():
+        return type(X)(matrix, index=X.index, columns=X.columns)
+    return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
 
 
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:
@@ -345,11 +368,11 @@ def _check_kind(values: list[Any], category: Any, name: str) -> None:
     """Refuse text in place of numbers and numbers in place of text, which would all be unseen."""
     value = next((value for value in values if not is_missing(value)), None)
     if value is not None and isinstance(value, str) != isinstance(category, str):
-        raise ValueError(f"X: {name} has values such as {value!r}, but in fit such as {category!r}")
+        raise ValueError(f"X: {name} has values such as {value!r}, but had values such as {category!r} in fit")
 
 
 def check_same_categories(before: Categories, now: Categories) -> None:
     """Refuse to add trees to others that know other categories, with a code of their own for each."""
     for feature in sorted(before | now):
         if not (feature in before and feature in now and np.array_equal(before[feature], now[feature])):
-            raise ValueError(f"warm_start: column {feature} has other categories than the trees there are know")
+            raise ValueError(f"warm_start: column {feature} has different categories than in the previous fit")

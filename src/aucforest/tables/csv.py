@@ -18,7 +18,7 @@ from aucforest.tables.kinds import MISSING, WORDS, is_number
 
 # Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.
 _BLOCK = 2**20
-# Flags in other words than those of Python, which flags are written in.
+# Spellings of booleans other than those of Python.
 _FLAGS_OF_OTHERS = ({"false", "true"}, {"FALSE", "TRUE"})
 # What a column is: the first of these types that arrow's reader would make of every value, or else text.
 _TYPES = (
@@ -39,7 +39,7 @@ class CsvTable:
             lines = (line.decode("utf-8-sig") for line in handle)
             self.columns = next(csv.reader(lines), [])
         except (UnicodeDecodeError, csv.Error):
-            raise ValueError(f"cannot read {name}: the header is not text in UTF-8") from None
+            raise ValueError(f"cannot read {name}: the header is not encoded in UTF-8") from None
         if not self.columns:
             raise ValueError(f"cannot read {name}: it is empty" if not handle.read(1) else f"{name} has no header")
         check_names(name, self.columns)
@@ -69,7 +69,7 @@ class CsvTable:
                 try:
                     str(value.as_py() or b"", "utf-8")
                 except UnicodeDecodeError:
-                    raise ValueError(f"{self.place(row)}: column {name!r} is not text in UTF-8") from None
+                    raise ValueError(f"{self.place(row)}: column {name!r} is not encoded in UTF-8") from None
         return table
 
     def place(self, row: int) -> str:
@@ -97,10 +97,10 @@ class CsvTable:
         }
 
     def _refuse(self, error: Exception) -> NoReturn:
-        """Say what the parser says, with the line in place of its row."""
+        """Raise the error of the parser with the line number in place of its row number."""
         sentence = str(error)
         if "straddles two block boundaries" in sentence:
-            sentence = f"{self.name} has a line of more than {_BLOCK >> 20} MiB: is a quote not closed?"
+            sentence = f"{self.name} has a line of more than {_BLOCK >> 20} MiB: a quote may not be closed"
             raise ValueError(sentence) from error
         found = re.search(r"(?:column #(\d+): )?Row #(\d+): (?:Expected (\d+) columns, got (\d+))?", sentence)
         if found is None:
@@ -108,9 +108,9 @@ class CsvTable:
         column, row, wanted, given = found.groups()
         why = sentence[found.end() :]
         if wanted is not None:
-            why = f"the header names {wanted} columns, but the row has {given}"
+            why = f"the header has {wanted} columns, but the row has {given}"
         elif column is not None:
-            why = "is not text in UTF-8" if "invalid UTF8" in sentence else f"cannot be read: {why}"
+            why = "is not encoded in UTF-8" if "invalid UTF8" in sentence else f"cannot be read: {why}"
             why = f"column {self.columns[int(column)]!r} {why}"
         raise ValueError(f"{self.place(int(row) - 1)}: {why}") from error
 

@@ -23,7 +23,7 @@ class Files:
         """Yield each file after a check that it is what it was."""
         for file, stamp in zip(self._files, self._stamps):
             if _stamp(file) != stamp:
-                raise ValueError(f"{file} has changed while it is read")
+                raise ValueError(f"{file} changed while it was read")
             yield file
 
     def file_of(self, row: int) -> tuple[Path, int]:
@@ -49,7 +49,7 @@ def check_names(name: str, columns: Sequence[str]) -> None:
     """Refuse two columns of one name."""
     for place, column in enumerate(columns):
         if column in columns[:place]:
-            raise ValueError(f"{name} has two columns {column!r}")
+            raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
 
 
 def check_same_names(first: Path, wanted: Sequence[str], file: Path, given: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Columns as what is learned from and what a model reads: numbers, text or flags, whatever a batch looks like."""
+"""Conversion of columns to the types of features: numbers, strings and booleans."""
 
 import warnings
 from bisect import bisect_left
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-NUMBER, TEXT, FLAG = "a number", "text", "true or false"
+NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
@@ -72,7 +72,7 @@ def decode(column: Any) -> Any:
 
 
 def kind_of(values: Sequence[Any]) -> str:
-    """Return what the values of a column are: the categories of a feature, or classes."""
+    """Return the kind of the categories of a feature, or of classes."""
     if all(isinstance(value, str) for value in values):
         return TEXT
     return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
@@ -90,7 +90,7 @@ def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[s
         return column.cast(pa.float64(), safe=False)
     if kind == FLAG and pa.types.is_boolean(type_):
         return column
-    raise ValueError(f"column {name!r} holds {type_}, but the model wants {kind}")
+    raise ValueError(f"column {name!r} has type {type_}, but the model needs {kind}")
 
 
 def is_number(type_: Any) -> bool:
@@ -110,16 +110,16 @@ def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
 
 
 def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
-    """Return text as numbers or flags."""
+    """Return text as numbers or booleans."""
     column = pc.utf8_trim_whitespace(column)
     if (found := _cast(column, kind)) is not None:
         return found
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
-    raise ValueError(f"{place(row)}: column {name!r} holds {column[row].as_py()!r}, not {kind}")
+    raise ValueError(f"{place(row)}: column {name!r} has the value {column[row].as_py()!r}, which is not {kind}")
 
 
 def _cast(column: Any, kind: str) -> Any:
-    """Return text as numbers or flags; None where a value is none."""
+    """Return text as numbers or booleans; None if a value cannot be converted."""
     if kind == NUMBER:
         try:
             return column.cast(pa.float64())
@@ -133,26 +133,26 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
     """Return the columns to learn from: all but some others and those without a name."""
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(others):
-        warnings.warn("a column without a name, such as numbers of rows, is left out", stacklevel=3)
+        warnings.warn("a column without a name, such as a row index, is ignored", stacklevel=3)
     names = [name for name in source.columns if name not in others and name not in nameless]
     if not names:
-        raise ValueError(f"{source.name} has no column besides {others[0]!r} to learn from")
+        raise ValueError(f"{source.name} has no feature columns besides {others[0]!r}")
     check_types(source.schema(names))
     return names
 
 
 def check_types(schema: Any) -> None:
-    """Refuse what is no number, text or flag."""
+    """Refuse columns that are not numeric, string or boolean."""
     for field in schema:
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if pa.types.is_temporal(type_):
             raise ValueError(f"column {field.name!r} is not numeric but {type_}; encode dates and times as numbers")
         if not (is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-            raise ValueError(f"column {field.name!r} holds {type_}, which is no number, text or flag")
+            raise ValueError(f"column {field.name!r} has type {type_}: features must be numeric, string or boolean")
 
 
 def to_features(batch: Any) -> Any:
-    """Return the columns of a record batch as a table: text and flags as dictionaries, nothing as no number."""
+    """Return the columns of a record batch as a table: strings and booleans as dictionaries, null columns as NaN."""
     columns = []
     for column in batch.columns:
         if pa.types.is_null(column.type) or pa.types.is_decimal(column.type):
@@ -176,13 +176,13 @@ class ModelColumns:
             if missing:
                 hint = nearest(missing[0], table.columns)
                 listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
-                raise ValueError(f"{table.name} lacks columns that the model was fitted on: {listed}{hint}")
+                raise ValueError(f"{table.name} lacks feature columns seen in fit: {listed}{hint}")
         else:
             self.names = [name for name in table.columns if name not in others]
             if len(self.names) != model.n_features_in_:
                 raise ValueError(
-                    f"{table.name} has {len(self.names)} columns, but the model, which knows no names, was fitted on"
-                    f" {model.n_features_in_}"
+                    f"{table.name} has {len(self.names)} columns, but the model was fitted on"
+                    f" {model.n_features_in_} without names"
                 )
         categories = getattr(model, "categories_", {})
         features = range(len(self.names))
@@ -217,6 +217,6 @@ def find_column(table: Columns, name: str) -> str:
 
 
 def nearest(word: str, words: Any) -> str:
-    """Return a hint at the words most like a misspelt one."""
+    """Return a hint at the words that are most similar to a misspelt one."""
     near = get_close_matches(word, [str(other) for other in words])
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -33,14 +33,15 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
     except ValueError:
         return None
     if math.isnan(bound):
-        raise ValueError(f"{positive!r} compares with nan, and no number is above or below nan")
+        raise ValueError(f"{positive!r} compares with NaN, which no number is above or below")
     return lambda column: _COMPARISONS[found[1]](column.cast(pa.float64(), safe=False), bound)
 
 
 class LabelReader:
-    """Labels in the type that the table shows, as numbers of classes; or which of them are the positive one.
+    """Reads labels as class numbers, or as True and False for a positive label.
 
-    That is compared as text, or is a comparison of numbers such as ">=18", unless a label of a CSV is that text.
+    The positive label is compared as a string, or is a comparison of numbers such as ">=18" if no label of a CSV is
+    that string.
     """
 
     def __init__(self, table: Columns, target: str, positive: Any = None, option: str = "positive=") -> None:
@@ -111,7 +112,7 @@ class LabelReader:
         return [bool(value & 2) for value in found]
 
     def _typed(self, column: Any) -> Any:
-        """Return a column as text, integers or flags."""
+        """Return a column as strings, integers or booleans."""
         column = decode(column)
         type_ = column.type
         if pa.types.is_floating(type_):
@@ -125,26 +126,26 @@ class LabelReader:
                 value = column[pc.index(whole, False).as_py()]
                 median = pc.quantile(column, interpolation="higher")[0]
                 raise ValueError(
-                    f"column {self.target!r} has numbers such as {value}, not labels of classes{self._advice(median)}"
+                    f"column {self.target!r} has numbers such as {value}, not class labels{self._advice(median)}"
                 )
             column = column.cast(pa.int64())
         elif holds_text(type_):
             self._dtype = str
             return column.cast(pa.string())
         elif not (pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-            raise ValueError(f"column {self.target!r} holds {type_}, not labels of classes")
+            raise ValueError(f"column {self.target!r} has type {type_}, not class labels")
         self._dtype = np.dtype(column.type.to_pandas_dtype())
         return column
 
     def _advice(self, bound: Any) -> str:
-        """Return how numbers can be had as classes."""
-        return f"; {self._option}'>={bound}' makes two classes of a quantity"
+        """Return advice on how to make classes of numbers."""
+        return f"; {self._option}'>={bound}' makes two classes of a numeric target"
 
     def _is_positive(self, column: Any) -> Any:
         """Return which rows are of the positive label, or have a number that is positive."""
         if self._comparison is not None and is_number(column.type):
             return self._comparison(column)
-        # arrow spells flags in small letters
+        # arrow writes booleans in lower case
         positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive
         text = column.cast(pa.string())
         if len(self._seen) < _MOST_SEEN:
@@ -164,7 +165,7 @@ class LabelReader:
             raise ValueError(f"column {self.target!r} has no {what if seen else f'number {self._positive}'}")
         classes = np.array(found, dtype=self._dtype)
         if len(found) == 1:
-            raise ValueError(f"column {self.target!r} has one class only: {classes[0]}")
+            raise ValueError(f"column {self.target!r} has only one class, {classes[0]}: at least 2 are needed")
         self._classes = {value: code for code, value in enumerate(found)}
         of_number = np.array([self._classes[label] for label in labels], dtype=np.uint16)
         codes = np.empty(self._n_rows, dtype=np.uint16)
@@ -197,7 +198,7 @@ def not_label(label: str) -> str:
 
 def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> NoReturn:
     """Refuse missing labels."""
-    raise ValueError(f"column {target!r} has {n_missing} missing labels, the first: {table.place(first)}")
+    raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.place(first)}")
 
 
 def _translate(column: Any, number: Callable[[Any], int]) -> NDArray[np.uint16]:
@@ -222,8 +223,8 @@ class SteadyRows:
             found = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
             if not np.array_equal(found, expected):
                 raise ValueError(
-                    f"{self.name} gave its rows in another order, or other rows, when it was read again: sort them, or"
-                    " write them to a Parquet file first"
+                    f"{self.name} returned different rows, or in a different order, when it was read again: sort it, or"
+                    " write it to a Parquet file first"
                 )
             start += batch.num_rows
             yield batch.select(columns)
@@ -239,7 +240,7 @@ def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> 
     bad = ~((weights >= 0.0) & np.isfinite(weights))
     if np.any(bad):
         row = int(np.argmax(bad))
-        raise ValueError(f"{place(row)}: column {name!r} has the weight {weights[row]}, not a finite one of at least 0")
+        raise ValueError(f"{place(row)}: column {name!r} has the weight {weights[row]}: weights must be >= 0")
     return weights
 
 

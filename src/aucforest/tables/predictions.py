@@ -1,4 +1,4 @@
-"""What a model says of the rows of a table, batch by batch."""
+"""Predictions for a table, batch by batch."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ class Predictions:
         names = [field.name for field in fields]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"the output would have two columns {name!r}")
+                raise ValueError(f"the result would have two columns named {name!r}: rename the column in keep")
         self.schema = pa.schema(fields)
 
     def batches(self) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Tables that are read more than once, batch by batch: Parquet and CSV files, and whatever gives streams of arrow."""
+"""Tables that are read several times in batches: Parquet and CSV files, and tables with Arrow streams."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,6 +6,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
+import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet
 
@@ -37,22 +38,28 @@ def open_source(source: Any, as_text: Sequence[str] | None = ()) -> Source:
             return _open_files([path], path.name, as_text)
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in _SUFFIXES)
         if not files:
-            raise ValueError(f"the folder {path} has no file that ends in {' or '.join(_SUFFIXES)}")
+            raise ValueError(f"the folder {path} has no {' or '.join(_SUFFIXES)} files")
         return _open_files(files, path.name, as_text)
     if isinstance(source, list | tuple) and len(source) == 0:
-        raise ValueError("source is an empty list: name at least one file")
+        raise ValueError("source is an empty list: pass at least one file")
     if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
         return _open_files([Path(file) for file in source], f"{len(source)} files", as_text)
     if hasattr(source, "__next__"):
         raise TypeError(
-            f"a {type(source).__name__} can be read once, but training reads its rows three times: give a table, a"
+            f"a {type(source).__name__} can be read only once, but the fit reads the rows three times: pass a table, a"
             " dataset or files"
         )
+    if hasattr(source, "sink_parquet"):
+        raise TypeError(f"source is a {type(source).__name__}: pass source.collect(), or write a file by sink_parquet")
+    if nw.dependencies.is_into_series(source):
+        raise TypeError(f"source is a {type(source).__name__}: pass a table, with a column for the target")
+    if nw.dependencies.is_pandas_dataframe(source):
+        check_names("the DataFrame", source.columns.tolist())
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner"):
         return Streams(source)
     raise TypeError(
-        "source must be a Parquet or CSV file, a list or a folder of them, or have __arrow_c_stream__, but is a"
-        f" {type(source).__name__}"
+        "source must be a Parquet or CSV file, a list or a folder of such files, or a table of pyarrow, polars, pandas"
+        f" or duckdb, but is a {type(source).__name__}"
     )
 
 
@@ -60,7 +67,7 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None)
     """Return files of one kind as a table: CSV by its ending, or else Parquet."""
     are_csv = [file.suffix.lower() == ".csv" for file in files]
     if any(are_csv) and not all(are_csv):
-        raise ValueError(f"{name}: some end in .csv and others do not; give files of one kind")
+        raise ValueError(f"{name}: some are .csv files and others are not; pass files of one type")
     return CsvFiles(files, name, as_text) if all(are_csv) else ParquetFiles(files, name)
 
 
