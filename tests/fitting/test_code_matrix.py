@@ -107,7 +107,7 @@ def test_without_a_folder_nothing_is_recorded(tmp_path, monkeypatch):
 def test_a_full_disk_leaves_no_file(job, tmp_path, monkeypatch, kept):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = set(tmp_path.iterdir())
-    with pytest.raises(OSError, match=r"no room for [\d,]+ bytes of codes"):
+    with pytest.raises(OSError, match=r"no room for [\d,]+ bytes of binned data"):
         CodeMatrix(job if kept else None, np.full(2**20, 255), 2**36, 0)
     assert set(tmp_path.iterdir()) == before
 

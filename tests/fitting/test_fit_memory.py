@@ -90,11 +90,11 @@ def test_a_quantity_as_target_is_refused_before_it_is_grown(monkeypatch):
     small_machine(monkeypatch, 2**26)
     monkeypatch.setattr(in_memory, "grow_batches", lambda *_, **__: pytest.fail("it grew"))
     sentence = (
-        r"growing 300 trees of 4,000 rows, 5 features and 4,000 classes would take about .* GiB, more than half of"
+        r"growing 300 trees on 4,000 samples, 5 features and 4,000 classes would take about .* GiB, more than half of"
     )
     table = np.random.default_rng(0).normal(size=(4000, 5))
     with (
-        pytest.raises(ValueError, match=sentence + ".* y looks like a quantity"),
+        pytest.raises(ValueError, match=sentence + ".* y looks like a regression target"),
         pytest.warns(UserWarning, match="The number of unique classes"),
     ):
         small_forest(300).fit(table, np.arange(4000))
@@ -105,7 +105,7 @@ def test_a_quantity_as_target_is_refused_before_it_is_grown(monkeypatch):
 )
 def test_what_is_too_large_is_refused(model, monkeypatch):
     small_machine(monkeypatch, 2**16)
-    with pytest.raises(ValueError, match=r"rows, 5 features and 2 classes would take about .*: set max_depth"):
+    with pytest.raises(ValueError, match=r"samples, 5 features and 2 classes would take about .*: set max_depth"):
         model.fit(X, Y)
 
 
@@ -118,7 +118,7 @@ def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
     small_forest(40, **params).fit(X, Y)
     small_machine(monkeypatch, 1.8 * n_bytes)
     forest = small_forest(40, **params)
-    with pytest.raises(ValueError, match=r"40 trees as large as the first 5, of \d+ nodes, would take"):
+    with pytest.raises(ValueError, match=r"40 trees of the size of the first 5, which have \d+ nodes, would take"):
         forest.fit(X, Y)
     assert not hasattr(forest, "trees_")
 

@@ -209,7 +209,9 @@ def test_another_fit_is_refused(tmp_path, there, here, sentence):
 
 
 def test_values_that_cannot_be_stored_are_refused(tmp_path):
-    with pytest.raises(TypeError, match=r"criterion=<.*> cannot be stored in a checkpoint: a function is no plain"):
+    with pytest.raises(
+        TypeError, match=r"criterion=<.*> cannot be stored in a checkpoint: a function cannot be stored"
+    ):
         JobFolder(tmp_path / "fit", {"criterion": lambda: None})
     assert content_of(tmp_path) == {}
 
@@ -217,16 +219,16 @@ def test_values_that_cannot_be_stored_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("data.csv", "x,y", "holds data.csv, but no checkpoint: name a new or empty one"),
+        ("data.csv", "x,y", "holds data.csv, but no checkpoint: use a new or empty one"),
         (".hidden", "", "holds .hidden, but no checkpoint"),
         ("trees-000000-000004.safetensors", "", "holds trees-000000-000004.safetensors, but no checkpoint"),
-        ("manifest.json", '{"name": "app"}', "manifest.json is damaged, or not of a checkpoint"),
-        ("manifest.json", '{"checkpoint": 2, "fit": {"seed"', "manifest.json is damaged, or not of a checkpoint"),
-        ("manifest.json", '{"checkpoint": 2, "fit": []}', "manifest.json is damaged, or not of a checkpoint"),
+        ("manifest.json", '{"name": "app"}', "manifest.json is damaged or not a checkpoint file"),
+        ("manifest.json", '{"checkpoint": 2, "fit": {"seed"', "manifest.json is damaged or not a checkpoint file"),
+        ("manifest.json", '{"checkpoint": 2, "fit": []}', "manifest.json is damaged or not a checkpoint file"),
         (
             "manifest.json",
             '{"checkpoint": 1, "fit": {}}',
-            r"is of format 1, .* knows 2: name a new or empty",
+            r"is of format 1, .* knows 2: use a new or empty",
         ),
     ],
 )
@@ -273,7 +275,7 @@ def test_damaged_files_are_left_out_and_made_anew(tmp_path):
         damaged.append(bytes(flipped))
     for some in damaged:
         path.write_bytes(some)
-        with pytest.warns(UserWarning, match=r"trees-000000-000001.* is left out, its trees are grown again: "):
+        with pytest.warns(UserWarning, match=r"trees-000000-000001.* is ignored and its trees are grown again: "):
             assert list(trees_of(tmp_path)) == [2]
         assert not path.exists()
     save(tmp_path, [0, 1])
@@ -301,14 +303,14 @@ def test_trees_of_other_variants_stay_where_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("numbers", "manifest", "shape", "sentence"),
     [
-        ([0, 1], {"seed": 8}, SHAPE, "it is of another fit"),
-        ([1, 0], MANIFEST, SHAPE, "not in rising order"),
-        ([1, 1], MANIFEST, SHAPE, "not in rising order"),
-        ([-1, 0], MANIFEST, SHAPE, "not in rising order"),
+        ([0, 1], {"seed": 8}, SHAPE, "it belongs to another fit"),
+        ([1, 0], MANIFEST, SHAPE, "not sorted from 0"),
+        ([1, 1], MANIFEST, SHAPE, "not sorted from 0"),
+        ([-1, 0], MANIFEST, SHAPE, "not sorted from 0"),
         ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
         ([0, 1], MANIFEST, (code(1), 2), "a feature is not in"),
         ([0, 1], MANIFEST, (code(3), 3), "tree.total must be"),
-        ([0, 1], MANIFEST, (code(3, 0, 1, 2), 2), "categorical features"),
+        ([0, 1], MANIFEST, (code(3, 0, 1, 2), 2), "categorical split is on a numeric"),
     ],
 )
 def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):

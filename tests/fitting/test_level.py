@@ -215,7 +215,7 @@ AT_THE_ROOT = {
 def test_all_parameters_at_the_root_and_none_below(name):
     growth, whole = prepare(*make_rows(), **AT_THE_ROOT[name])
     check(growth, whole, n_parts=(3,), local_rows=(ROOT,))
-    with pytest.raises(ValueError, match=f"^{name}.* rows of a tree in one place: raise local_rows, which is 700"):
+    with pytest.raises(ValueError, match=f"^{name}.* rows of a tree on one worker: increase local_rows, which is 700"):
         grow_parts(growth, whole, [0, whole.n_rows], LATE)
 
 

@@ -70,7 +70,9 @@ def test_out_of_bag(params, weighted):
     scored = ~np.isnan(expected[:, 0])
     n_kept = len(labels) if weights is None else np.count_nonzero(weights)
     assert 0 < scored.sum() < n_kept
-    assert str(caught[0].message).startswith(f"{n_kept - scored.sum()} of {n_kept} rows were drawn by all 5 trees")
+    assert str(caught[0].message).startswith(
+        f"{n_kept - scored.sum()} of {n_kept} samples are not out of bag for any of 5 trees"
+    )
     # Hand and Till: the mean over ordered pairs of the AUC of one class against another.
     weight = np.ones(len(labels)) if weights is None else weights
     pairs = []
@@ -111,7 +113,9 @@ def test_noise_is_told_from_knowledge(sampling):
 
 
 def test_rows_that_all_trees_drew():
-    with pytest.warns(UserWarning, match=r"^(\d+) of 240 rows were drawn by all 1 trees: they have no") as caught:
+    with pytest.warns(
+        UserWarning, match=r"^(\d+) of 240 samples are not out of bag for any of 1 trees: they have no"
+    ) as caught:
         forest = small_forest(1, oob_score=True).fit(X, Y)
     unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
     assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
@@ -120,7 +124,7 @@ def test_rows_that_all_trees_drew():
 
 
 def test_no_row_out_of_bag():
-    with pytest.warns(UserWarning, match="^2 of 2 rows were drawn by all 1 trees"):
+    with pytest.warns(UserWarning, match="^2 of 2 samples are not out of bag for any of 1 trees"):
         forest = small_forest(1, oob_score=True).fit(X[:2], [0, 1])
     assert forest.trees_[0].n_samples[0] == 2
     assert np.isnan(forest.oob_score_)

@@ -148,7 +148,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.* rows were drawn by all")
+@pytest.mark.filterwarnings("ignore:.* samples are not out of bag")
 @pytest.mark.parametrize("weight", [None, WEIGHT, np.round(WEIGHT) + 1], ids=["", "weights", "whole"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_options(options, weight):
@@ -175,9 +175,9 @@ def test_trees_are_added():
     [
         ([[0.5, 1.5], [1.0, 0.0]], None, ValueError, "continuous"),
         ([[1.0, 0.0], [1.0, np.nan]], None, ValueError, "NaN"),
-        ([[1, 0], ["a", "b"]], None, TypeError, "numbers beside text"),
-        ([[1, "a"]], None, TypeError, "without an order"),
-        ([[1, 0], [1]], [0.0, 0.0, 0.0], ValueError, "zero for all rows"),
+        ([[1, 0], ["a", "b"]], None, TypeError, "numbers and strings"),
+        ([[1, "a"]], None, TypeError, "cannot be sorted"),
+        ([[1, 0], [1]], [0.0, 0.0, 0.0], ValueError, "zero for all samples"),
         ([[], []], None, ValueError, "no rows"),
     ],
 )

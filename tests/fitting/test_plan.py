@@ -46,7 +46,7 @@ def test_bytes(text, n_bytes):
 
 @pytest.mark.parametrize("text", ["", "GiB", "-1GB", "0", 0, -5, True, None, 1.5, "2XB", "1 2", "2iB"])
 def test_what_is_no_number_of_bytes(text):
-    with pytest.raises(ValueError, match="memory_limit must be bytes"):
+    with pytest.raises(ValueError, match="memory_limit must be a number of bytes"):
         parse_bytes(text, "memory_limit")
 
 
@@ -135,7 +135,7 @@ def test_the_first_strategy_that_fits_is_taken():
 
 def test_level_by_level_is_not_chosen_where_trees_need_all_rows():
     plan = cluster_plan(n_rows=100_000_000, max_leaf_nodes=9)
-    assert (plan.strategy, plan.reason) == ("gather", "max_leaf_nodes needs all rows of a tree in one place")
+    assert (plan.strategy, plan.reason) == ("gather", "max_leaf_nodes needs all samples of a tree on one worker")
     assert cluster_plan(n_rows=100_000_000, splitter="random", strategy="level").strategy == "level"
 
 
@@ -257,7 +257,7 @@ def test_numbers_of_bytes_are_readable():
 def test_the_plan_is_a_table():
     text = str(cluster_plan(n_rows=100_000_000, tree_rows=60_000_000))
     assert "rows x features  100000000 x 50, 2 classes" in text
-    assert "strategy         level: the rows of a tree, 60000000, are more than fit into 40% of 8.00 GiB" in text
+    assert "strategy         level: the 60000000 samples of a tree do not fit into 40% of 8.00 GiB" in text
 
 
 def test_rows_that_are_too_many_for_one_place_are_not_replicated():
@@ -269,5 +269,5 @@ def test_rows_that_are_too_many_for_one_place_are_not_replicated():
 
 @pytest.mark.parametrize("given", ["256XB", "-5MB", "0MB"])
 def test_bytes_that_are_none_are_refused(given):
-    with pytest.raises(ValueError, match="max_hist_bytes must be bytes"):
+    with pytest.raises(ValueError, match="max_hist_bytes must be a number of bytes"):
         cluster_plan(max_hist_bytes=given)

@@ -85,19 +85,22 @@ def test_labels_of_rates(labels, rates):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"sampling": {"z": 1.0}}, r"^sampling has a rate of class 'z', but y has the classes \['a', 'b', 'c'\]$"),
+        ({"sampling": {"z": 1.0}}, r"^sampling has a rate for class 'z', but y has the classes \['a', 'b', 'c'\]$"),
         ({"sampling": {"b": 0}}, "^sampling: the rate of class 'b' must be a positive number, but is 0$"),
         ({"sampling": {"b": -0.5}}, "must be a positive number, but is -0.5$"),
         ({"sampling": {"b": np.nan}}, "must be a positive number, but is nan$"),
         ({"sampling": {"b": np.inf}}, "must be a positive number, but is inf$"),
         ({"sampling": {"b": None}}, "must be a positive number, but is None$"),
         ({"sampling": {"b": "x"}}, "must be a positive number, but is 'x'$"),
-        ({"sampling": {"b": 0.5}, "max_samples": 0.5}, "^max_samples=0.5 does not go with rates as sampling$"),
-        ({"sampling": {"b": 10_001}}, "^sampling: a tree would draw every row of class 'b' 10001 times, more than"),
+        ({"sampling": {"b": 0.5}, "max_samples": 0.5}, "^max_samples=0.5 cannot be combined with a dict as sampling$"),
+        (
+            {"sampling": {"b": 10_001}},
+            "^sampling: a bootstrap sample would hold each sample of class 'b' 10001 times, more than",
+        ),
         ({"sampling": "balanced", "bootstrap": False}, "^sampling='balanced' needs bootstrap=True$"),
         ({"sampling": {}, "bootstrap": False}, "^sampling={} needs bootstrap=True$"),
-        ({"sampling": "balanced", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of rows$"),
-        ({"sampling": "subsample", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of rows$"),
+        ({"sampling": "balanced", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
+        ({"sampling": "subsample", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
         ({"sampling": "weighted"}, "'sampling' parameter .* Got 'weighted' instead"),
     ],
 )
@@ -113,7 +116,7 @@ def test_a_rare_class_is_not_drawn_without_end():
     labels = (np.arange(30_000) == 7).astype(np.uint16)
     draws = resolve_draws(small_forest(sampling="balanced").get_params(), labels, np.array([0, 1]))
     assert draws.sizes.tolist() == [1, 1]
-    with pytest.raises(ValueError, match=r"every row of class 1 15000 times, more than 10000$"):
+    with pytest.raises(ValueError, match=r"each sample of class 1 15000 times, more than 10000$"):
         resolve_draws(small_forest(sampling="balanced", max_samples=1.0).get_params(), labels, np.array([0, 1]))
     assert resolve_draws(small_forest(sampling={1: 10_000}).get_params(), labels, np.array([0, 1])).sizes.tolist() == [
         29_999,
@@ -208,7 +211,7 @@ def test_a_warm_start_with_other_draws():
     forest.set_params(n_estimators=5).fit(X, TWO)
     np.testing.assert_array_equal(forest.predict_proba(X), whole.predict_proba(X))
     before = forest.predict_proba(X)
-    sentence = r"^warm_start: prior_correction=True needs trees that drew alike, not 30 \+ 30 of 300, 300 of 300 rows$"
+    sentence = r"^warm_start: prior_correction=True needs .*, not 30 \+ 30 of 300 samples, 300 of 300 samples$"
     with pytest.raises(ValueError, match=sentence):
         forest.set_params(n_estimators=7, sampling="bootstrap").fit(X, TWO)
     np.testing.assert_array_equal(forest.predict_proba(X), before)
@@ -237,6 +240,6 @@ def test_samples_of_another_numpy_are_not_drawn_anew(tmp_path):
             lambda model=model: predict_proba_stderr(model, table[:5]),
             lambda model=model: model.set_params(warm_start=True, n_estimators=5, oob_score=True).fit(table, y),
         ):
-            with pytest.raises(ValueError, match=f"were drawn with numpy 1.0, and {stream} may draw others"):
+            with pytest.raises(ValueError, match=f"were drawn with numpy 1.0, and {stream} may draw different"):
                 use()
     assert small_forest(2).fit(table[:500], y[:500])._drawn[0].stream == ""

@@ -125,5 +125,5 @@ def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
         if path is not None:
             path.unlink()
         place = tempfile.gettempdir() if path is None else str(path)
-        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of codes: {error.strerror}", place) from error
+        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of binned data: {error.strerror}", place) from error
     return file

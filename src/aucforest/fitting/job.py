@@ -86,7 +86,7 @@ def check_seed(params: Mapping[str, Any], folder: str) -> None:
     """Refuse a random_state that is no integer where a parameter names a folder."""
     if not isinstance(params["random_state"], int | np.integer):
         raise ValueError(
-            f"{folder} needs an integer random_state, so that trees are drawn alike when the fit goes on; it is"
+            f"{folder} needs an integer random_state, so that the fit can be resumed, but it is"
             f" {params['random_state']!r}"
         )
 
@@ -178,7 +178,7 @@ class JobFolder:
         if not path.exists():
             for path in self.folder.iterdir():
                 if path.name != _LOCK and half_written(path) != _MANIFEST:
-                    what = f"the folder {self.folder} holds {path.name}, but no checkpoint: name a new or empty one"
+                    what = f"the folder {self.folder} holds {path.name}, but no checkpoint: use a new or empty one"
                     raise ValueError(what)
             return False
         there = _read_manifest(path)
@@ -196,7 +196,7 @@ class JobFolder:
         """Read a model file of this fit; ModelFormatError when it is damaged, or of another fit."""
         stored = read_model(self.folder / name)
         if stored.take("fit", str) != self._fit:
-            raise ModelFormatError("it is of another fit")
+            raise ModelFormatError("it belongs to another fit")
         return stored
 
     def write(self, name: str, arrays: Arrays, metadata: Mapping[str, Any] | None = None) -> None:
@@ -220,7 +220,7 @@ class JobFolder:
                 except ModelTooLargeError:
                     raise
                 except ModelFormatError as error:
-                    warnings.warn(f"{path} is left out, its trees are grown again: {error}", stacklevel=2)
+                    warnings.warn(f"{path} is ignored and its trees are grown again: {error}", stacklevel=2)
                     path.unlink()
         return trees
 
@@ -231,7 +231,7 @@ class JobFolder:
         numbers, variants = (stored.take_array(name, "q", (len(trees),)).tolist() for name in ("numbers", "variants"))
         stored.check_taken()
         if numbers[0] < 0 or sorted(set(numbers)) != numbers:
-            raise ModelFormatError("the numbers of its trees are not in rising order from 0")
+            raise ModelFormatError("its tree numbers are not sorted from 0")
         return zip(numbers, variants, trees)
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:
@@ -282,10 +282,10 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or set(content) != {"checkpoint", "fit"} or not isinstance(content["fit"], dict):
-        raise ValueError(f"{path} is damaged, or not of a checkpoint: name a new or empty folder")
+        raise ValueError(f"{path} is damaged or not a checkpoint file: use a new or empty folder")
     if content["checkpoint"] != _FORMAT:
         known = f"this aucforest knows {_FORMAT}"
-        raise ValueError(f"{path} is of format {content['checkpoint']}, but {known}: name a new or empty folder")
+        raise ValueError(f"{path} is of format {content['checkpoint']}, but {known}: use a new or empty folder")
     return content["fit"]
 
 

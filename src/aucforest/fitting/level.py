@@ -180,7 +180,7 @@ def grow_by_level(
     name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else needs_all_rows(growth.variants)
     if growth.n_draws > local_rows and name is not None:
         raise ValueError(
-            f"{name} needs all {growth.n_draws} rows of a tree in one place: raise local_rows, which is"
-            f" {local_rows}, lower max_samples, or choose strategy 'gather' or 'replicate'"
+            f"{name} needs all {growth.n_draws} rows of a tree on one worker: increase local_rows, which is"
+            f" {local_rows}, decrease max_samples, or use strategy='gather' or 'replicate'"
         )
     return _Level(parts, growth, keys, executor, local_rows, max_hist_bytes).run()

@@ -129,7 +129,7 @@ class RowsOnDisk:
         if spec.verbose:
             how = f"{self._plan.reason}, {self._plan.workers.n_threads} threads"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
-            tqdm.write(f"{what}, up to {format_bytes(self._plan.worker_bytes)} beside the trees", file=sys.stderr)
+            tqdm.write(f"{what}, up to {format_bytes(self._plan.worker_bytes)} plus the trees", file=sys.stderr)
         coding = None if self._job is None else self._job.coding(self.n_features)
         if coding is None:
             coding = self._choose_coding()

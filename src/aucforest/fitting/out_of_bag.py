@@ -185,5 +185,5 @@ class RunningSums:
 def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:
     """Warn of rows that all trees drew."""
     if n_seen > 0:
-        message = f"{n_seen} of {n_rows} rows were drawn by all {n_trees} trees: they have no {what}"
+        message = f"{n_seen} of {n_rows} samples are not out of bag for any of {n_trees} trees: they have no {what}"
         warnings.warn(message, stacklevel=stacklevel)

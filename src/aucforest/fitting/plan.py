@@ -168,7 +168,7 @@ def parse_bytes(given: Any, name: str) -> int:
         return int(given)
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
     if found is None or found[2] not in _UNITS or float(found[1]) == 0 or not isinstance(given, str):
-        raise ValueError(f"{name} must be bytes, such as 2147483648 or '2GiB', but is {given!r}")
+        raise ValueError(f"{name} must be a number of bytes, such as 2147483648 or '2GiB', but is {given!r}")
     return int(float(found[1]) * _UNITS[found[2]])
 
 
@@ -196,12 +196,12 @@ def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
 def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
     """Refuse a fit in memory that takes too much of it, before it starts; a ValueError."""
     what = (
-        f"growing {size.n_trees} trees of {size.n_rows:,} rows, {size.n_features} features and"
+        f"growing {size.n_trees} trees on {size.n_rows:,} samples, {size.n_features} features and"
         f" {size.n_classes:,} classes"
     )
     advice = "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or a smaller n_jobs"
     if size.n_classes > size.n_rows // 10:
-        advice = "y looks like a quantity rather than classes: predict whether it exceeds a threshold, y > threshold"
+        advice = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
     check_memory(bytes_in_memory(size, n_threads, n_sums), what, advice)
 
 
@@ -212,7 +212,7 @@ def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
     """
     check_memory(
         n_trees * n_bytes / n_grown,
-        f"{n_trees} trees as large as the first {n_grown}, of {n_nodes:,} nodes,",
+        f"{n_trees} trees of the size of the first {n_grown}, which have {n_nodes:,} nodes,",
         "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or fewer n_estimators",
     )
 
@@ -284,7 +284,7 @@ class Plan:
         size, workers = self.size, self.workers
         rows = {
             "rows x features": f"{size.n_rows} x {size.n_features}, {size.n_classes} classes",
-            "codes": f"{format_bytes(size.matrix_bytes)} in {self.n_parts} parts",
+            "binned data": f"{format_bytes(size.matrix_bytes)} in {self.n_parts} parts",
             "workers": f"{workers.n_workers} of {workers.threads_per_worker} threads, the smallest with"
             f" {format_bytes(workers.memory)}",
             "strategy": f"{self.strategy}: {self.reason}",
@@ -305,16 +305,16 @@ def plan_on_cluster(
     n_parts = min(n_parts, -(-size.n_rows // BLOCK_ROWS))
     fitting = max(1, min(int(room / workers.threads_per_worker / size.branch_row_bytes), MOST_ROWS))
     local_rows = fitting if local_rows is None else int(local_rows)
-    fraction, reason = f"{_ROWS_FRACTION:.0%} of {format_bytes(workers.memory)}", "as asked for"
+    fraction, reason = f"{_ROWS_FRACTION:.0%} of {format_bytes(workers.memory)}", "as requested"
     if strategy == "auto":
         if size.matrix_bytes <= room and size.n_rows <= MOST_ROWS:
-            strategy, reason = "replicate", f"all codes, {format_bytes(size.matrix_bytes)}, fit into {fraction}"
+            strategy, reason = "replicate", f"the binned data, {format_bytes(size.matrix_bytes)}, fit into {fraction}"
         elif size.tree_rows <= local_rows:
-            strategy, reason = "gather", f"the codes do not fit into {fraction}, the rows of a tree do"
+            strategy, reason = "gather", f"the binned data do not fit into {fraction}, the samples of a tree do"
         elif in_one_place is not None:
-            strategy, reason = "gather", f"{in_one_place} needs all rows of a tree in one place"
+            strategy, reason = "gather", f"{in_one_place} needs all samples of a tree on one worker"
         else:
-            strategy, reason = "level", f"the rows of a tree, {size.tree_rows}, are more than fit into {fraction}"
+            strategy, reason = "level", f"the {size.tree_rows} samples of a tree do not fit into {fraction}"
     if strategy != "level":
         local_rows = max(local_rows, size.tree_rows)
     plan = Plan(size, workers, strategy, reason, local_rows, parse_bytes(max_hist_bytes, "max_hist_bytes"), n_parts)
@@ -344,12 +344,12 @@ def _growing_bytes(plan: Plan) -> int:
 def advice_on_cluster(plan: Plan) -> str:
     """Return what to change where the memory of workers is too little."""
     change = {
-        "replicate": 'take strategy="gather" or "level", more memory or fewer threads a worker, or max_samples',
-        "gather": 'take strategy="level", max_samples, more workers (n_workers), or more memory for each',
-        "level": "lower local_rows or max_hist_bytes, take more workers (n_workers), or more memory for each",
+        "replicate": 'use strategy="gather" or "level", more memory or fewer threads for each worker, or max_samples',
+        "gather": 'use strategy="level", max_samples, more workers (n_workers), or more memory for each',
+        "level": "decrease local_rows or max_hist_bytes, or use more workers (n_workers) or more memory for each",
     }[plan.strategy]
     if _choosing_bytes(plan.size) > _growing_bytes(plan):
-        change = "set max_bins, without which one worker has all values, or take more memory"
+        change = "set max_bins, without which one worker needs all values, or use more memory"
     return (
         f"strategy={plan.strategy!r} with local_rows={plan.local_rows}, max_hist_bytes={plan.max_hist_bytes} needs"
         f" {plan._needed} on each of n_workers={plan.workers.n_workers} workers, of which the"
@@ -383,7 +383,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     def whole(n_threads: int) -> Plan:
         growing = max(bytes_in_memory(size, n_threads) - size.draw_bytes, size.matrix_bytes + sums)
         needed, workers = of_rows + max(reading(n_readers), growing), Workers(1, n_threads, limit)
-        return Plan(size, workers, "replicate", "the codes fit into the limit", n_kept, 0, 1, needed, n_readers)
+        return Plan(size, workers, "replicate", "the binned data fit into the limit", n_kept, 0, 1, needed, n_readers)
 
     for n in range(n_threads, 0, -1):
         if whole(n).worker_bytes <= limit and n_kept <= MOST_ROWS:
@@ -427,12 +427,12 @@ def _plan_levels(size: FitSize, n_threads: int, limit: int, of_rows: int) -> Pla
     local_rows = min(2 * room // (size.branch_row_bytes * n_threads), MOST_ROWS)
     if local_rows < BLOCK_ROWS or max_hist_bytes < size.node_histogram_bytes(8):
         return None
-    reason = "the codes do not fit into the limit"
+    reason = "the binned data do not fit into the limit"
     return Plan(size, Workers(1, n_threads, limit), "level", reason, local_rows, max_hist_bytes, n_parts, limit)
 
 
 def _too_small(limit: int, least: int, size: FitSize) -> ValueError:
     return ValueError(
-        f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: beside the"
-        f" trees {least:,} bytes are needed"
+        f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
+        f" to the trees {least:,} bytes are needed"
     )

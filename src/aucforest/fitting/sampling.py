@@ -27,7 +27,7 @@ def resolve_draws(params: Mapping[str, Any], labels: NDArray[np.uint16], classes
         return None
     if isinstance(sampling, dict):
         if max_samples is not None:
-            raise ValueError(f"max_samples={max_samples} does not go with rates as sampling")
+            raise ValueError(f"max_samples={max_samples} cannot be combined with a dict as sampling")
         sizes = _sizes_of_rates(sampling, labels, classes)
     elif sampling == "subsample":
         default = max(1, round(_SUBSAMPLE * n_rows))
@@ -40,8 +40,8 @@ def resolve_draws(params: Mapping[str, Any], labels: NDArray[np.uint16], classes
     if np.nanmax(draws.rates) > _MOST_DRAWS:
         k = int(np.nanargmax(draws.rates))
         raise ValueError(
-            f"sampling: a tree would draw every row of class {classes.tolist()[k]!r} {draws.rates[k]:.0f} times, more"
-            f" than {_MOST_DRAWS}"
+            f"sampling: a bootstrap sample would hold each sample of class {classes.tolist()[k]!r}"
+            f" {draws.rates[k]:.0f} times, more than {_MOST_DRAWS}"
         )
     return draws
 
@@ -52,7 +52,7 @@ def _n_draws(max_samples: Any, n_rows: int, default: int) -> int:
         return default
     if isinstance(max_samples, Integral):
         if int(max_samples) > n_rows:
-            raise ValueError(f"max_samples={max_samples} must be at most {n_rows}, the number of rows")
+            raise ValueError(f"max_samples={max_samples} must be at most {n_rows}, the number of samples")
         return int(max_samples)
     return max(1, round(n_rows * max_samples))
 
@@ -70,7 +70,7 @@ def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes
     """Return the draws of every class at these rates, 1 for a class that is not named."""
     unknown = [label for label in rates if label not in classes.tolist()]
     if unknown:
-        raise ValueError(f"sampling has a rate of class {unknown[0]!r}, but y has the classes {classes.tolist()}")
+        raise ValueError(f"sampling has a rate for class {unknown[0]!r}, but y has the classes {classes.tolist()}")
     for label, rate in rates.items():
         if not (isinstance(rate, Real) and 0.0 < float(rate) < np.inf):
             raise ValueError(f"sampling: the rate of class {label!r} must be a positive number, but is {rate!r}")
@@ -89,15 +89,15 @@ class Drawn(NamedTuple):
 
     def __str__(self) -> str:
         sizes = " + ".join(map(str, self.sizes)) or "all"
-        return f"{sizes} of {self.n_rows}{'' if self.replace else ' different'}"
+        return f"{sizes} of {self.n_rows} samples{'' if self.replace else ' without replacement'}"
 
     def check_stream(self) -> None:
         """Refuse to draw anew what another version of numpy drew: it may have drawn other rows."""
         here = stream_of(self.n_rows)
         if self.sizes and self.stream != here:
             raise ValueError(
-                f"the bootstrap samples of this forest were drawn with {self.stream}, and {here} may draw others: use"
-                f" {self.stream}, or fit the forest again"
+                f"the bootstrap samples of this forest were drawn with {self.stream}, and {here} may draw different"
+                f" ones: use {self.stream}, or fit the forest again"
             )
 
 

@@ -204,7 +204,7 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
     for (name, found), given, known in zip(by_name.items(), (criterion, splitter), (criteria, splitters)):
         if len(found) == 0 or len(found) < len(known):
             hint = ", 'log_loss' is 'entropy'" if "log_loss" in map(str, known) else ""
-            raise ValueError(f"{name}={given!r} must name at least one, and none twice{hint}")
+            raise ValueError(f"{name}={given!r} must be a non-empty list without duplicates{hint}")
     pairs = product(by_name["splitter"].items(), by_name["criterion"].items())
     return {(name, splitter): (one, other) for (splitter, other), (name, one) in pairs}
 
@@ -258,7 +258,7 @@ def resolve_signs(monotonic_cst: Any, names: Sequence[str] | None, n_features: i
     if monotonic_cst is None:
         return ()
     if isinstance(monotonic_cst, dict) and names is None:
-        raise ValueError("monotonic_cst names features, but X has none with names: pass an array of a sign each")
+        raise ValueError("monotonic_cst is a dict of feature names, but X has no feature names: pass an array")
     fitted = SimpleNamespace(n_features_in_=n_features, feature_names_in_=names)
     signs = tuple(_check_monotonic_cst(fitted, monotonic_cst).tolist())
     if not any(signs):
@@ -272,7 +272,7 @@ def check_signs(signs: tuple[int, ...], categories: Categories) -> None:
     """Refuse a monotonic constraint of a categorical feature."""
     for feature in categories:
         if signs and signs[feature] != 0:
-            raise ValueError(f"monotonic_cst of feature {feature} must be 0: it is categorical, without an order")
+            raise ValueError(f"monotonic_cst of feature {feature} must be 0, because the feature is categorical")
 
 
 def weights_by_class(

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from aucforest.metrics.validation import class_codes
 from aucforest.tree.samples import MAX_CLASSES
 
-_NO_ORDER = "y has labels without an order, such as numbers beside strings, or a missing one"
+_NO_ORDER = "y has labels that cannot be sorted, such as numbers and strings, or a missing label"
 
 
 def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
@@ -49,7 +49,7 @@ def _refuse_bytes(y: NDArray[Any]) -> None:
     """Raise TypeError if the labels are bytes."""
     for label in y[:1].tolist():
         if isinstance(label, bytes):
-            raise TypeError(f"y has labels of bytes, such as {label!r}: decode them to text")
+            raise TypeError(f"y has bytes as labels, such as {label!r}: decode them to str")
 
 
 def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
@@ -68,7 +68,7 @@ class Target:
     ) -> None:
         self.classes, self.labels, self.sample_weight = classes, labels, sample_weight
         if sample_weight is not None and not np.any(sample_weight > 0):
-            raise ValueError("sample_weight is zero for all rows")
+            raise ValueError("sample_weight is zero for all samples")
         self.kept = kept_rows(sample_weight)
 
     @classmethod
@@ -78,9 +78,9 @@ class Target:
         """Put the labels of parts of the rows together, each as `code_part` returns them."""
         known = [classes for classes, _ in parts if len(classes) > 0]
         if not known:
-            raise ValueError("X has no rows")
+            raise ValueError("X has no samples")
         if len({classes.dtype.kind in "biuf" for classes in known}) > 1:
-            raise TypeError("y has labels without an order: numbers beside text")
+            raise TypeError("y has labels that cannot be sorted: numbers and strings")
         classes = number_classes(np.concatenate(known))[0]
         places = [np.searchsorted(classes, some).astype(np.uint16) for some, _ in parts]
         labels = np.concatenate([place[codes] for place, (_, codes) in zip(places, parts)])

@@ -76,7 +76,7 @@ class HistogramBuffers(NamedTuple):
         """Allocate the buffers for features of up to n_codes codes, the missing one included."""
         n_cells = n_codes << max(1, (n_classes - 1).bit_length())
         if n_cells > 2**32:
-            raise ValueError(f"{n_codes} codes with {n_classes} classes are too many: set max_bins to 255 or less")
+            raise ValueError(f"{n_codes} bins with {n_classes} classes are too many: set max_bins to 255 or less")
         return cls(
             cells=np.zeros((2, n_cells), dtype=np.int64),
             n_samples=np.zeros(n_codes, dtype=np.int64),
