@@ -84,7 +84,7 @@ def test_features_have_the_room_they_need(dtypes):
 
 
 def test_too_many_trees_are_refused():
-    with pytest.raises(ValueError, match=f"at most {MOST_TREES} trees"):
+    with pytest.raises(ValueError, match=f"can hold {MOST_TREES} trees"):
         fold([make_tree(0, 0)] * (MOST_TREES + 1))
 
 
@@ -121,7 +121,7 @@ def drop_trees(arrays):
 HOSTILE = {
     "feature too great": (put("feature", 0, 3), "a feature is not in"),
     "feature too small": (put("feature", 0, -2), "a feature is not in"),
-    "one leaf more": (put("feature", 0, -1), "the number of splits does not fit"),
+    "one leaf more": (put("feature", 0, -1), "the number of splits does not match"),
     "one split more": (lambda arrays: put("feature", np.argmin(arrays["tree.feature"]), 0)(arrays), "number of splits"),
     "child out of range": (put("pair", 0, 4), "a child is out of range"),
     "child of the next tree": (put("pair", 3, 11), "a child is out of range"),
@@ -197,9 +197,9 @@ def flip_missing(arrays):
 
 
 SETS = {
-    "falling nodes": (changed("set_nodes", lambda array: array[::-1].copy()), "it is not the categorical features"),
-    "node out of range": (put("set_nodes", -1, 200), "it is not the categorical features"),
-    "another node": (put("set_nodes", 0, 0), "it is not the categorical features"),
+    "falling nodes": (changed("set_nodes", lambda array: array[::-1].copy()), "a categorical split is on a numeric"),
+    "node out of range": (put("set_nodes", -1, 200), "a categorical split is on a numeric"),
+    "another node": (put("set_nodes", 0, 0), "a categorical split is on a numeric"),
     "threshold": (changed("threshold", lambda array: np.ones_like(array)), "a node with a set has a threshold"),
     "missing values": (flip_missing, "disagree on missing values"),
     "short sets": (changed("sets", lambda array: array[1:]), "nodes with a set, but"),
@@ -219,9 +219,9 @@ def test_hostile_sets_are_refused(name):
 
 
 def test_sets_of_a_feature_that_has_none_are_refused():
-    with pytest.raises(ModelFormatError, match="it is not the categorical features"):
+    with pytest.raises(ModelFormatError, match="a categorical split is on a numeric"):
         unfolded(fold(make_trees(by_set=BY_SET)), by_set=[0, 1])
-    with pytest.raises(ModelFormatError, match="it is not the categorical features"):
+    with pytest.raises(ModelFormatError, match="a categorical split is on a numeric"):
         unfolded(fold(make_trees(by_set=BY_SET)))
 
 

@@ -148,7 +148,7 @@ def test_a_newer_version_is_refused(path):
     old, new = f'"aucforest":"{VERSION} '.encode(), f'"aucforest":"{VERSION + 1} '.encode()
     assert content.count(old) == 1
     path.write_bytes(content.replace(old, new))
-    with pytest.raises(ModelFormatError, match=f"made by a newer aucforest: format {VERSION + 1}"):
+    with pytest.raises(ModelFormatError, match=f"written by a newer aucforest: format {VERSION + 1}"):
         read_model(path)
 
 
@@ -180,7 +180,7 @@ def test_metadata_of_too_many_parts_are_refused(path, monkeypatch):
 
 def test_metadata_too_large_are_refused(path):
     content = path.read_bytes()
-    with pytest.raises(ValueError, match="more than 16 MiB"):
+    with pytest.raises(ValueError, match="larger than 16 MiB"):
         write_model(path, ARRAYS, {"text": "x" * 2**24})
     assert path.read_bytes() == content
 

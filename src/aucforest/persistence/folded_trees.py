@@ -42,7 +42,7 @@ def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
 def fold(trees: Sequence[Tree]) -> Arrays:
     """Return the arrays that valid trees of the same features and classes are made anew from."""
     if len(trees) > MOST_TREES:
-        raise ValueError(f"a model file holds at most {MOST_TREES} trees, not {len(trees)}")
+        raise ValueError(f"a model file can hold {MOST_TREES} trees, but the model has {len(trees)}")
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(tree, name) for tree in trees])
@@ -123,14 +123,14 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
     starts, n_splits = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
     if not np.array_equal(np.add.reduceat(feature != LEAF, starts, dtype=np.int64), n_splits):
-        raise ModelFormatError("tree: the number of splits does not fit the number of nodes")
+        raise ModelFormatError("tree: the number of splits does not match the number of nodes")
     if np.any(arrays["pair"] >= np.repeat(n_splits, n_splits)):
         raise ModelFormatError("tree: a child is out of range")
     if (n_set_nodes := len(arrays["set_nodes"])) != (n_sets := len(arrays["sets"])):
         raise ModelFormatError(f"tree: there are {n_set_nodes} nodes with a set, but {n_sets} sets")
     by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else ()
     if not np.array_equal(by_set, arrays["set_nodes"]):
-        raise ModelFormatError("tree: it is not the categorical features that are split by sets")
+        raise ModelFormatError("tree: a categorical split is on a numeric feature, or the reverse")
     ends = np.concatenate(([0], np.cumsum(n_nodes)))
     groups = ends[:-1] * n_classes // _AT_ONCE
     bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
@@ -196,7 +196,7 @@ def _take(model: StoredModel, n_classes: int) -> Arrays:
     if not (1 <= n_trees <= MOST_TREES and n_nodes.min() >= 1 and n_nodes.max() <= min(n_all, _MOST_NODES)):
         raise ModelFormatError("the numbers of trees and nodes are out of range")
     if np.any(n_nodes % 2 == 0) or n_nodes.sum() != n_all:
-        raise ModelFormatError("the numbers of nodes are even, or do not sum to their number in all")
+        raise ModelFormatError("the numbers of nodes are even, or do not sum to the total")
     n_splits = (n_all - n_trees) // 2
     n_leaves = n_splits + n_trees
     wanted: dict[str, tuple[str, tuple[int, ...]]] = {

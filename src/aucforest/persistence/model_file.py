@@ -33,11 +33,11 @@ _DTYPES = {"F64", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8"}
 
 
 class ModelFormatError(ValueError):
-    """A file is no model file, is damaged, or was made by a newer version of aucforest."""
+    """Raised if a file is not a model file, is damaged, or was written by a newer version of aucforest."""
 
 
 class ModelTooLargeError(ModelFormatError):
-    """What a file holds would take too much memory; there need be nothing wrong with it."""
+    """Raised if the content of a file would take too much memory."""
 
 
 class StoredModel:
@@ -94,7 +94,7 @@ def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
     _check_brackets(text)
     content = save(arrays, {_NAME: f"{VERSION} {_checksum(arrays, text)} {text}"})
     if int.from_bytes(content[:8], "little") > _MOST_HEADER:
-        raise ValueError(f"the labels and parameters of the model take more than {_MOST_HEADER >> 20} MiB")
+        raise ValueError(f"the labels and parameters of the model are larger than {_MOST_HEADER >> 20} MiB")
     write_whole(path, content)
 
 
@@ -110,12 +110,12 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
             names = list(file.keys())
             for name in names:
                 if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
-                    raise ModelFormatError(f"{name} is of the unknown type {dtype}")
+                    raise ModelFormatError(f"{name} has the unknown type {dtype}")
             arrays = {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise ModelFormatError(f"not a model file: {error}") from None
     if checksum != _checksum(arrays, text):
-        raise ModelFormatError("the file is damaged: its checksum does not fit its content")
+        raise ModelFormatError("the file is damaged: the checksum does not match")
     _check_brackets(text)
     try:
         metadata = json.loads(text)
@@ -145,5 +145,5 @@ def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
         raise ModelFormatError("not a model file of aucforest")
     version, checksum, text = found.groups()
     if int(version) > VERSION:
-        raise ModelFormatError(f"made by a newer aucforest: format {version}, but this one reads up to {VERSION}")
+        raise ModelFormatError(f"written by a newer aucforest: format {version}, but this one supports up to {VERSION}")
     return int(version), checksum, text

@@ -36,7 +36,7 @@ def to_plain(value: Any) -> Any:
         array = np.asarray(value)
         if array.dtype.name in _NUMBERS or array.dtype.kind in "UO":
             return to_plain(array.tolist())
-    raise TypeError(f"a {type(value).__name__} is no plain value")
+    raise TypeError(f"a {type(value).__name__} cannot be stored")
 
 
 def from_plain(value: Any) -> Any:
@@ -52,18 +52,18 @@ def from_plain(value: Any) -> Any:
         pairs = [from_plain(pair) for pair in content]
         if all(isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[0], list | dict) for pair in pairs):
             return dict(pairs)
-    raise ModelFormatError(f"a value is not encoded as it should be: {str(value)[:50]}")
+    raise ModelFormatError(f"a value has an invalid encoding: {str(value)[:50]}")
 
 
 def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
     """Return class labels, categories or names as what JSON can hold, with their dtype; TypeError for other values."""
     kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
     if kind not in _NUMBERS | {"text", "object"}:
-        raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only text and numbers of up to 64 bits")
+        raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only strings and numbers of at most 64 bits")
     values = labels.tolist()
     for value in values if kind == "object" else ():
         if not isinstance(value, str | bool | int | float):
-            raise TypeError(f"the label {value!r} is neither a number nor text")
+            raise TypeError(f"the label {value!r} is neither a number nor a string")
     length = labels.dtype.itemsize // 4 if kind == "text" else 0
     if kind == "text":
         _check_room(len(values), length)
@@ -79,11 +79,11 @@ def _check_room(n_labels: int, length: Any) -> None:
 def labels_from_plain(stored: Any) -> NDArray[Any]:
     """Return the labels that `labels_to_plain` was given; ModelFormatError for what it does not return."""
     if not isinstance(stored, dict) or set(stored) != {"kind", "length", "values"}:
-        raise ModelFormatError("labels are not encoded as they should be")
+        raise ModelFormatError("labels have an invalid encoding")
     kind, length, values = stored["kind"], stored["length"], from_plain(stored["values"])
     scalars = str if kind == "text" else str | bool | int | float
     if not isinstance(values, list) or not all(isinstance(value, scalars) for value in values):
-        raise ModelFormatError("labels are neither numbers nor text")
+        raise ModelFormatError("labels are neither numbers nor strings")
     if kind == "object":
         labels = np.empty(len(values), dtype=object)
         labels[:] = values
@@ -91,12 +91,12 @@ def labels_from_plain(stored: Any) -> NDArray[Any]:
     if kind == "text":
         _check_room(len(values), length)
     elif not (isinstance(kind, str) and kind in _NUMBERS):
-        raise ModelFormatError(f"labels are of the unknown type {kind!r}")
+        raise ModelFormatError(f"labels have the unknown type {kind!r}")
     try:
         with np.errstate(all="ignore"):
             labels = np.array(values, dtype=f"U{length}" if kind == "text" else kind)
     except (ValueError, OverflowError) as error:
-        raise ModelFormatError(f"labels do not fit their type: {error}") from None
+        raise ModelFormatError(f"labels do not match their type: {error}") from None
     if labels.tolist() != values:
-        raise ModelFormatError(f"labels do not fit their type {labels.dtype}")
+        raise ModelFormatError(f"labels do not match their type {labels.dtype}")
     return labels
