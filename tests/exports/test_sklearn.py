@@ -91,7 +91,7 @@ def test_too_many_nodes_of_all_trees_are_refused(monkeypatch):
     monkeypatch.setattr(module, "_MOST_BYTES", 80 * n_copies)
     as_random_forest(trees, np.arange(2), N_CODES)
     monkeypatch.setattr(module, "_MOST_BYTES", 80 * n_copies - 1)
-    with pytest.raises(ValueError, match="sets of categories"):
+    with pytest.raises(ValueError, match="for each range of categories"):
         as_random_forest(trees, np.arange(2), N_CODES)
 
 
@@ -99,7 +99,9 @@ def test_another_layout_of_nodes_is_refused(monkeypatch):
     trees, _ = drawn(0)
     more = np.dtype([*sklearn.tree._tree.NODE_DTYPE.descr, ("split_kind", "u1")])
     monkeypatch.setattr(sklearn.tree._tree, "NODE_DTYPE", more)
-    with pytest.raises(NotImplementedError, match=f"^scikit-learn {sklearn.__version__} lays out the nodes"):
+    with pytest.raises(
+        NotImplementedError, match=f"^to_sklearn does not support the tree format of scikit-learn {sklearn.__version__}"
+    ):
         as_decision_tree(trees[:1], np.arange(2), N_CODES)
 
 
@@ -134,7 +136,7 @@ def test_copies_take_little_memory_or_are_refused():
     many_classes = random_tree(np.random.default_rng(0), 40, n_codes=n_codes, n_features=3, n_classes=5000)
     for tree in (many_sets, many_classes):
         tracemalloc.start()
-        with pytest.raises(ValueError, match="sets of categories are too large"):
+        with pytest.raises(ValueError, match="the trees are too large for scikit-learn"):
             as_random_forest([tree], np.arange(tree.n_classes), n_codes)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

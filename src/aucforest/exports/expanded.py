@@ -156,8 +156,8 @@ def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> Threshold
         n_nodes += len(front.node)
         if n_nodes + 2 * len(split) > most_nodes or 2 * len(split) * len(copier.features) > _MOST_RANGES:
             raise ValueError(
-                "trees with thresholds in place of sets of categories are too large: one has more than the"
-                f" {most_nodes} nodes left for it, or more than {_MOST_RANGES} ranges of codes at one depth"
+                "the trees are too large for scikit-learn, which needs a threshold for each range of categories: a tree"
+                f" would have more than {most_nodes} nodes, or {_MOST_RANGES} ranges at one depth; use to_onnx"
             )
         left, right = np.full(len(front.node), -1), np.full(len(front.node), -1)
         left[split] = n_nodes + np.arange(len(split))

@@ -102,8 +102,8 @@ def _add_decision(graph: _Graph, threshold: Any) -> None:
     elif threshold.ndim == 1:
         # A class without a prior has no probability either.
         factors = np.divide(1.0, threshold, out=np.zeros(len(threshold)), where=threshold > 0.0)
-        graph.add("Mul", "probabilities", graph.constant("factors", factors.astype(np.float32)), output="times_shares")
-        graph.add("ArgMax", "times_shares", output="class", axis=1, keepdims=0)
+        graph.add("Mul", "probabilities", graph.constant("factors", factors.astype(np.float32)), output="weighted")
+        graph.add("ArgMax", "weighted", output="class", axis=1, keepdims=0)
     else:
         # In units of the greatest one, which float32 always holds.
         cost = graph.constant("cost", (threshold / np.abs(threshold).max()).astype(np.float32))
@@ -126,7 +126,7 @@ def write_onnx(
         # Integers beyond int64, which numpy takes for float64.
         labels = classes
     if labels.dtype.kind != "U" and (labels.dtype.kind not in "biuf" or labels.dtype.itemsize > 8):
-        raise TypeError(f"ONNX has labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
+        raise TypeError(f"ONNX needs labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
 
     graph, helper, kinds = _Graph(onnx), onnx.helper, onnx.TensorProto
     _add_ensemble(graph, trees, n_codes, "probabilities" if correction is None else "mean")

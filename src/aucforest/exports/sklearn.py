@@ -1,6 +1,6 @@
-"""Trees as those of scikit-learn, for all that reads these: SHAP values, compilers of trees, pictures.
+"""Export of trees to scikit-learn, for tools that read its trees: SHAP values, compilers of trees, plots.
 
-scikit-learn compares float32 values with float64 thresholds, as the trees do with float32 values: so thresholds stay.
+scikit-learn compares float32 values with float64 thresholds, as the trees do with float32 values: thresholds are kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,18 +26,25 @@ _MOST_BYTES = 5 * 2**28
 _NO_FEATURE, _NO_THRESHOLD, _NO_CHILD = -2, -2.0, -1
 
 
-class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose probabilities are corrected for draws of classes at different rates.
+class _WithAdvice(type):
+    """Class of a class whose name is followed by advice in messages such as that of shap.TreeExplainer."""
 
-    Not a forest itself: what reads trees, such as SHAP or treelite, would leave the correction out without a word. Give
-    it `estimator`, which predicts the mean over trees before the correction.
+    def __repr__(cls) -> str:
+        return f"{super().__repr__()}; pass its attribute `estimator`, the forest without the prior correction"
+
+
+class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator, metaclass=_WithAdvice):
+    """A fitted classifier that corrects the probabilities of a forest to the class frequencies of the training data.
+
+    Tools that read trees, such as SHAP and treelite, do not accept it, because they would ignore the correction. Pass
+    them `estimator`, the forest without the correction.
 
     Parameters
     ----------
     estimator : RandomForestClassifier
-        Fitted.
-    correction
-        Its method ``apply`` corrects probabilities.
+        The fitted forest.
+    correction : object
+        Its method ``apply`` corrects class probabilities.
     """
 
     def __init__(self, estimator: "RandomForestClassifier", correction: Any) -> None:
@@ -45,7 +52,7 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):
         self.correction = correction
 
     def __getattr__(self, name: str) -> Any:
-        """Return what is known of the data from the estimator."""
+        """Return the classes and features of the estimator."""
         if name in ("classes_", "n_features_in_", "feature_names_in_"):
             return getattr(self.estimator, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -62,11 +69,11 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> "PriorCorrectedClassifier":
-        """Return the classifier as it is, as a `sklearn.frozen.FrozenEstimator` does."""
+        """Return the classifier without fitting it, as `sklearn.frozen.FrozenEstimator` does."""
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict corrected class probabilities, shape (n_samples, n_classes)."""
+        """Predict class probabilities, shape (n_samples, n_classes)."""
         return self.correction.apply(self.estimator.predict_proba(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -92,7 +99,7 @@ def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
     }
     # The layout is scikit-learn's own business; a field left at 0 could mean anything.
     if set(NODE_DTYPE.names) != set(fields):
-        raise NotImplementedError(f"scikit-learn {sklearn_version} lays out the nodes of trees in a way unknown here")
+        raise NotImplementedError(f"to_sklearn does not support the tree format of scikit-learn {sklearn_version}")
     filled = np.empty(len(is_leaf), dtype=NODE_DTYPE)
     for name, values in fields.items():
         filled[name] = values
