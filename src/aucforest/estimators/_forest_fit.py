@@ -53,12 +53,11 @@ class Start(NamedTuple):
             return
         if self.trees[0].n_features != table.n_features:
             raise ValueError(
-                f"warm_start: X has {table.n_features} features, but the trees there are know"
-                f" {self.trees[0].n_features}"
+                f"warm_start: X has {table.n_features} features, but the existing trees have {self.trees[0].n_features}"
             )
         if not np.array_equal(self.classes, table.target.classes):
             raise ValueError(
-                f"warm_start: y has the classes {table.target.classes.tolist()}, but the trees there are know"
+                f"warm_start: y has the classes {table.target.classes.tolist()}, but the existing trees have"
                 f" {self.classes.tolist()}"
             )
 
@@ -92,10 +91,10 @@ class ForestFit(TreeBasedClassifier):
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
-                f"n_estimators={self.n_estimators} must be at least {n_trees}, the trees there are, with warm_start"
+                f"warm_start: n_estimators={self.n_estimators} must be at least {n_trees}, the number of existing trees"
             )
         if self.n_estimators == n_trees:
-            warnings.warn(f"warm_start: all {n_trees} trees are there, none is added", stacklevel=4)
+            warnings.warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added", stacklevel=4)
         return Start(self._seed, self.trees_, self.variants_, self._drawn, self.classes_, self.categories_)
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
@@ -103,7 +102,7 @@ class ForestFit(TreeBasedClassifier):
         target, n_classes = table.target, len(table.target.classes)
         check_threshold(self.threshold, n_classes)
         if callable(self.oob_score) and table.sum_rows is not None:
-            raise ValueError("oob_score: a function reads all rows at once; give the name of a scorer instead")
+            raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
         target.check_classes()
         start.check(table)
         spec = self._resolve(table, start)
@@ -244,7 +243,7 @@ class ForestFit(TreeBasedClassifier):
         proba = np.full_like(total, np.nan)
         proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
         n_kept = rows.bags.draws.n_rows
-        what = "out-of-bag probability and are left out of oob_score_"
+        what = "out-of-bag probability and are ignored in oob_score_"
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, len(self.trees_), what, stacklevel=6)
         self.oob_decision_function_ = proba
         self.oob_score_ = float("nan")
@@ -265,10 +264,11 @@ class ForestFit(TreeBasedClassifier):
         for name, is_needed in {**out_of_bag, "prior_correction": by_class}.items():
             value = getattr(self, name)
             if name in out_of_bag and is_needed and not self.bootstrap:
-                raise ValueError(f"{name}={value!r} needs bootstrap=True: without draws no row is out of bag")
+                raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")
             if is_needed and len(drawn) > 1:
                 for some in drawn:
                     some.check_stream()
                 raise ValueError(
-                    f"warm_start: {name}={value!r} needs trees that drew alike, not {', '.join(map(str, drawn))} rows"
+                    f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
+                    f" {', '.join(map(str, drawn))}"
                 )
