@@ -1,4 +1,4 @@
-"""Trees and forests that are grown for ranking."""
+"""Decision trees and random forests for ranking, as scikit-learn classifiers."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -25,13 +25,13 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# where names are that are no parts of the package themselves
+# the subpackages that define the classes and functions of this namespace
 _HOMES = dict.fromkeys(("AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "load"), "estimators")
 _HOMES["ModelFormatError"] = "persistence"
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name or a part when it is first asked for: numba takes longer to import than all the rest."""
+    """Import a class or subpackage at its first use: importing numba is slow."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = import_module(f"{__name__}.{_HOMES.get(name, name)}")

@@ -44,10 +44,22 @@ BAD_TABLES = {
     "strings": (
         np.c_[X.astype(object), WORDS],
         ValueError,
-        "^X: column 5 is not numeric .*'low'.*name it in categorical_features or encode it as numbers$",
+        "^X: column 5 is not numeric .*'low'.*add it to categorical_features or encode it as numbers$",
     ),
     "a list of strings": ([["x"]] * len(X), ValueError, "^X: column 0 is not numeric .*'x'"),
     "objects": (np.full((len(X), 1), {}), TypeError, "^X: column 0 is not numeric .*'dict'"),
+    "pandas Series": (
+        frame()["a"],
+        ValueError,
+        r"^X must have two dimensions but is a pandas Series: .* X.to_frame\(\)$",
+    ),
+    "polars Series": (pl.Series("a", X[:, 0]), ValueError, "^X must have two dimensions but is a polars Series: "),
+    "lazy frame": (pl.LazyFrame(X), TypeError, r"^X is a polars LazyFrame, .*: pass X.collect\(\)$"),
+    "duplicate columns": (
+        frame().set_axis(list("abcba"), axis=1),
+        ValueError,
+        "^X has 2 columns named 'a': column names must be unique$",
+    ),
     "pandas objects": (frame(c=[0, pd.NA] * 120), TypeError, "^X: column 'c' is not numeric .*'NAType'"),
     "pandas dates": (frame(d=DAY), ValueError, r"^X: column 'd' is not numeric but datetime64\[us\]; encode dates"),
     "pandas time zone": (frame(d=pd.Timestamp(DAY, tz="UTC")), ValueError, "^X: column 'd' is not numeric but date"),
@@ -61,8 +73,8 @@ BAD_TABLES = {
     ),
 }
 
-NO_ORDER = "^y has labels without an order, such as numbers beside strings, or a missing one$"
-BYTES = "^y has labels of bytes, such as b'(yes|no)': decode them to text$"
+NO_ORDER = "^y has labels that cannot be sorted, such as numbers and strings, or a missing label$"
+BYTES = "^y has bytes as labels, such as b'(yes|no)': decode them to str$"
 
 BAD_LABELS = {
     "one class": (np.zeros(240), ValueError, "^y has only one class, 0.0; a classifier needs at least 2 classes$"),
@@ -91,7 +103,7 @@ BAD_WEIGHTS = {
     "negative": (with_value(ONES, 3, -0.5), "Negative values in data passed to `sample_weight`"),
     "zero": (
         0 * ONES,
-        "^(Sample weights must contain at least one non-zero number.|sample_weight is zero for all rows)$",
+        "^(Sample weights must contain at least one non-zero number.|sample_weight is zero for all samples)$",
     ),
     "NaN": (with_value(ONES, 3, np.nan), "Input sample_weight contains NaN"),
     "infinite": (with_value(ONES, 3, np.inf), "Input sample_weight contains infinity"),
@@ -198,6 +210,10 @@ def test_bad_table_at_prediction(make, at):
         method(frame().rename(columns={"e": "f"}))
     with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
         method(frame()[NAMES[::-1]])
+    with pytest.raises(ValueError, match=r"^X must have two dimensions but is a pandas Series"):
+        method(frame()["a"])
+    with pytest.raises(ValueError, match=r"^X has 2 columns named 'a'"):
+        method(frame().rename(columns={"e": "a"}))
     with pytest.raises(ValueError, match=r"^X: column 'b' is not numeric"):
         method(frame(b=WORDS))
     with pytest.raises(ValueError, match=r"^X: column 'b' is not numeric but datetime"):

@@ -1,6 +1,7 @@
 """Forests and trees in the formats of other libraries predict what they did, whatever they learned from."""
 
 import pickle
+import warnings
 from functools import cache
 
 import numba
@@ -8,7 +9,10 @@ import numpy as np
 import onnx
 import onnxruntime
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+import shap
 import treelite
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -85,7 +89,7 @@ def model_and_rows(name):
     if isinstance(X, pd.DataFrame) and "shop" in X:
         X = X.copy()
         X.loc[:2, "shop"], X.loc[0, "both"], X.loc[3] = "never seen", "z", np.nan
-        return model, X, model.encode(X)
+        return model, X, model.encode(X).to_numpy()
     thresholds = np.concatenate([tree.threshold for tree in model.trees_]).astype(np.float32)
     at = np.random.default_rng(0).choice(thresholds[np.isfinite(thresholds)], size=(100, X.shape[1]))
     rows = np.concatenate(
@@ -177,7 +181,7 @@ def test_what_reads_trees_refuses_corrected_probabilities():
 
     exported = model_and_rows("balanced")[0].to_sklearn()
     assert isinstance(exported, PriorCorrectedClassifier)
-    with pytest.raises(Exception, match="not yet supported by TreeExplainer"):
+    with pytest.raises(Exception, match=r"not yet supported by TreeExplainer"):
         shap.TreeExplainer(exported)
     with pytest.raises(treelite.TreeliteError, match="Not supported model type"):
         treelite.sklearn.import_model(exported)
@@ -219,11 +223,39 @@ def test_loaded_models_are_exported_too(name, tmp_path):
 
 def test_codes_are_places_among_categories():
     model, X, _ = model_and_rows("categories")
-    encoded = model.encode(X)
+    encoded = model.encode(X).to_numpy()
     shops = model.categories_[1].tolist()
     expected = [shops.index(shop) if shop in shops else np.nan for shop in X["shop"]]
     np.testing.assert_array_equal(encoded[:, 1], expected)
     np.testing.assert_array_equal(encoded[:, 0], X["a"])
+
+
+def test_codes_keep_names_index_and_type_of_a_table():
+    X, y = make_frame(100)
+    X.index += 1000
+    model = small_forest().fit(X, y)
+    encoded = model.encode(X)
+    assert encoded.index.equals(X.index)
+    assert encoded.columns.equals(X.columns)
+    assert set(encoded.dtypes) == {np.dtype(np.float32)}
+    for table in (pl.from_pandas(X.astype({"town": str})), pa.Table.from_pandas(X, preserve_index=False)):
+        model = small_forest().fit(table, y)
+        other = model.encode(table)
+        assert isinstance(other, type(table))
+        np.testing.assert_array_equal(other["shop"].to_numpy(), encoded["shop"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.to_sklearn().predict_proba(model.encode(X)), model.predict_proba(table))
+
+
+def test_shap_says_what_to_pass_for_a_forest_with_a_prior_correction():
+    model, _, rows = model_and_rows("balanced and tuned")
+    exported = model.to_sklearn()
+    with pytest.raises(Exception, match=r"not yet supported by TreeExplainer: .*; pass its attribute `estimator`"):
+        shap.TreeExplainer(exported)
+    explainer = shap.TreeExplainer(exported.estimator)
+    total = explainer.shap_values(rows[:5]).sum(axis=1) + explainer.expected_value
+    np.testing.assert_allclose(total, exported.estimator.predict_proba(rows[:5]), atol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["to_sklearn", "to_onnx", "encode"])

@@ -13,6 +13,7 @@ import pytest
 from sklearn import config_context
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_validate
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -63,7 +64,7 @@ def test_results_do_not_depend_on_n_jobs():
     many = np.tile(X4, (30, 1))
     labels = np.tile(Y4, 30)
     forests = [small_forest(9, n_jobs=n_jobs, oob_score=True, max_depth=6) for n_jobs in (1, 2, 3, -1, None)]
-    with pytest.warns(UserWarning, match="of 9000 rows were drawn by all 9 trees"):
+    with pytest.warns(UserWarning, match="of 9000 samples are not out of bag for any of 9 trees"):
         expected, *others = [everything(forest.fit(many, labels), many) for forest in forests]
     for other in others:
         assert_same(expected, other)
@@ -160,9 +161,9 @@ def test_the_progress_bar(capsys):
         ({"n_estimators": 0}, r"'n_estimators' parameter .* an int in the range \[1, inf\). Got 0 instead"),
         ({"max_samples": 0}, r"'max_samples' parameter .* Got 0 instead"),
         ({"max_samples": 1.5}, r"'max_samples' parameter .* Got 1.5 instead"),
-        ({"max_samples": 241}, "^max_samples=241 must be at most 240, the number of rows$"),
+        ({"max_samples": 241}, "^max_samples=241 must be at most 240, the number of samples$"),
         ({"max_samples": 0.5, "bootstrap": False}, "^max_samples=0.5 needs bootstrap=True$"),
-        ({"oob_score": True, "bootstrap": False}, "^oob_score=True needs bootstrap=True: without draws no row is out"),
+        ({"oob_score": True, "bootstrap": False}, "^oob_score=True needs out-of-bag samples: set bootstrap=True"),
         ({"bootstrap": "no"}, "'bootstrap' parameter .* Got 'no' instead"),
         ({"warm_start": 2}, "'warm_start' parameter .* Got 2 instead"),
         ({"verbose": -1}, "'verbose' parameter .* Got -1 instead"),
@@ -179,7 +180,7 @@ def test_bad_parameter(params, message):
 
 
 def test_max_samples_counts_rows_of_positive_weight():
-    with pytest.raises(ValueError, match=r"^max_samples=121 must be at most 120, the number of rows$"):
+    with pytest.raises(ValueError, match=r"^max_samples=121 must be at most 120, the number of samples$"):
         small_forest(max_samples=121).fit(X, Y, np.arange(240) % 2)
 
 
@@ -230,9 +231,15 @@ def test_members():
         assert (member.criterion, member.max_depth, member.max_features) == ("gini", 4, "sqrt")
         assert member.tree_ is tree
         assert member.n_features_in_ == 5
+        assert member is forest[i]
         np.testing.assert_array_equal(member.apply(X4), forest.apply(X4)[:, i])
         total += member.predict_proba(X4)
     np.testing.assert_array_equal(total / 6, forest.predict_proba(X4))
+    assert list(forest) == forest.estimators_ == [*forest[:-1], forest[-1]]
+    with pytest.raises(IndexError):
+        forest[6]
+    with pytest.raises(NotFittedError):
+        small_forest()[0]
 
 
 def test_the_paths_of_a_row():

@@ -289,7 +289,7 @@ def test_tiny_matrices_are_not_handed_to_threads():
 
 def test_too_few_iterations_are_told():
     X, y = make_classification(n_samples=300, flip_y=0.2, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="L-BFGS stopped after max_iter=2 iterations"):
+    with pytest.warns(ConvergenceWarning, match="L-BFGS did not converge in max_iter=2 iterations"):
         LinearAUCClassifier(max_iter=2).fit(X, y)
 
 
@@ -315,15 +315,15 @@ def test_bad_parameters_are_refused(parameters, message):
 @pytest.mark.parametrize(
     ("X", "y", "weights", "message"),
     [
-        ([[0.0], [1.0]], [1, 1], None, "y has 1 class with weight; a classifier needs at least 2 classes"),
-        ([[0.0], [1.0]], [0, 1], [1.0, 0.0], "y has 1 class with weight"),
+        ([[0.0], [1.0]], [1, 1], None, "y has 1 class with positive weight; a classifier needs at least 2 classes"),
+        ([[0.0], [1.0]], [0, 1], [1.0, 0.0], "y has 1 class with positive weight"),
         ([[0.0], [1.0]], [0, 1], [1.0, -1.0], "Negative values in data passed to `sample_weight`"),
         ([[0.0], [np.nan]], [0, 1], None, "Input X contains NaN"),
         (
             [[0.0, 1.0], [2.0, -1e160]],
             [0, 1],
             None,
-            "^X: column 1 has the value -1e.160 in row 1, but Linear",
+            "^X: column 1 has the value -1e.160 in row 1, but absolute values",
         ),
         ([[0.0], [1.0]], [0, 1, 1], None, "inconsistent numbers of samples"),
     ],
@@ -334,7 +334,7 @@ def test_bad_rows_are_refused(X, y, weights, message):
 
 
 def test_labels_of_bytes_are_refused():
-    with pytest.raises(TypeError, match=r"^y has labels of bytes, such as b'a': decode them to text$"):
+    with pytest.raises(TypeError, match=r"^y has bytes as labels, such as b'a': decode them to str$"):
         LinearAUCClassifier().fit([[0.0], [1.0]], [b"a", b"b"])
 
 
@@ -347,7 +347,9 @@ def test_large_numbers_are_scaled_or_refused(solver, unit):
     assert auc(model, pd.DataFrame(X, columns=list("abcd")), y) > 0.8
     largest = pd.DataFrame(np.full((2, 4), [[9e99], [-9e99]]), columns=list("abcd"))
     assert np.isfinite(model.predict_proba(largest)).all()
-    with pytest.raises(ValueError, match=r"^X: column 'c' has the value 1e\+308 in row 1, .* below 1e\+100 in size"):
+    with pytest.raises(
+        ValueError, match=r"^X: column 'c' has the value 1e\+308 in row 1, .* must be below 1e\+100: scale"
+    ):
         model.predict(largest.assign(c=[1.0, 1e308]))
 
 
@@ -363,7 +365,7 @@ def test_a_fit_that_fails_leaves_all_as_it_was(article, fitted, error, monkeypat
     with pytest.raises(ValueError, match="scale the column"):
         model.fit(1e200 * X, y)
     assert vars(model) == before
-    with pytest.raises(ValueError, match="1 class with weight"):
+    with pytest.raises(ValueError, match="1 class with positive weight"):
         model.fit(X, y, sample_weight=y)
     assert vars(model) == before
 

@@ -43,9 +43,9 @@ def test_names():
         ({"criterion": ["auc", "chi2"]}, r"^criterion=\['auc', 'chi2'\]: 'chi2' is none of auc, "),
         ({"criterion": ["auc", "auto"]}, "'auto' is none of auc, "),
         ({"splitter": ["best", 3]}, r"^splitter=\['best', 3\]: 3 is none of best, random"),
-        ({"criterion": []}, r"^criterion=\[\] must name at least one, and none twice"),
-        ({"criterion": ["gini", "gini"]}, "none twice"),
-        ({"criterion": ["entropy", "log_loss"]}, "none twice"),
+        ({"criterion": []}, r"^criterion=\[\] must be a non-empty list without duplicates"),
+        ({"criterion": ["gini", "gini"]}, "without duplicates"),
+        ({"criterion": ["entropy", "log_loss"]}, "without duplicates"),
         ({"criterion": [["auc"]]}, r"\['auc'\] is none of auc, "),
         ({"criterion": "chi2"}, "The 'criterion' parameter of AUCForestClassifier must be"),
     ],
@@ -57,7 +57,7 @@ def test_names_that_are_none(params, sentence):
 
 
 def test_functions_of_one_name():
-    with pytest.raises(ValueError, match="none twice"):
+    with pytest.raises(ValueError, match="without duplicates"):
         mixed(criterion=[own_auc, own_auc]).fit(X, Y)
 
 
@@ -185,7 +185,7 @@ def test_trees_of_other_criteria_come_before():
     assert {name: n for name, n in zip(names, forest.mixture_["n_trees"].tolist()) if n > 0} == n_trees
     assert np.all(np.isfinite(forest.mixture_["oob_score"][forest.mixture_["n_trees"] > 0]))
     again = forest.set_params(criterion="auto", n_estimators=60)
-    with pytest.warns(UserWarning, match="none is added"):
+    with pytest.warns(UserWarning, match="no tree is added"):
         again.fit(X, Y)
     assert again.mixture_["n_trees"].sum() == 60 - 20 + 20
 

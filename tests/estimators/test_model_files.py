@@ -108,7 +108,7 @@ def test_a_model_comes_back_to_the_last_bit(name, tmp_path):
     model, options = MODELS[name]
     X, y = make_table(**options)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "[0-9]+ of 240 rows were drawn by all")
+        warnings.filterwarnings("ignore", "[0-9]+ of 240 samples are not out of bag")
         model.fit(X, y)
     loaded = saved(model, tmp_path)
     assert_same_model(model, loaded)
@@ -235,7 +235,7 @@ def test_a_subclass_is_refused(tmp_path):
         pass
 
     X, y = make_table()
-    with pytest.raises(TypeError, match="holds no Own"):
+    with pytest.raises(TypeError, match="Own cannot be saved"):
         Own().fit(X, y).save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
@@ -250,7 +250,7 @@ def test_categories_of_other_kinds_are_refused(tmp_path):
     table = X.astype(object)
     table[:, 0] = [(value,) for value in (np.arange(len(X)) % 3).tolist()]
     model = small_tree(categorical_features=[0]).fit(table, y)
-    with pytest.raises(TypeError, match=r"the label \(0,\) is neither a number nor text"):
+    with pytest.raises(TypeError, match=r"the label \(0,\) is neither a number nor a string"):
         model.save(tmp_path / "model")
 
 

@@ -58,7 +58,7 @@ MANY = {
 def check(forest, table, y, weight, by_hand):
     """Compare a score with the same metric of the known probabilities, where there are any."""
     with pytest.warns(
-        UserWarning, match="rows were drawn by all 4 trees: they have no .* left out of oob_score_"
+        UserWarning, match="samples are not out of bag for any of 4 trees: they have no .* ignored in oob_score_"
     ) as seen:
         forest.fit(table, y, weight)
     assert {warning.filename for warning in seen} == {__file__}
@@ -66,7 +66,7 @@ def check(forest, table, y, weight, by_hand):
     known = ~np.isnan(proba[:, 0])
     n_kept = len(y) if weight is None else np.count_nonzero(weight)
     assert 0 < n_kept - known.sum() < n_kept
-    assert str(seen[0].message).startswith(f"{n_kept - known.sum()} of {n_kept} rows")
+    assert str(seen[0].message).startswith(f"{n_kept - known.sum()} of {n_kept} samples")
     if forest.threshold_ is None:
         labels = forest.classes_[proba[known].argmax(axis=1)]
     else:
@@ -123,7 +123,7 @@ def test_metadata_routing():
 def test_scorers_that_are_none():
     with pytest.raises(ValueError, match=r"'oob_score' parameter .* Got 'best' instead"):
         small_forest(oob_score="best").fit(X, Y)
-    with pytest.raises(ValueError, match=r"^oob_score='f1' needs bootstrap=True: without draws no row is out of bag$"):
+    with pytest.raises(ValueError, match=r"^oob_score='f1' needs out-of-bag samples: set bootstrap=True$"):
         small_forest(oob_score="f1", bootstrap=False).fit(X, Y)
 
 
@@ -141,7 +141,7 @@ def test_a_class_that_is_never_out_of_bag():
     assert forest.oob_score_ == pytest.approx(expected, rel=1e-12)
     forest.set_params(oob_score="roc_auc_ovr")
     with (
-        pytest.warns(UserWarning, match="the score is NaN, as no out-of-bag sample has class 'rare'"),
+        pytest.warns(UserWarning, match="the score is NaN because no out-of-bag sample has class 'rare'"),
         pytest.warns(UserWarning, match="no out-of-bag probability"),
     ):
         forest.fit(X, y)

@@ -153,7 +153,7 @@ def test_a_csv_that_changes_between_readings(monkeypatch, tmp_path):
         return plan(*arguments)
 
     monkeypatch.setattr(on_disk, "plan_on_disk", change)
-    with pytest.raises(ValueError, match=r"t.csv has changed while it is read"):
+    with pytest.raises(ValueError, match=r"t.csv changed while it was read"):
         fit_out_of_core(make_forest(), comma, "label", drop=["weight"])
 
 
@@ -186,18 +186,18 @@ def test_refusals(tmp_path, folder):
         ({"source": TABLE[:0]}, "the Table has no rows"),
         ({"target": "lable"}, "has no column 'lable'; did you mean 'label'?"),
         ({"drop": ["wait"]}, "has no column 'wait'"),
-        ({"drop": TABLE.column_names[:-1]}, "has no column besides 'label' to learn from"),
+        ({"drop": TABLE.column_names[:-1]}, "has no feature columns besides 'label'"),
         ({"target": "nan"}, "has numbers such as"),
-        ({"target": "coded"}, "missing labels, the first: the Table, row"),
+        ({"target": "coded"}, "missing labels, the first in the Table, row"),
         ({"positive": "z"}, "has no label 'z'"),
         ({"sample_weight": "double"}, "column 'double' has the weight"),
-        ({"source": changed(weight=pa.array([[1]] * n)), "drop": []}, "column 'weight' holds list<item: int64>"),
-        ({"source": changed(weight=pa.array([0.0] * n)), "sample_weight": "weight", "drop": []}, "zero for all rows"),
-        ({"memory_limit": "much"}, "memory_limit must be bytes, such as 2147483648 or '2GiB', but is 'much'"),
-        ({"memory_limit": "1kB"}, "memory_limit=1,000 bytes is too small for 3,000 rows of 8 features: beside the"),
+        ({"source": changed(weight=pa.array([[1]] * n)), "drop": []}, "column 'weight' has type list<item: int64>"),
+        ({"source": changed(weight=pa.array([0.0] * n)), "sample_weight": "weight", "drop": []}, "zero for all"),
+        ({"memory_limit": "much"}, "memory_limit must be a number of bytes, such as 2147483648 or '2GiB'"),
+        ({"memory_limit": "1kB"}, "memory_limit=1,000 bytes is too small for 3,000 rows of 8 features: in"),
         ({"forest": make_forest(criterion="ginny")}, "'criterion' parameter"),
         ({"forest": make_forest(random_state=None), "folder": tmp_path / "f"}, "needs an integer random_state"),
-        ({"folder": tmp_path / "f"}, "folder needs files: nothing tells whether the Table is the same later"),
+        ({"folder": tmp_path / "f"}, "folder needs files as source: the Table may be different at the next call"),
         ({"forest": make_forest(threshold="gmena")}, "gmena"),
     ]  # fmt: skip
     for options, sentence in cases:
@@ -222,7 +222,7 @@ def test_a_source_that_changes(monkeypatch):
 
     another = TABLE.take(np.random.default_rng(0).permutation(len(TABLE)))
     new = TABLE.set_column(TABLE.column_names.index("label"), "label", pa.array(["new"] * len(TABLE)))
-    n_rows, order = r"had .* rows when it was read first, but has", "gave its rows in another order"
+    n_rows, order = r"had .* rows when it was read first, but has", "returned different rows, or in a different order"
     for tables, match in [
         ((TABLE, TABLE[:2000]), n_rows),
         ((TABLE[:2000], TABLE), n_rows),
@@ -267,7 +267,7 @@ def test_no_map_outlives_the_fit(monkeypatch, tmp_path, folder, levels):
 def test_verbose_states_the_plan_and_shows_progress(capfd):
     fit_out_of_core(make_forest(verbose=1), TABLE, "label", drop=["weight"], memory_limit="1GiB")
     said = capfd.readouterr().err
-    assert "3,000 rows of 8 features: the codes fit into the limit, 2 threads, up to " in said
+    assert "3,000 rows of 8 features: the binned data fit into the limit, 2 threads, up to " in said
     for what in ("rows read", "rows coded", "trees"):
         assert f"{what}: 100%" in said
 
@@ -281,7 +281,7 @@ def test_labels_of_numbers_are_classes_of_numbers():
 
 def test_a_single_name_is_no_list():
     forest, table = make_forest(), pa.table({"a": [0.0, 1.0], "y": [0, 1]})
-    with pytest.raises(TypeError, match=r"drop must be a list of columns, such as \['a'\]"):
+    with pytest.raises(TypeError, match=r"drop must be a list of column names, such as \['a'\]"):
         fit_out_of_core(forest, table, "y", drop="a")
     with pytest.raises(TypeError, match=r"keep must be a list"):
         predict_out_of_core(forest, table, keep="a")

@@ -48,7 +48,9 @@ def test_files_are_written_whole_or_not_at_all(forest, tmp_path):
     assert pq.read_table(tmp_path / "out.parquet").equals(expected)
     text = pa.array(["1.5"] * 900 + ["x"] * 100)
     pq.write_table(NEW.set_column(0, "double", text), tmp_path / "new.parquet")
-    with pytest.raises(ValueError, match=r"new.parquet, row 901: column 'double' holds 'x', not a number"):
+    with pytest.raises(
+        ValueError, match=r"new.parquet, row 901: column 'double' has the value 'x', which is not a number"
+    ):
         predict_out_of_core(forest, tmp_path / "new.parquet", out=tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").equals(expected)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.parquet", "out.parquet"]
@@ -74,11 +76,11 @@ def test_a_forest_that_knows_no_names():
 
 
 def test_refusals(forest):
-    with pytest.raises(ValueError, match="the Table lacks columns that the model was fitted on: 'few'"):
+    with pytest.raises(ValueError, match="the Table lacks feature columns seen in fit: 'few'"):
         predict_out_of_core(forest, NEW.drop_columns("few"))
     with pytest.raises(ValueError, match="has no column 'wight'; did you mean 'weight'"):
         predict_out_of_core(forest, NEW, keep=["wight"])
-    with pytest.raises(ValueError, match="the output would have two columns 'prediction'"):
+    with pytest.raises(ValueError, match="the result would have two columns named 'prediction'"):
         predict_out_of_core(forest, NEW.rename_columns({"weight": "prediction"}), keep=["prediction"])
-    with pytest.raises(TypeError, match="can be read once"):
+    with pytest.raises(TypeError, match="can be read only once"):
         predict_out_of_core(forest, NEW.to_reader())

@@ -34,6 +34,12 @@ X3, Y3 = make_table(n_rows=300, n_classes=3, seed=1)
 FILLED = np.nan_to_num(X)
 
 
+def test_html_shows_the_parameters_and_links_nowhere_else():
+    html = small_forest().fit(X, Y)._repr_html_()
+    assert "n_estimators" in html
+    assert "href=" not in html
+
+
 @pytest.fixture
 def pyplot():
     module = pytest.importorskip("matplotlib.pyplot")

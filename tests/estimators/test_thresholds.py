@@ -130,22 +130,31 @@ BAD = [
     ({"threshold": "best"}, "'threshold' parameter .* Got 'best' instead"),
     ({"threshold": 1.5}, "'threshold' parameter .* Got 1.5 instead"),
     ({"threshold": np.nan}, "'threshold' parameter .* Got nan instead"),
-    ({"threshold": {"costs": 1}}, r"^threshold must be a dict of the one key 'cost', but has \['costs'\]$"),
-    ({"threshold": {}}, r"^threshold must be a dict of the one key 'cost', but has \[\]$"),
+    (
+        {"threshold": {"costs": 1}},
+        r"^threshold must be a dict with the single key 'cost', but has the keys \['costs'\]$",
+    ),
+    ({"threshold": {}}, r"^threshold must be a dict with the single key 'cost', but has the keys \[\]$"),
     *[
-        ({"threshold": {"cost": cost}}, "^threshold: cost must be 2 x 2 finite numbers, a row for each true class$")
+        (
+            {"threshold": {"cost": cost}},
+            "^threshold: cost must be a 2 x 2 matrix of finite numbers, one row for each true class$",
+        )
         for cost in (1, "ab", [[0, 1], [1]], [[0, np.nan], [1, 0]], np.ones((3, 3)), [[0, None], [1, 0]])
     ],
     (
         {"threshold": {"cost": [[0, -1], [1, 0]]}},
-        r"^threshold: cost\[i\]\[j\], of predicting j where i is true, must be",
+        r"^threshold: cost\[i\]\[j\] of an error must be",
     ),
-    ({"threshold": {"cost": [[2, 2], [0, 0]]}}, "^threshold: cost must tell a wrong prediction from a right one"),
+    ({"threshold": {"cost": [[2, 2], [0, 0]]}}, "^threshold: cost is the same for errors and correct predictions"),
     (
         {"threshold": "f1", "bootstrap": False},
-        "^threshold='f1' needs bootstrap=True: without draws no row is out of bag$",
+        "^threshold='f1' needs out-of-bag samples: set bootstrap=True$",
     ),
-    ({"threshold": "f1", "sampling": "subsample", "max_samples": 1.0}, "^threshold='f1' needs out-of-bag rows of both"),
+    (
+        {"threshold": "f1", "sampling": "subsample", "max_samples": 1.0},
+        "^threshold='f1' needs out-of-bag samples of both",
+    ),
 ]
 
 
@@ -190,16 +199,19 @@ def test_a_threshold_that_needs_no_data():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("f1",), "^threshold='f1' is tuned on out-of-bag rows: give X and y of the fit$"),
-        (("f1", X), "^threshold='f1' is tuned on out-of-bag rows: give X and y of the fit$"),
-        (("f1", X[::-1], Y), "^X must be the training rows in their order"),
-        (("f1", X[:299], Y[:299]), "^X and y must be the training data, of which each tree drew 300 of 300 rows"),
-        (("f1", X, Y[::-1]), "^y must be the training labels in their order, but a leaf of a tree has other classes$"),
-        (("f1", X, np.where(Y == "rare", "common", "rare")), "^y must be the training labels in their order"),
+        (("f1",), "^threshold='f1' is tuned on out-of-bag samples: pass the X and y of fit$"),
+        (("f1", X), "^threshold='f1' is tuned on out-of-bag samples: pass the X and y of fit$"),
+        (("f1", X[::-1], Y), "^X must be the training samples in the order of fit"),
+        (("f1", X[:299], Y[:299]), "^X and y must be the training data: the trees were grown on 300 of 300 samples"),
+        (
+            ("f1", X, Y[::-1]),
+            "^y must be the training labels in the order of fit, but the classes of a leaf differ$",
+        ),
+        (("f1", X, np.where(Y == "rare", "common", "rare")), "^y must be the training labels in the order of fit"),
         (("best",), "^threshold must be one of prevalence, gmean, youden, f1, but is 'best'$"),
-        ((1.5,), "^threshold must be a probability, but is 1.5$"),
-        ((np.nan,), "^threshold must be a probability, but is nan$"),
-        (([0.5],), r"^threshold must be a probability, but is \[0.5\]$"),
+        ((1.5,), "^threshold must be a number between 0 and 1, but is 1.5$"),
+        ((np.nan,), "^threshold must be a number between 0 and 1, but is nan$"),
+        (([0.5],), r"^threshold must be a number between 0 and 1, but is \[0.5\]$"),
     ],
 )
 def test_a_threshold_that_cannot_be_set(arguments, sentence):
@@ -212,11 +224,11 @@ def test_a_threshold_that_cannot_be_set(arguments, sentence):
 
 def test_a_threshold_that_fails_late_changes_nothing():
     forest = small_forest(sampling="subsample", max_samples=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="needs out-of-bag rows of both classes: grow more trees"):
+    with pytest.raises(ValueError, match="needs out-of-bag samples of both classes: increase n_estimators"):
         forest.set_threshold("f1", X, Y)
     assert forest.threshold is None
     assert forest.threshold_ is None
-    with pytest.raises(ValueError, match="out of bag needs a forest of bootstrap=True"):
+    with pytest.raises(ValueError, match="out-of-bag samples need a forest with bootstrap=True"):
         small_forest(bootstrap=False).fit(X, Y).set_threshold("f1", X, Y)
 
 
@@ -225,7 +237,8 @@ def test_a_warm_start_tunes_anew():
     forest.set_params(n_estimators=30).fit(X, Y)
     assert forest.threshold_ == small_forest(30, threshold="f1").fit(X, Y).threshold_
     with pytest.raises(
-        ValueError, match=r"^warm_start: threshold='f1' needs trees that drew alike, not 300 of 300, 150"
+        ValueError,
+        match=r"^warm_start: threshold='f1' needs the same bootstrap .*, not 300 of 300 samples, 150",
     ):
         forest.set_params(n_estimators=40, max_samples=0.5).fit(X, Y)
     assert len(forest) == 30

@@ -44,12 +44,18 @@ SHUFFLED = np.random.default_rng(0).permutation(300)
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ((X[:299], LABELS[:299], None), "each tree drew 300 of 300 rows; here it would have drawn 299 of 299"),
-        ((X, LABELS, WEIGHT), "each tree drew 300 of 300 rows; here it would have drawn 240 of 240"),
-        ((X[SHUFFLED], LABELS[SHUFFLED], None), "X must be the training rows in their order"),
-        ((X, LABELS[:299], None), "y has 299 rows, but X has 300"),
+        (
+            (X[:299], LABELS[:299], None),
+            "the trees were grown on 300 of 300 samples, but with this data it would be 299 of 299 samples",
+        ),
+        (
+            (X, LABELS, WEIGHT),
+            "the trees were grown on 300 of 300 samples, but with this data it would be 240 of 240 samples",
+        ),
+        ((X[SHUFFLED], LABELS[SHUFFLED], None), "X must be the training samples in the order of fit"),
+        ((X, LABELS[:299], None), "y has 299 samples, but X has 300"),
         ((X, np.where(Y == 2, "z", LABELS), None), "the label 'z'"),
-        ((X, LABELS[SHUFFLED], None), "y must be the training labels in their order"),
+        ((X, LABELS[SHUFFLED], None), "y must be the training labels in the order of fit"),
         ((X, LABELS, -np.ones(300)), "Negative values"),
     ],
 )
@@ -60,9 +66,9 @@ def test_other_data_are_refused(data, sentence):
 
 
 def test_forests_whose_draws_cannot_be_made_anew():
-    with pytest.raises(ValueError, match="out of bag needs a forest of bootstrap=True"):
+    with pytest.raises(ValueError, match="out-of-bag samples need a forest with bootstrap=True"):
         training_rows(small_forest(3, bootstrap=False).fit(X, LABELS), X, LABELS, None)
     grown = small_forest(3, warm_start=True).fit(X[:200], LABELS[:200])
     grown.set_params(n_estimators=5).fit(X, LABELS)
-    with pytest.raises(ValueError, match="each tree drew 200 of 200, 300 of 300 rows"):
+    with pytest.raises(ValueError, match="the trees were grown on 200 of 200 samples, 300 of 300 samples"):
         training_rows(grown, X, LABELS, None)

@@ -120,7 +120,7 @@ def test_constraints_by_name(make):
     [
         ([1, 0], r"monotonic_cst has shape \(2,\) but the input data X has 5 features"),
         ([2, 0, 0, 0, 0], "must be an array-like of -1, 0 or 1"),
-        ({"a": 1}, "monotonic_cst names features, but X has none with names"),
+        ({"a": 1}, "monotonic_cst is a dict of feature names, but X has no feature names"),
     ],
 )
 def test_wrong_constraints(make, signs, sentence):
@@ -136,9 +136,7 @@ def test_constraints_need_two_classes(make):
 
 @both
 def test_categories_have_no_order_to_constrain(make):
-    with pytest.raises(
-        ValueError, match=r"^monotonic_cst of feature 2 must be 0: it is categorical, without an order$"
-    ):
+    with pytest.raises(ValueError, match=r"^monotonic_cst of feature 2 must be 0, because the feature is categorical$"):
         make(monotonic_cst={"a": 1, "c": 1}).fit(WITH_CATEGORIES, Y)
 
 

@@ -18,7 +18,9 @@ def test_warm_start():
     forest.set_params(n_estimators=7).fit(X, Y)
     assert all(kept.feature is tree.feature for kept, tree in zip(first, forest.trees_))
     assert_same(everything(forest, X), everything(whole, X))
-    with pytest.raises(ValueError, match=r"^n_estimators=5 must be at least 7, the trees there are, with warm_start$"):
+    with pytest.raises(
+        ValueError, match=r"^warm_start: n_estimators=5 must be at least 7, the number of existing trees$"
+    ):
         forest.set_params(n_estimators=5).fit(X, Y)
     assert len(forest) == 7
     state = np.random.RandomState(0)
@@ -30,7 +32,9 @@ def test_warm_start():
 def test_a_warm_start_without_new_trees():
     forest = small_forest(3, warm_start=True).fit(X, Y)
     before = digest(forest)
-    with pytest.warns(UserWarning, match="^warm_start: all 3 trees are there, none is added$") as caught:
+    with pytest.warns(
+        UserWarning, match="^warm_start: n_estimators=3 trees exist already, no tree is added$"
+    ) as caught:
         forest.fit(X, Y)
     assert caught[0].filename == __file__
     assert digest(forest) == before
@@ -39,9 +43,9 @@ def test_a_warm_start_without_new_trees():
 @pytest.mark.parametrize(
     ("table", "labels", "message"),
     [
-        (X[:, :4], Y, "^warm_start: X has 4 features, but the trees there are know 5$"),
-        (X, 2 * Y, r"^warm_start: y has the classes \[0, 2\], but the trees there are know \[0, 1\]$"),
-        (X, np.arange(240) % 3, r"^warm_start: y has the classes \[0, 1, 2\], but the trees there are know \[0, 1\]$"),
+        (X[:, :4], Y, "^warm_start: X has 4 features, but the existing trees have 5$"),
+        (X, 2 * Y, r"^warm_start: y has the classes \[0, 2\], but the existing trees have \[0, 1\]$"),
+        (X, np.arange(240) % 3, r"^warm_start: y has the classes \[0, 1, 2\], but the existing trees have \[0, 1\]$"),
         (X, np.zeros(240), "^y has only one class"),
         (X[:0], Y[:0], "0 sample"),
     ],
@@ -59,9 +63,9 @@ def test_a_warm_start_that_fails_keeps_all(table, labels, message):
 @pytest.mark.parametrize(
     ("before", "after", "n_rows", "drawn"),
     [
-        ({"bootstrap": False}, {"bootstrap": True}, 240, "all of 240, 240 of 240"),
-        ({}, {"max_samples": 0.5}, 240, "240 of 240, 120 of 240"),
-        ({}, {}, 200, "240 of 240, 200 of 200"),
+        ({"bootstrap": False}, {"bootstrap": True}, 240, "all of 240 samples, 240 of 240 samples"),
+        ({}, {"max_samples": 0.5}, 240, "240 of 240 samples, 120 of 240 samples"),
+        ({}, {}, 200, "240 of 240 samples, 200 of 200 samples"),
     ],
 )
 def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after, n_rows, drawn):
@@ -69,7 +73,9 @@ def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after
     forest = small_forest(3, warm_start=True, **before).fit(X, Y)
     forest.set_params(n_estimators=4, **after).fit(X[:n_rows], Y[:n_rows])
     before_refusal = digest(forest)
-    with pytest.raises(ValueError, match=f"^warm_start: oob_score=True needs trees that drew alike, not {drawn} rows$"):
+    with pytest.raises(
+        ValueError, match=f"^warm_start: oob_score=True needs the same bootstrap sampling for all trees, not {drawn}$"
+    ):
         forest.set_params(n_estimators=5, oob_score=True).fit(X[:n_rows], Y[:n_rows])
     assert digest(forest) == before_refusal
     forest.set_params(warm_start=False, n_estimators=40).fit(X[:n_rows], Y[:n_rows])

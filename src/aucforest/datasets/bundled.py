@@ -16,35 +16,35 @@ _BLOCKS = ("text", "horizontal line", "picture", "vertical line", "graphic")
 
 
 def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load the abalone data: sizes and weights of 4,177 shellfish, and the number of rings of each.
+    """Load the abalone data: sizes, weights and numbers of rings of 4,177 shellfish.
 
-    The target is a count. A rare class is a condition on it: ``rings >= 18``, 3.3 % of the rows, is common.
+    The target is a count. ``rings >= 18`` makes it a rare class of 3.3 % of the samples.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
+        Whether to return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=False
-        Give data as a pandas DataFrame and target as a Series. Needs pandas (``aucforest[frame]``).
+        Whether to return data as a pandas DataFrame and target as a Series.
 
     Returns
     -------
     bunch : sklearn.utils.Bunch
         - data : float64 array or DataFrame of shape (4177, 8). Column "sex" is 0 for infants, 1 for
-          females and 2 for males; in a frame it is a pandas categorical of "I", "F", "M" with these codes, which the
-          forest takes as categories. In the array ``categorical_features=[0]`` makes it do so.
+          females and 2 for males; in a frame it is a pandas categorical of "I", "F", "M" with these codes. For the
+          array pass ``categorical_features=[0]``.
         - target : int64 array or Series of shape (4177,), the rings, 1 to 29 (age in years: rings + 1.5).
         - feature_names, target_names : list of str
         - frame : DataFrame of shape (4177, 9) or None
         - DESCR : str, the description with origin and licence
         - filename : str
     (data, target) : tuple
-        With ``return_X_y=True``.
+        If ``return_X_y=True``.
 
     Raises
     ------
     ImportError
-        With ``as_frame=True`` when pandas is missing.
+        If ``as_frame=True`` and pandas is not installed.
 
     References
     ----------
@@ -69,7 +69,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     Parameters
     ----------
     return_X_y, as_frame : bool, default=False
-        As for `load_abalone`.
+        As in `load_abalone`.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     Raises
     ------
     ImportError
-        With ``as_frame=True`` when pandas is missing.
+        If ``as_frame=True`` and pandas is not installed.
 
     References
     ----------

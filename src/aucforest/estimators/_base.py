@@ -1,4 +1,4 @@
-"""What the tree and the forest share: parameters, validation of data, prediction, exports."""
+"""Common base of the tree and the forest: parameters, validation of data, prediction, exports."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
@@ -25,10 +25,12 @@ from aucforest.tables.columns import (
     Categories,
     as_table,
     check_numeric,
+    check_table,
     decode_labels,
     encode,
     has_codes,
     learn,
+    like,
 )
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
@@ -95,7 +97,7 @@ class TreeBasedClassifier(Model):
     categorical_features: Any
     class_weight: Any
     max_bins: int | None
-    # What undoes draws of classes at different rates.
+    # Corrects for classes that were sampled at different rates.
     _prior_correction: PriorCorrection | None = None
 
     def __sklearn_tags__(self) -> Tags:
@@ -111,6 +113,7 @@ class TreeBasedClassifier(Model):
         What the categories are is learned from the rows kept, None for all.
         """
         options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+        check_table(X)
         refuse_dates(X)
         matrix = None
         if reset:
@@ -158,12 +161,12 @@ class TreeBasedClassifier(Model):
 
     @property
     def _n_jobs(self) -> int | None:
-        """How many threads; a tree has one."""
+        """The number of threads; a tree uses one."""
         return getattr(self, "n_jobs", 1)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Total gain by feature times node weight, normalised to sum 1; zeros where nothing is split."""
+        """The total gain of each feature's splits, weighted by node weight and normalized to sum to 1."""
         check_is_fitted(self, "trees_")
         gains = np.zeros(self.n_features_in_)
         for tree in self.trees_:
@@ -217,17 +220,17 @@ class TreeBasedClassifier(Model):
             pass
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict class probabilities: the mean over trees of the class frequencies in the leaf.
+        """Predict class probabilities: the mean over trees of the class frequencies of the leaf.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            float32 and float64 are read as they are; NaN is missing.
+            The input samples. NaN is a missing value.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
-            Columns in the order of ``classes_``.
+            The classes are in the order of ``classes_``.
         """
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)
@@ -242,7 +245,7 @@ class TreeBasedClassifier(Model):
         return proba if self._prior_correction is None else self._prior_correction.apply(proba)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of class probabilities; -inf where a probability is 0.
+        """Predict class log-probabilities, -inf for a probability of 0.
 
         Parameters
         ----------
@@ -257,7 +260,7 @@ class TreeBasedClassifier(Model):
         return log_proba
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict classes: a tree the most probable, the first of ``classes_`` on a tie; a forest by `threshold_`.
+        """Predict class labels: the most probable class, or for a forest the class that its `threshold` rule selects.
 
         Parameters
         ----------
@@ -271,7 +274,7 @@ class TreeBasedClassifier(Model):
         return self.classes_[decide(proba, getattr(self, "threshold_", None))]
 
     def _find_leaves(self, X: Any) -> NDArray[np.int64]:
-        """Return the leaf of every row in every tree, (n_samples, n_trees)."""
+        """Return the leaf of each sample in each tree, (n_samples, n_trees)."""
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)
         packed = self._pack_nodes()
@@ -284,8 +287,8 @@ class TreeBasedClassifier(Model):
         """How many codes each categorical feature has."""
         return {feature: min(len(categories), MISSING_CODE) for feature, categories in self.categories_.items()}
 
-    def encode(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return X as exported models read it: codes for categories, all numbers rounded to float32.
+    def encode(self, X: Any) -> Any:
+        """Return X in the form that exported models read: float32, with codes for categories.
 
         Parameters
         ----------
@@ -294,45 +297,46 @@ class TreeBasedClassifier(Model):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), float32
-            Of categorical features the places of the values in ``categories_``, the last one 254; NaN for missing and
-            unseen ones.
+        ndarray of shape (n_samples, n_features), float32, or a table of the type of X
+            A pandas, polars or pyarrow table keeps its type, column names and index; treelite and onnxruntime need
+            ``encode(X).to_numpy()``. The code of a category is its position in ``categories_``, at most 254. Missing
+            and unseen values are NaN.
         """
         check_is_fitted(self, "trees_")
-        encoded: NDArray[np.float32] = self._validate_X(X, reset=False).astype(np.float32)
-        return encoded
+        return like(X, self._validate_X(X, reset=False).astype(np.float32))
 
     def to_sklearn(self) -> Any:
-        """Return the same trees as a fitted classifier of scikit-learn, for what reads these.
+        """Convert the model to a fitted scikit-learn classifier with the same trees.
 
-        Such as `shap.TreeExplainer`, `treelite.sklearn.import_model` (which reads forests only) or
-        `sklearn.tree.plot_tree`. Missing values go to their learned sides in all of them.
+        Tools that read scikit-learn's trees, such as `shap.TreeExplainer`, `sklearn.tree.plot_tree` or
+        `treelite.sklearn.import_model` (forests only), can use it. Missing values are supported by all of them.
 
         Returns
         -------
         RandomForestClassifier, DecisionTreeClassifier for a tree, or PriorCorrectedClassifier
-            ``predict_proba`` gives the same probabilities, to 1e-12, on rows of float32 values. The last one comes of a
-            forest that corrects probabilities for draws of classes at different rates: no forest of scikit-learn can
-            hold that. Its ``estimator`` is one without the correction, for what reads trees.
+            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. A forest with a prior
+            correction becomes a `PriorCorrectedClassifier`, because scikit-learn's forest cannot store the correction.
+            Pass its ``estimator``, the forest without the correction, to tools that read trees.
 
         Raises
         ------
         ValueError
-            If copies of nodes, for sets of categories, take more than 1.25 GiB. `to_onnx` does not copy nodes.
+            If the nodes that are copied for categorical splits take more than 1.25 GiB. `to_onnx` copies no nodes.
         NotImplementedError
-            With a version of scikit-learn whose trees have other nodes than those of versions 1.6 to 1.9.
+            If the tree format of the installed scikit-learn differs from that of versions 1.6 to 1.9.
 
         Notes
         -----
-        scikit-learn rounds X to float32 before it compares, so values that differ from a threshold by less than that
-        may go to its other side. It refuses infinite values. Categories are read as codes: see `encode`.
+        scikit-learn rounds X to float32, so a value that is very close to a threshold may go to the other side. It does
+        not accept infinite values. Categories must be passed as codes: see `encode`.
 
-        ``predict`` takes the most probable class; `sklearn.model_selection.FixedThresholdClassifier` holds another
-        threshold. Shrunk predictions are what leaves hold. Impurities are Gini's, and so are ``feature_importances_``.
+        ``predict`` returns the most probable class; for another threshold use
+        `sklearn.model_selection.FixedThresholdClassifier`. Shrinkage is included. Impurities and
+        ``feature_importances_`` are Gini's.
 
-        A set of categories becomes a threshold for each of its runs of codes, and what hangs below is copied for each;
-        the weights of copies assume that rows spread evenly over the categories on a side, which SHAP values
-        that follow the weights of trees see (those against background data do not).
+        A categorical split becomes one threshold for each run of consecutive codes, and the nodes below are copied for
+        each. The weights of the copies assume that samples are spread evenly over the categories of a side.
+        SHAP values without background data use these weights, those with background data do not.
 
         Examples
         --------
@@ -355,26 +359,26 @@ class TreeBasedClassifier(Model):
         return model if self._prior_correction is None else PriorCorrectedClassifier(model, self._prior_correction)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier as ONNX, prior correction and threshold included.
+        """Write the classifier to an ONNX file, including its prior correction and threshold.
 
         Parameters
         ----------
         path : path-like
-            The file; it is written whole or not at all. It has one input, ``X`` of shape (n_samples, n_features),
-            float32, where NaN is missing and categories are codes (see `encode`), and two outputs, ``label`` of shape
-            (n_samples,) and ``probabilities`` of shape (n_samples, n_classes), float32.
+            The file to write. The model has one input, ``X`` of shape (n_samples, n_features), float32, with NaN for
+            missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,) and
+            ``probabilities`` of shape (n_samples, n_classes), float32.
 
         Raises
         ------
         ImportError
-            Without the package onnx: ``pip install aucforest[onnx]``.
+            If onnx is not installed.
         TypeError
-            For labels other than str, bool or numbers of at most 64 bits.
+            If labels are not str, bool or numbers of at most 64 bits.
 
         Notes
         -----
-        Probabilities are those of `predict_proba` on the same float32 values, to 1e-6; labels are those of `predict`
-        where no two classes are as near to a tie. The operators are those of ONNX 1.12 and ai.onnx.ml 3.
+        On the same float32 values, probabilities equal those of `predict_proba` up to 1e-6, and labels equal those of
+        `predict` unless two classes are that close to a tie. The operators are those of ONNX 1.12 and ai.onnx.ml 3.
 
         Examples
         --------
@@ -402,7 +406,7 @@ class TreeBasedClassifier(Model):
 
 
 def _find_all_leaves(*arguments: Any) -> None:
-    """Find the leaves of all rows, drawn or not."""
+    """Find the leaf of every sample in every tree."""
     *arrays, block, active, spare, leaves = arguments
     found = np.empty(leaves.T.shape, dtype=np.int64)
     find_leaves(*(*arrays, block, np.zeros(found.shape, dtype=np.uint16), active, spare, found))

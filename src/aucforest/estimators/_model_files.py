@@ -1,7 +1,4 @@
-"""What a model file holds of an estimator: written by `save`, checked and restored by `load`.
-
-A restored model is one that a fit could have left.
-"""
+"""Model files: the parameters and fitted attributes of an estimator, written by `save`, checked by `load`."""
 
 import os
 import warnings
@@ -42,7 +39,7 @@ class Part(NamedTuple):
 
 
 class Model(ClassifierMixin, BaseEstimator):
-    """Base of the estimators: what a fit leaves; `load` knows those that say of which `_parts` it is made."""
+    """Base of the estimators: saving, and fitting without side effects of failures; `_parts` are stored in files."""
 
     _parts: ClassVar[tuple[Part, ...]]
 
@@ -65,35 +62,35 @@ class Model(ClassifierMixin, BaseEstimator):
             yield
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model into one file, for `aucforest.load`.
+        """Save the fitted model to a file, to be read by `aucforest.load`.
 
-        The file is in safetensors format: arrays and JSON, nothing that is executed. It is written beside `path` and
-        renamed, so it is there whole or not at all.
+        The file has the safetensors format: arrays and JSON, no executable code. It is first written to a temporary
+        file, so that `path` is never incomplete.
 
         Parameters
         ----------
         path : path-like
-            An existing file is replaced.
+            The file to write. An existing file is replaced.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model is not fitted.
         TypeError
-            For a subclass, or for classes or categories other than text, bools and numbers of at most 64 bits.
+            If the model is of a subclass, or has labels or categories other than strings, booleans and numbers of at
+            most 64 bits.
         OSError
-            When the folder does not exist or cannot be written.
+            If the file cannot be written.
 
         Warns
         -----
         UserWarning
-            For parameters that are not made of numbers, text, lists and dicts, such as a function as `criterion`: they
-            are None in the loaded model, which predicts the same but needs them set again before it is fitted anew.
+            If a parameter cannot be stored, such as a function as `criterion`. It is None in the loaded model, whose
+            predictions are the same, and must be set again before `fit`.
 
         Notes
         -----
-        Out-of-bag probabilities are stored where there are any (``oob_decision_function_``); delete the attribute
-        first for a smaller file.
+        Delete the attribute ``oob_decision_function_``, if there is one, for a smaller file.
 
         Examples
         --------
@@ -110,14 +107,14 @@ class Model(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if "_parts" not in vars(type(self)):
-            raise TypeError(f"a model file holds no {type(self).__name__}: a subclass may know more than is stored")
+            raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         parameters, left_out = {}, []
         for name, value in self.get_params(deep=False).items():
             try:
                 parameters[name] = to_plain(value)
             except TypeError:
                 left_out.append(name)
-                what = f"{name}={value!r} cannot be stored: set it again before the loaded model is fitted anew"
+                what = f"{name}={value!r} cannot be stored: set it again before you refit the loaded model"
                 warnings.warn(what, stacklevel=2)
         arrays: Arrays = {}
         metadata = {"estimator": type(self).__name__, "parameters": parameters, "left_out": left_out}
@@ -129,25 +126,24 @@ class Model(ClassifierMixin, BaseEstimator):
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` wrote.
+    """Load a model that was saved with `save`.
 
     Parameters
     ----------
     path : path-like
-        A file of this version or an older one. Nothing in it is executed, and all that it says is checked. It may
-        change or go once it is loaded.
+        A file written by this version or an older one. No code in it is executed, and its content is validated.
 
     Returns
     -------
     AUCForestClassifier, AUCTreeClassifier or LinearAUCClassifier
-        It predicts the same, to the last bit, and can be fitted further with ``warm_start``.
+        The fitted model. Its predictions are bitwise identical, and ``warm_start`` works.
 
     Raises
     ------
     ModelFormatError
-        For a file that is no model, is damaged, or was made by a newer version; a ValueError.
+        If the file is not a model, is damaged, or was written by a newer version. A subclass of ValueError.
     OSError
-        When there is no such file, or it cannot be read.
+        If the file does not exist or cannot be read.
 
     Examples
     --------
@@ -165,7 +161,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         stored = read_model(path)
         name = stored.take("estimator", str)
         if name not in _ESTIMATORS:
-            raise ModelFormatError(f"{name!r} is none of the estimators {', '.join(_ESTIMATORS)}")
+            raise ModelFormatError(f"estimator must be one of {', '.join(_ESTIMATORS)}, but is {name!r}")
         parameters = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
         left_out, known = stored.take("left_out", list), _ESTIMATORS[name]().get_params()
         if unknown := [parameter for parameter in (*parameters, *left_out) if parameter not in known]:
@@ -187,7 +183,7 @@ def _require(holds: Any, sentence: str) -> None:
 
 def _store_data(model: Any) -> tuple[Arrays, dict[str, Any]]:
     if model.n_features_in_ > _MOST_FEATURES:
-        raise ValueError(f"a model file knows at most {_MOST_FEATURES} features, not {model.n_features_in_}")
+        raise ValueError(f"a model file can hold {_MOST_FEATURES} features, but the model has {model.n_features_in_}")
     metadata = {"n_features": model.n_features_in_, "classes": labels_to_plain(model.classes_)}
     if hasattr(model, "feature_names_in_"):
         metadata["feature_names"] = labels_to_plain(model.feature_names_in_)
@@ -198,7 +194,7 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
     n_features, classes = stored.take("n_features", int), labels_from_plain(stored.take("classes", dict))
     _require(1 <= n_features <= _MOST_FEATURES, f"n_features is {n_features}")
     _require(2 <= len(classes) <= MAX_CLASSES, f"there are {len(classes)} classes")
-    _require(all(one < next_one for one, next_one in pairwise(classes.tolist())), "the classes are not in rising order")
+    _require(all(one < next_one for one, next_one in pairwise(classes.tolist())), "the classes are not sorted")
     model.n_features_in_, model.classes_ = n_features, classes
     if "feature_names" in stored:
         names = labels_from_plain(stored.take("feature_names", dict))
@@ -226,7 +222,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:
     _restore_trees(model, stored)
-    _require(len(model.trees_) == 1, f"{len(model.trees_)} trees are no {type(model).__name__}")
+    _require(len(model.trees_) == 1, f"{type(model).__name__} has {len(model.trees_)} trees instead of one")
 
 
 _NUMBERS = ("class_prior_", "shrinkage_", "threshold_", "threshold_std_", "oob_score_", "oob_decision_function_")
@@ -287,24 +283,24 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
     for item in stored.take("drawn", list):
         _require(
             isinstance(item, list) and len(item) in (3, 4) and isinstance(item[1], list),
-            "drawn is not what it should be",
+            "drawn is invalid",
         )
         n_rows, sizes, replace, *stream = item
-        _require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn are no numbers of rows")
+        _require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
         _require(type(replace) is bool, "drawn does not say whether rows were replaced")
-        _require(all(isinstance(name, str) for name in stream), "drawn does not say what drew")
+        _require(all(isinstance(name, str) for name in stream), "drawn does not name the random stream")
         # Files of before do not know.
         forest._drawn.append(Drawn(n_rows, tuple(sizes), replace, stream[0] if stream else stream_of(n_rows)))
     prior = forest.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
-    _require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are no class frequencies")
+    _require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are not class frequencies")
     forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))
     _require(0.0 <= forest.shrinkage_ < np.inf, f"shrinkage_ is {forest.shrinkage_}")
     for name in ("threshold_std_", "oob_score_"):
         if name in stored:
             setattr(forest, name, float(stored.take_array(name, "d", ())))
     if "oob_decision_function_" in stored:
-        chances = forest.oob_decision_function_ = stored.take_array("oob_decision_function_", "d", (-1, n_classes))
-        _require(not np.any((chances < 0.0) | (chances > 1.0)), "oob_decision_function_ are no probabilities")
+        proba = forest.oob_decision_function_ = stored.take_array("oob_decision_function_", "d", (-1, n_classes))
+        _require(not np.any((proba < 0.0) | (proba > 1.0)), "oob_decision_function_ are not probabilities")
     forest.threshold_ = _restore_threshold(stored, n_classes)
     forest._prior_correction = None
     if "prior_correction" in stored:

@@ -1,4 +1,4 @@
-"""The direction in which a linear score ranks two classes best: two ways to climb the smoothed AUC."""
+"""The two solvers of LinearAUCClassifier, which maximize the smoothed AUC of two classes, and its calibration."""
 
 import math
 import warnings
@@ -84,7 +84,7 @@ def _descend(objective: Objective, start: Vector, losses: list[float], max_iter:
         options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps},
     )
     if result.nit >= max_iter:
-        warnings.warn(f"L-BFGS stopped after max_iter={max_iter} iterations", ConvergenceWarning, stacklevel=2)
+        warnings.warn(f"L-BFGS did not converge in max_iter={max_iter} iterations", ConvergenceWarning, stacklevel=2)
     theta: Vector = result.x
     return theta
 

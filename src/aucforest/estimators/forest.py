@@ -1,6 +1,6 @@
 """A random forest as a scikit-learn classifier."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -26,144 +26,157 @@ from aucforest.tree.criteria import CRITERIA
 
 
 class AUCForestClassifier(ForestFit):
-    """A random forest grown for ranking.
+    """A random forest classifier for ranking.
 
-    By default the trees are grown by several split criteria, with best and with random splits, and more of them by
-    those whose trees raise the out-of-bag ROC AUC of the whole forest most. With ``criterion="auc"`` all splits are
-    scored by the AUC of the two children.
+    By default the forest mixes trees of several split criteria, with best and with random splits. It grows more trees
+    of those variants that improve the out-of-bag ROC AUC of the whole forest most. With ``criterion="auc"`` every split
+    maximizes the ROC AUC of its two children.
 
     Parameters
     ----------
     n_estimators : int, default=300
-        Number of trees.
+        The number of trees in the forest.
     criterion : {"auto", "auc", "gini", "entropy", "log_loss", "hellinger"}, compiled function, or list, default="auto"
-        Split criterion; "log_loss" is another name of "entropy". See `AUCTreeClassifier`. "auto" is a mixed forest of
-        "auc", "gini", "entropy" and "hellinger", and a list one of the criteria in it; see Notes.
+        The function that measures the quality of a split, or a list of several for a mixed forest. "auto" mixes
+        "auc", "gini", "entropy" and "hellinger"; see Notes. "log_loss" is another name for "entropy". See
+        `AUCTreeClassifier`.
     splitter : {"auto", "best", "random"} or list, default="auto"
-        How a node chooses the threshold of a feature: the best one, or one at random. See `AUCTreeClassifier`. "auto"
-        is both where several criteria are mixed, and otherwise "best".
+        The strategy used to choose the split at each node: the best threshold of a feature or a random one. "auto"
+        uses both if several criteria are mixed, and "best" otherwise. See `AUCTreeClassifier`.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        How many features that are not constant in a node it looks at, or their fraction; None for all.
+        The number of features to consider at each node, or a fraction of all features; None considers all of them.
+        Features that are constant in the node are not counted.
     max_depth : int or None, default=None
-        Most splits on the way to a leaf.
+        The maximum depth of a tree.
     min_samples_split : int or float, default=2
-        Fewest rows, or fraction of the training rows, of a node that is split. A row that is several times
-        in the bootstrap sample of a tree is one row.
+        The minimum number of samples, or fraction of the training samples, required to split a node. A sample that the
+        bootstrap sample contains several times is counted once.
     min_samples_leaf : int or float, default=1
-        Fewest rows, or fraction of the training rows, of a leaf.
+        The minimum number of samples, or fraction of the training samples, required in a leaf.
     min_weight_fraction_leaf : float, default=0.0
-        Least weight of a leaf, as a fraction of the tree's total weight.
+        The minimum fraction of the total weight of a tree's samples required in a leaf.
     min_gain : float, default=0.0
-        Least gain of a split, in the units of the criterion.
+        The minimum gain of a split, in units of the criterion.
     max_leaf_nodes : int or None, default=None
-        Most leaves of a tree, which then grows best first.
+        The maximum number of leaves of a tree. Such trees grow best-first.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
-        1 where probabilities must not fall as the feature rises, -1 where they must not rise; see `AUCTreeClassifier`.
+        Monotonicity constraint of each feature: 1 for increasing, -1 for decreasing, 0 for none. See
+        `AUCTreeClassifier`.
     bootstrap : bool, default=True
-        Whether each tree grows on a bootstrap sample of the rows; otherwise each sees all rows.
+        Whether each tree is grown on a bootstrap sample. If False, every tree uses all samples.
     sampling : {"bootstrap", "stratified", "balanced", "subsample"} or dict, default="bootstrap"
-        How it is drawn: with replacement from all rows; with replacement from each class, so that class frequencies are
-        kept; with replacement as many rows of each class as the rarest one has; without replacement, 63.2 % of the
-        rows; or with replacement at rates by class label, such as ``{"rare": 1.0, "common": 0.1}``, 1 for a class not
-        named.
+        How the bootstrap sample of a tree is drawn:
+
+        - "bootstrap": with replacement from all samples.
+        - "stratified": with replacement from each class, which keeps the class frequencies.
+        - "balanced": with replacement from each class, as many samples as the rarest class has.
+        - "subsample": without replacement, 63.2 % of the samples.
+        - dict: with replacement, at a rate for each class label such as ``{"rare": 1.0, "common": 0.1}``. The rate of a
+          class that is not listed is 1.
     max_samples : int, float or None, default=None
-        Size of the bootstrap sample, as a number or a fraction of the training rows; None leaves it to `sampling`.
-        Parted among classes it is rounded, to one row of each at least. Not with rates.
+        The size of the bootstrap sample, as a number or as a fraction of the training samples. None uses the size that
+        `sampling` defines. If classes are sampled separately, the size is divided among them and rounded, with at
+        least one sample of each class. Not available if `sampling` is a dict.
     prior_correction : bool, default=True
-        Whether probabilities are brought back to the class frequencies of the training rows where `sampling` draws
-        classes at different rates r_k. By those alone p_k becomes p_k / r_k, normalised; fitted to out-of-bag rows,
-        which show trees of few rows to be too unsure as well, it becomes p_k ** b * c_k. Two classes are ranked as
-        before. What `class_weight` does to them stays.
+        Whether to correct probabilities to the class frequencies of the training data if `sampling` samples the classes
+        at different rates r_k. The correction p_k ** b * c_k, normalized, is fitted to the out-of-bag samples; without
+        them it is p_k / r_k. The ranking of two classes does not change. The effect of `class_weight` is not corrected.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
-        As in scikit-learn; classes are balanced by their total sample weight.
+        Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
-        How much what a node predicts leans on its ancestors: lambda of hierarchical shrinkage [2]_, in rows of mean
-        weight (without a bootstrap integer weights are copies of a row, as everywhere). "auto" takes the best of 0 to
-        1000 by the out-of-bag ROC AUC of the first 96 trees, on large data 300, extrapolated to `n_estimators` trees,
-        but 5 unless another is clearly better, and 5 where no row is out of bag; 0 or None leaves the class frequencies
-        as they are.
+        The regularization strength lambda of hierarchical shrinkage [2]_, in units of samples: the prediction of a node
+        is shrunk towards those of its ancestors. A sample has the mean weight; without a bootstrap, integer weights
+        count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
+        trees (300 on large data), extrapolated to `n_estimators` trees. It keeps 5 unless another value is clearly
+        better or there are no out-of-bag samples. 0 or None turns shrinkage off.
     threshold : None, "prevalence", "gmean", "youden", "f1", {"cost": matrix} or float, default=None
-        How `predict` turns probabilities into labels. None takes the most probable class. "prevalence" takes the class
-        whose probability is greatest in units of its frequency in the training rows [3]_: of two classes the second
-        from its frequency on (`class_weight` moves probabilities away from the frequencies). A number is the least
-        probability at which the second of two classes is predicted; "gmean", "youden" and "f1" look for the best one
-        among all out-of-bag probabilities, and so do costs of two classes; that needs a bootstrap. ``cost[i][j]`` is
-        what it costs to predict class j where i is true; of more than two classes the least expected cost decides.
+        The rule by which `predict` turns probabilities into labels:
+
+        - None: the class with the highest probability.
+        - "prevalence": the class with the highest ratio of probability to training frequency [3]_. With two classes,
+          the second one if its probability is at least its frequency. `class_weight` shifts the probabilities but not
+          the frequencies.
+        - float: the second of two classes if its probability is at least this value.
+        - "gmean", "youden", "f1": the threshold that maximizes this metric on the out-of-bag probabilities of two
+          classes.
+        - {"cost": matrix}: ``cost[i][j]`` is the cost of predicting class j if the true class is i. With two classes,
+          the threshold with the lowest cost out of bag; with more, the class with the lowest expected cost.
+
+        Rules that use out-of-bag probabilities need ``bootstrap=True``.
     oob_score : bool, str or callable, default=False
-        Whether to score the forest out of bag, on the rows that are not in the sample of a tree: by ROC AUC, Hand and
-        Till's for more than two classes, or by the name of a scikit-learn scorer or a callable ``scorer(estimator, X,
-        y)``, which is given ``sample_weight`` where there are weights, and X with codes for categories. Needs a
-        bootstrap.
+        Whether to compute an out-of-bag score. True uses the ROC AUC, and Hand and Till's extension of it for more than
+        two classes. A string is the name of a scikit-learn scorer. A callable ``scorer(estimator, X, y)`` also gets
+        ``sample_weight`` if there are weights; categories in its X are codes. Needs ``bootstrap=True``.
     max_bins : int or None, default=255
-        Most distinct codes of a feature, 2 to 255; None searches all distinct values.
+        The maximum number of bins of a feature, 2 to 255. None considers all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
-        Columns whose values are categories, in no order. See `AUCTreeClassifier`.
+        The categorical features, which are split natively. See `AUCTreeClassifier`.
     warm_start : bool, default=False
-        Whether `fit` keeps the trees there are and adds the missing ones; the data should be the same, and for
-        `oob_score`, tuned thresholds and prior correction also the sampling.
+        Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
+        tuned thresholds and the prior correction also need the same sampling.
     n_jobs : int or None, default=None
-        Threads of `fit` and prediction; None is 1 unless a joblib ``parallel_config`` says otherwise, -1 all
-        processors. Results are the same, to the last bit, for every value and backend.
+        The number of threads for `fit` and prediction. None means 1 unless in a joblib ``parallel_config`` context, -1
+        means all processors. Results are bitwise identical for every value and backend.
     random_state : int, RandomState instance or None, default=None
-        Draws the rows of trees and the features of nodes.
+        Controls the bootstrap and the sampling of features at each node.
     verbose : int, default=0
         Whether to show a progress bar.
 
     Attributes
     ----------
     trees_ : list of Tree
-        The grown trees, as flat arrays.
+        The fitted trees as arrays of nodes.
     estimators_ : list of AUCTreeClassifier
-        The same trees as classifiers.
+        The fitted trees as classifiers. ``forest[i]`` is ``forest.estimators_[i]``.
     variants_ : list of tuple of str
-        The criterion and the splitter of each tree; a function f goes by the name "f()".
+        The criterion and the splitter of each tree. A function f is shown as "f()".
     mixture_ : dict of ndarray of shape (n_variants,)
-        Of a mixed forest: "criterion" and "splitter" of each variant, "n_trees" and "proportion" of the trees, and
-        "oob_score" and "oob_score_std", the out-of-bag ROC AUC of its trees among the first 96 (300) and its standard
-        error (Hanley and McNeil 1982; about, for more than two classes); NaN where no row is out of bag. Few trees rank
-        worse than many, so scores of variants with more trees are higher; and trees are given out by what a variant
-        adds to the others, not by how well it ranks alone. ``pandas.DataFrame(forest.mixture_)`` shows it as a table.
+        The variants of a mixed forest, for example for ``pandas.DataFrame(forest.mixture_)``: "criterion", "splitter",
+        "n_trees", "proportion" of the trees, "oob_score" (out-of-bag ROC AUC of the variant's trees among the first 96
+        or 300) and "oob_score_std" (its standard error after Hanley and McNeil 1982, approximate for more than two
+        classes). Scores are NaN without out-of-bag samples. They are higher for variants with more trees, and the
+        number of trees depends on what a variant adds to the others, not on its own score.
     classes_ : ndarray of shape (n_classes,)
-        Class labels, sorted.
+        The class labels, sorted.
     n_features_in_ : int
-        Number of features seen in `fit`.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X had string column names.
+        Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
-        The categories of each categorical feature, by its index, in the order of their codes in ``trees_``.
+        The categories of each categorical feature by feature index, in the order of their codes in ``trees_``.
     feature_importances_ : ndarray of shape (n_features,)
-        Total gain by feature times node weight, normalised to sum 1.
+        The total gain of each feature's splits, weighted by node weight and normalized to sum to 1.
     class_prior_ : ndarray of shape (n_classes,)
-        Class frequencies that probabilities refer to, by sample weight: those of the training rows, or of the
+        Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the
         bootstrap samples with ``prior_correction=False``.
     shrinkage_ : float
-        The lambda that predictions were shrunk by.
+        The shrinkage that was used.
     threshold_ : float, ndarray or None
-        What `predict` goes by: a probability of the second of two classes, the frequencies of more, their costs, or
-        None.
+        The fitted rule of `predict`: a probability of the second of two classes, the frequencies of more classes, a
+        cost matrix, or None.
     threshold_std_ : float
-        Standard deviation of a tuned threshold when trees are resampled.
+        Standard deviation of a tuned threshold, estimated by resampling trees.
     oob_score_ : float
-        Score of the out-of-bag probabilities; where `shrinkage`, the mixture and `threshold` were chosen by them, it is
-        a little too good: the choice of `shrinkage` lifts the ROC AUC of pure noise, 50 rare ones among 1000 rows, by
-        0.007.
+        The out-of-bag score. It is slightly optimistic if `shrinkage`, the mixture or `threshold` were chosen on the
+        same samples: choosing `shrinkage` raises the ROC AUC of pure noise by 0.007 (1000 samples, 50 of them
+        positive).
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        Probabilities from the trees whose sample a row is not in; NaN where it is in all, and for rows of weight 0.
+        Out-of-bag probabilities. NaN for samples of weight 0 and samples that every tree was grown on.
 
     See Also
     --------
-    AUCTreeClassifier : One tree; says what the criteria are.
+    AUCTreeClassifier : A single decision tree, which documents the criteria.
 
     Notes
     -----
-    A mixed forest has a variant for each pair of a criterion and a splitter. Variants take turns for the first four
-    trees of each. Then, and again after 96 trees, each variant is weighed by exp(2 n g): g is how much the out-of-bag
-    ROC AUC of the trees there are rises when the variant has more of them, and n = K**2 / (4 sum(1 / n_k)) for K
-    classes of n_k scored samples (at most 4096 in all), of two classes nearly the number of the rarer one. The next
-    trees are given out in proportion to the weights. So small data sets get a mixture of all variants, and large ones
-    mostly what ranks best there. Without a bootstrap all variants have as many trees. The variant of a tree depends on
-    the data, the parameters and `random_state`, not on `n_jobs` or where the data are, and a forest of more trees
-    begins with the trees of a smaller one.
+    A mixed forest has one variant for each pair of a criterion and a splitter. Each variant first grows four trees.
+    Then, and again after 96 trees, each variant gets the weight exp(2 n g), and the next trees are divided in
+    proportion to the weights. Here g is the increase of the forest's out-of-bag ROC AUC when the variant gets more
+    trees, and n = K**2 / (4 sum(1 / n_k)) for K classes with n_k scored samples (at most 4096 in all). Small data sets
+    thus get a mixture of all variants, and large ones mostly the variants that rank best. Without a bootstrap all
+    variants have the same number of trees. The variant of a tree depends on the data, the parameters and
+    `random_state`, but not on `n_jobs` or on where the data is stored. A forest with more trees starts with the trees
+    of a smaller one.
 
     References
     ----------
@@ -183,6 +196,8 @@ class AUCForestClassifier(ForestFit):
     0.88
     >>> forest.variants_[:2]
     [('auc', 'best'), ('gini', 'best')]
+    >>> len(forest), forest[0].get_n_leaves() > 100
+    (300, True)
     """
 
     _parts = (TREES, FOREST)
@@ -265,19 +280,18 @@ class AUCForestClassifier(ForestFit):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AUCForestClassifier":
-        """Grow the forest.
+        """Fit the forest to training data.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            float32 and float64 are read as they are. NaN is missing, infinite values are allowed. Sparse matrices
-            are refused.
+            The training samples: an array or a pandas, polars or pyarrow table. NaN is a missing value. Infinite
+            values are allowed, sparse matrices are not. float32 is not copied to float64.
         y : array-like of shape (n_samples,)
-            Class labels: bool, int or str; at least two classes.
+            Class labels (bool, int or str) of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative; multiplies the counts of the bootstrap sample. Trees depend on the ratios of weights alone, so
-            that constant weights have no effect (a criterion of your own is given the weights as they are). A row of
-            weight 0 is as if absent.
+            Non-negative sample weights; they multiply the counts of the bootstrap sample. Only ratios matter, except
+            for a custom criterion, which gets the weights themselves. Samples of weight 0 are ignored.
 
         Returns
         -------
@@ -286,9 +300,9 @@ class AUCForestClassifier(ForestFit):
         Raises
         ------
         ValueError
-            For data that do not fit together, a single class, a parameter out of range, or a fit that would take more
-            than half of the machine's memory; this is estimated before growing starts, and the size of all trees from
-            the first ones. A fit that fails or is interrupted leaves the forest as it was.
+            If the data are inconsistent or have a single class, if a parameter is out of range, or if the fit would
+            need more than half of the machine's memory (estimated before the fit, and again from the first trees). A
+            fit that fails or is interrupted does not change the forest.
         """
         start = self._start()
         with self._fitting():
@@ -302,14 +316,14 @@ class AUCForestClassifier(ForestFit):
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "AUCForestClassifier":
-        """Change how `predict` turns probabilities into labels, without growing anew.
+        """Change the threshold of `predict` without growing new trees.
 
         Parameters
         ----------
         threshold
-            As the parameter of the forest.
+            The new value of the parameter `threshold`.
         X, y, sample_weight
-            The training data, for a threshold that is tuned on out-of-bag probabilities.
+            The training data. Needed only by rules that use out-of-bag probabilities.
 
         Returns
         -------
@@ -318,14 +332,14 @@ class AUCForestClassifier(ForestFit):
         Raises
         ------
         ValueError
-            For a rule that is none or does not fit the number of classes, or without the training data it needs.
+            If the rule is unknown or not defined for this number of classes, or if it needs training data.
         """
         check_is_fitted(self, "trees_")
         check_threshold(threshold, len(self.classes_))
         rows = None
         if is_tuned(threshold, len(self.classes_)):
             if X is None or y is None:
-                raise ValueError(f"threshold={threshold!r} is tuned on out-of-bag rows: give X and y of the fit")
+                raise ValueError(f"threshold={threshold!r} is tuned on out-of-bag samples: pass the X and y of fit")
             rows = training_rows(self, X, y, sample_weight)
         self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
         self.threshold = threshold
@@ -346,7 +360,7 @@ class AUCForestClassifier(ForestFit):
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:
-        """The trees as classifiers of their own, made at the first access."""
+        """The fitted trees as classifiers, created at the first access."""
         check_is_fitted(self, "trees_")
         if "_members" not in self.__dict__:
             names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
@@ -357,7 +371,7 @@ class AUCForestClassifier(ForestFit):
             own = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}
             members = []
             for tree, (criterion, splitter) in zip(self.trees_, self.variants_):
-                # A function that is not there any more is not known by its name.
+                # A function that was not restored from a file is unknown.
                 known = None if criterion.endswith("()") else criterion
                 params["criterion"], params["splitter"] = own.get(criterion, known), splitter
                 members.append(AUCTreeClassifier(**params))
@@ -370,8 +384,16 @@ class AUCForestClassifier(ForestFit):
         check_is_fitted(self, "trees_")
         return len(self.trees_)
 
+    def __getitem__(self, index: int | slice) -> Any:
+        """Return the tree of an index as a classifier, or those of a slice as a list."""
+        return self.estimators_[index]
+
+    def __iter__(self) -> Iterator[AUCTreeClassifier]:
+        """Iterate over the trees as classifiers."""
+        return iter(self.estimators_)
+
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Find the leaf of every row in every tree.
+        """Return the leaf of each sample in each tree.
 
         Parameters
         ----------
@@ -380,12 +402,12 @@ class AUCForestClassifier(ForestFit):
         Returns
         -------
         ndarray of shape (n_samples, n_estimators), int64
-            Node numbers in ``trees_``.
+            Node indices in ``trees_``.
         """
         return self._find_leaves(X)
 
     def decision_path(self, X: ArrayLike) -> tuple[csr_matrix, NDArray[np.int64]]:
-        """Find the nodes that every row passes.
+        """Return the decision path of each sample in the forest.
 
         Parameters
         ----------
@@ -394,9 +416,9 @@ class AUCForestClassifier(ForestFit):
         Returns
         -------
         indicator : csr_matrix of shape (n_samples, n_nodes), int64
-            1 where the row passes the node, root and leaf included; the trees side by side.
+            1 where the sample passes through the node; the trees are side by side.
         n_nodes_ptr : ndarray of shape (n_estimators + 1,), int64
-            The columns of tree i are n_nodes_ptr[i] to n_nodes_ptr[i + 1].
+            ``indicator[:, n_nodes_ptr[i] : n_nodes_ptr[i + 1]]`` belongs to tree i.
         """
         leaves = self._find_leaves(X)
         paths = [path_indicator(tree, leaves[:, i]) for i, tree in enumerate(self.trees_)]

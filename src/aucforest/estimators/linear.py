@@ -1,4 +1,4 @@
-"""A linear classifier that is trained for its ROC AUC."""
+"""A linear classifier that maximizes ROC AUC."""
 
 from itertools import combinations
 from numbers import Integral, Real
@@ -18,68 +18,69 @@ from aucforest.estimators._ranking_direction import Vector, ascend, calibrate, f
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
-from aucforest.tables.columns import decode_labels
+from aucforest.tables.columns import check_table, decode_labels
 
 
 class LinearAUCClassifier(Model):
-    """Linear classifier that maximises the smoothed ROC AUC of its score.
+    """Linear classifier that maximizes the smoothed ROC AUC of its score.
 
-    A score has the same AUC whatever its scale and intercept, so training finds a direction; a one-dimensional
-    logistic regression on the score then gives both, and with them probabilities. The order of the score stays.
+    The AUC of a score does not depend on its scale and intercept. These are fitted afterwards by a logistic regression
+    on the score, which gives probabilities and keeps the ranking.
 
-    What is gained: on rare classes more than logistic regression, but about what logistic regression with
-    ``class_weight="balanced"`` gains; on balanced classes little. See the notebook ``auc_as_loss``.
+    On rare classes it ranks better than logistic regression, and about as well as logistic regression with
+    ``class_weight="balanced"``. On balanced classes there is little difference. See the notebook ``auc_as_loss``.
 
     Parameters
     ----------
     solver : {"lbfgs", "sga"}, default="lbfgs"
-        - "lbfgs": L-BFGS over the loss of all pairs: the pairwise logistic loss first, which is convex, then the AUC
-          smoothed with widths that fall from 1 to `eps`.
-        - "sga": the stochastic ascent of [1]_, on standardised features: in each of `max_iter` epochs a step up the
-          AUC smoothed with width `eps` of `n_pairs` random pairs, from a random start.
+        - "lbfgs": L-BFGS on all pairs of samples. It first minimizes the pairwise logistic loss, which is convex, and
+          then maximizes the smoothed AUC with sigmoid widths that decrease from 1 to `eps`.
+        - "sga": the stochastic gradient ascent of [1]_ on standardized features. Starting at random coefficients, each
+          of `max_iter` epochs takes one step on the smoothed AUC of `n_pairs` random pairs.
     eps : float, default=None
-        Width of the sigmoid at the end. For "lbfgs" in standard deviations of the score, by default 0.1; for "sga" in
-        units of the score, by default 0.01.
+        The final width of the sigmoid. For "lbfgs" in standard deviations of the score, 0.1 by default; for "sga" in
+        units of the score, 0.01 by default.
     alpha : float, default=1e-3
-        Strength of the L2 penalty, alpha / 2 times the squared length of the coefficients of standardised features;
-        with "lbfgs" and the smoothed AUC, of coefficients that give a score of standard deviation 1.
+        The strength of the L2 penalty on the coefficients of standardized features, alpha / 2 times their squared norm.
+        For the smoothed AUC of "lbfgs" they are scaled to a score of standard deviation 1.
     max_iter : int, default=None
-        Largest number of iterations of each stage of "lbfgs", by default 200; number of epochs of "sga", by default
-        900.
+        The maximum number of iterations in each stage of "lbfgs", 200 by default, or the number of epochs of "sga", 900
+        by default.
     tol : float, default=1e-4
-        "lbfgs" stops where no entry of the gradient is larger.
+        "lbfgs" stops when no component of the gradient is larger than this.
     n_pairs : int, default=500
-        Pairs in an epoch of "sga".
+        The number of pairs in an epoch of "sga".
     learning_rate : float, default=0.5
-        Rate of "sga", divided by 1 + `decay` before each epoch.
+        The learning rate of "sga". It is divided by 1 + `decay` before each epoch.
     decay : float, default=1e-4
-        See `learning_rate`.
+        The decay of the learning rate of "sga".
     random_state : int, RandomState instance or None, default=None
-        Start and pairs of "sga".
+        Controls the initial coefficients and the pairs of "sga".
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels of rows with weight.
+        The class labels, sorted.
     coef_ : ndarray of shape (1, n_features) or (n_classes * (n_classes - 1) / 2, n_features), float64
-        Coefficients in units of the features. With more than two classes one row a pair of classes, in the order
-        (0, 1), (0, 2), ..., (1, 2), ...; the second one is the positive.
+        Coefficients of the features. With more than two classes there is one row for each pair of classes, in the order
+        (0, 1), (0, 2), ..., (1, 2), ..., where the second class is positive.
     intercept_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), float64
-        Intercepts of the calibration.
+        The intercepts.
     n_iter_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), int64
-        Iterations of all stages, or epochs.
+        Total number of iterations or epochs.
     loss_curve_ : list of float, or list of lists of float
-        Loss at each iteration: logistic in the first stage of "lbfgs", else one minus the smoothed AUC (of the sample
-        with "sga"), penalty included. With more than two classes one list a pair.
+        The loss at each iteration including the penalty: the logistic loss in the first stage of "lbfgs", otherwise one
+        minus the smoothed AUC (of the sampled pairs for "sga"). One list for each pair with more than two classes.
     n_features_in_ : int
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
-        Defined when X has string column names.
+        Names of features seen during `fit`. Defined only if X has feature names that are all strings.
 
     Notes
     -----
-    With K > 2 classes a direction is trained for every pair of classes, the pairs over which Hand and Till [2]_ average
-    the AUC. Probabilities p solve p_j / (p_i + p_j) = r_ij for the calibrated r_ij of the pairs where they agree, by
-    the closed form of [3]_: p_i is proportional to 1 / (sum over j of 1 / r_ij - K + 2).
+    With K > 2 classes one model is trained for each pair of classes, as in Hand and Till's AUC [2]_. The class
+    probabilities p are computed from the calibrated probabilities r_ij of the pairs by the formula of [3]_: p_i is
+    proportional to 1 / (sum over j of 1 / r_ij - K + 2). If p_j / (p_i + p_j) = r_ij has a solution, this is it.
 
     References
     ----------
@@ -149,12 +150,12 @@ class LinearAUCClassifier(Model):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers below 1e100 in size.
+            The training samples. Absolute values must be below 1e100.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, not negative. A pair has the product of its rows' weights; rows of weight 0 are left out. For the
-            direction only their ratios count; calibration takes them for numbers of rows.
+            Non-negative sample weights. The weight of a pair is the product of those of its samples. Samples of weight
+            0 are ignored. The calibration interprets weights as sample counts; otherwise only their ratios matter.
 
         Returns
         -------
@@ -163,13 +164,14 @@ class LinearAUCClassifier(Model):
         Raises
         ------
         ValueError
-            For values that are not finite or too large, parameters out of range, or fewer than two classes with weight.
-            A fit that fails or is interrupted leaves the classifier as it was.
+            If values are not finite or too large, a parameter is out of range, or y has a single class. A fit that
+            fails or is interrupted does not change the classifier.
         """
         with self._fitting():
+            check_table(X)
             X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
             self._check_sizes(X)
-            code_classes(y)  # refuses what are no labels
+            code_classes(y)  # refuses invalid labels
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
                 kept = sample_weight > 0.0
@@ -177,7 +179,7 @@ class LinearAUCClassifier(Model):
             classes, codes = number_classes(y)
             n_classes = len(classes)
             if n_classes < 2:
-                raise ValueError(f"y has {n_classes} class with weight; a classifier needs at least 2 classes")
+                raise ValueError(f"y has {n_classes} class with positive weight; a classifier needs at least 2 classes")
             random = check_random_state(self.random_state)
             fits = []
             for first, second in combinations(range(n_classes), 2):
@@ -219,45 +221,47 @@ class LinearAUCClassifier(Model):
         row, feature = (int(place) for place in np.unravel_index(np.abs(X).argmax(), X.shape))
         name = repr(self.feature_names_in_[feature]) if hasattr(self, "feature_names_in_") else feature
         raise ValueError(
-            f"X: column {name} has the value {X[row, feature]:g} in row {row}, but LinearAUCClassifier takes numbers"
-            f" below {LARGEST_DISTANCE:g} in size: scale the column"
+            f"X: column {name} has the value {X[row, feature]:g} in row {row}, but absolute values must be below"
+            f" {LARGEST_DISTANCE:g}: scale the column"
         )
 
     def _margins(self, X: Any) -> Vector:
         """Return the log odds of the second class of each pair, (n_samples, n_pairs)."""
         check_is_fitted(self)
+        check_table(X)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         self._check_sizes(X)
         margins: Vector = X @ self.coef_.T + self.intercept_
         return margins
 
     def decision_function(self, X: Any) -> Vector:
-        """Return the score.
+        """Compute the score of each sample.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            The input samples.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes), float64
-            Log odds of the second class, whose AUC is what was maximised; the logarithm of `predict_proba` with
-            more than two classes.
+            The log odds of the second class; with more than two classes the logarithm of `predict_proba`.
         """
         margins = self._margins(X)
         return margins[:, 0] if len(self.classes_) == 2 else self._couple(margins)
 
     def predict_proba(self, X: Any) -> Vector:
-        """Return the probabilities of the classes.
+        """Predict class probabilities.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            The input samples.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
-            Columns in the order of ``classes_``.
+            The classes are in the order of ``classes_``.
         """
         margins = self._margins(X)
         if len(self.classes_) == 2:
@@ -266,11 +270,12 @@ class LinearAUCClassifier(Model):
         return proba
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class.
+        """Predict the most probable class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            The input samples.
 
         Returns
         -------

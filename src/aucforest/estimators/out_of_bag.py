@@ -1,4 +1,4 @@
-"""Training rows of a fitted forest, given once more, and scores of their out-of-bag probabilities."""
+"""Out-of-bag scores, and the check that X and y are the training data of a forest."""
 
 import copy
 import warnings
@@ -75,7 +75,7 @@ def score_probabilities(
         if len(absent) == 0:
             raise
         label = forest.classes_.tolist()[absent[0]]
-        what = f"the score is NaN, as no out-of-bag sample has class {label!r}, grow more trees: {error}"
+        what = f"the score is NaN because no out-of-bag sample has class {label!r}, increase n_estimators: {error}"
         warnings.warn(what, stacklevel=2)
         return float("nan")
 
@@ -87,11 +87,11 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     classes these had.
     """
     if not forest.bootstrap:
-        raise ValueError("out of bag needs a forest of bootstrap=True: without draws no row is out of bag")
+        raise ValueError("out-of-bag samples need a forest with bootstrap=True")
     X = forest._validate_X(X, reset=False)
     given = np.asarray(column_or_1d(y))
     if len(given) != len(X):
-        raise ValueError(f"y has {len(given)} rows, but X has {len(X)}")
+        raise ValueError(f"y has {len(given)} samples, but X has {len(X)}")
     labels = class_codes(given, len(given), labels=forest.classes_)[0].astype(np.uint16)
     weight: NDArray[np.float64] | None = None
     if sample_weight is not None:
@@ -104,7 +104,7 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     if forest._drawn != [drawn]:
         fitted = ", ".join(map(str, forest._drawn))
         raise ValueError(
-            f"X and y must be the training data, of which each tree drew {fitted} rows; here it would have drawn"
+            f"X and y must be the training data: the trees were grown on {fitted}, but with this data it would be"
             f" {drawn}"
         )
     assert draws is not None
@@ -126,6 +126,6 @@ def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     np.add.at(held, (found[0], rows.labels[drawn]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]
     if not np.array_equal(held.sum(axis=1), n_samples):
-        raise ValueError("X must be the training rows in their order, but they fill the leaves of a tree otherwise")
+        raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")
     if not np.array_equal(held > 0, tree.value[tree.is_leaf] > 0.0):
-        raise ValueError("y must be the training labels in their order, but a leaf of a tree has other classes")
+        raise ValueError("y must be the training labels in the order of fit, but the classes of a leaf differ")

@@ -26,35 +26,35 @@ def fit_out_of_core(
     memory_limit: int | str = "2GiB",
     folder: str | os.PathLike[str] | None = None,
 ) -> AUCForestClassifier:
-    """Fit a forest to a table that need not fit into memory.
+    """Fit a forest to a table that is larger than memory.
 
-    The forest is, bit for bit, the one that ``forest.fit`` grows from the same rows in memory.
+    The forest is bitwise identical to the one that ``forest.fit`` grows from the same rows in memory.
 
     Parameters
     ----------
     forest : AUCForestClassifier
-        Its parameters say what is grown, in how many threads, and whether progress is shown.
-    source : path, list of paths, or object with ``__arrow_c_stream__``
-        A Parquet or CSV file, several of one schema, or a folder of them, in the order of their names; or a table or
-        query that can be read again and again, with its rows in the same order (its labels are compared): of pyarrow,
-        polars, pandas or duckdb. A CSV has a header and is in UTF-8.
+        The forest to fit.
+    source : path, list of paths, or table
+        A Parquet or CSV file, a list of such files with the same columns, or a folder of them (read in the order of
+        their names); or a pyarrow, polars, pandas or duckdb table or query. It is read several times and must return
+        its rows in the same order. CSV files need a header and UTF-8 encoding.
     target : str
-        The column of class labels: text, flags, whole numbers, or a dictionary of them.
+        The column of class labels: strings, booleans, integers, or a dictionary of them.
     sample_weight : str, default=None
-        The column of row weights; a row of weight 0 is as if absent.
+        The column of sample weights. Rows of weight 0 are ignored.
     positive : label, default=None
-        This label against all others: the classes are False and True. Of numbers also a comparison, such as ">=18".
+        The positive label; the classes are then True for this label and False for all others. For numbers it can also
+        be a comparison, such as ">=18".
     drop : sequence of str, default=()
-        Columns that are not learned from. All others are: numbers as numbers; text, flags and dictionaries as
-        categories.
+        Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical.
     memory_limit : int or str, default="2GiB"
-        Bytes, such as ``500_000_000`` or ``"500MB"``, that the fit may take beside the forest itself, the interpreter
-        and its libraries. Where the codes of all rows do not fit, trees are grown level by level. Labels and weights
-        take 2 and 16 bytes a row in any case.
+        The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
+        interpreter and its libraries. Trees are grown level by level if the binned data do not fit. Labels take 2 bytes
+        and weights 16 bytes for each row in any case.
     folder : path-like, default=None
-        Where codes and finished trees are kept, so that a fit that is killed goes on from there when it is called
-        again; needs files and an integer `random_state`. The folder can be removed after the fit. By default
-        codes lie in a temporary file, which takes a byte for each value.
+        Checkpoint folder for binned data and finished trees: call the function again to resume a fit that was killed.
+        Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default
+        binned data are in a temporary file of one byte for each value.
 
     Returns
     -------
@@ -64,21 +64,20 @@ def fit_out_of_core(
     Raises
     ------
     ValueError
-        For data or parameters that `fit` refuses; columns that are neither numbers, text nor flags; a source that
-        changes, or its order, while it is read; a memory_limit that is too small; a folder of another fit.
+        If `fit` would raise it, a column is not numeric, string or boolean, the source or its order changes between
+        readings, `memory_limit` is too small, or `folder` belongs to another fit.
     TypeError
-        For a source that can be read only once, or a single name in place of a list.
+        If the source can be read only once, or `drop` is not a list.
     ImportError
-        Without pyarrow.
+        If pyarrow is not installed.
     OSError
-        When files cannot be read or written, or the disk is full.
+        If files cannot be read or written.
 
     Notes
     -----
-    The source is read three times: for labels and weights; for a sample of the rows, all distinct values where they
-    are few, and categories; and for the code of each value, one byte as long as ``max_bins`` is not None, in a file
-    that is mapped into memory. Once more for out-of-bag probabilities, where `oob_score` or `threshold` needs them,
-    and once before all of a CSV, for types that fit all rows.
+    The source is read three times: for labels and weights, for bins and categories, and for binning, which writes a
+    memory-mapped file with one byte for each value (unless ``max_bins=None``). It is read once more if `oob_score` or
+    `threshold` needs out-of-bag probabilities. CSV files are first read once to infer column types.
 
     Examples
     --------
@@ -105,14 +104,14 @@ def fit_out_of_core(
     names = feature_names(table, others)
     reader = LabelReader(table, target, positive)
     rows = Target(*read_target(table, reader, sample_weight))
-    # Files tell by themselves that they have changed.
+    # Changed files are detected by size and time.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
     features, start, open_job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
         columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
         params, files = describe_fit(forest._params(), start.seed, rows, "folder"), table.fingerprint()
         if files is None:
-            raise ValueError(f"folder needs files: nothing tells whether {table.name} is the same later")
+            raise ValueError(f"folder needs files as source: {table.name} may be different at the next call")
         open_job = partial(JobFolder, folder, {**columns, **files, **params})
     with closing(RowsOnDisk(features, limit, open_job)) as held, forest._fitting():
         forest._fit_rows(held, start)
@@ -120,9 +119,9 @@ def fit_out_of_core(
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:
-    """Refuse a single name, whose letters would be taken for names."""
+    """Refuse a string in place of a list of names."""
     if isinstance(columns, str):
-        raise TypeError(f"{name} must be a list of columns, such as [{columns!r}], but is {columns!r}")
+        raise TypeError(f"{name} must be a list of column names, such as [{columns!r}], but is {columns!r}")
     return columns
 
 
@@ -134,37 +133,38 @@ def predict_out_of_core(
     keep: Sequence[str] = (),
     proba: bool | None = None,
 ) -> Any:
-    """Predict the rows of a table that need not fit into memory.
+    """Predict the rows of a table that is larger than memory.
 
     Parameters
     ----------
-    model : fitted classifier of this package
-    source : path, list of paths, or object with ``__arrow_c_stream__``
-        As in `fit_out_of_core`. The columns of the model are found by name, in any order; others are ignored. Those
-        of a CSV are read as what they were in the fit, and kept as text.
+    model : AUCForestClassifier, AUCTreeClassifier or LinearAUCClassifier
+        A fitted classifier.
+    source : path, list of paths, or table
+        As in `fit_out_of_core`. Columns are found by name, in any order; columns that the model does not use are
+        ignored. Columns of CSV files are converted to the types seen in `fit`.
     out : path-like, default=None
-        A Parquet file to write, whole or not at all.
+        A Parquet file to write.
     keep : sequence of str, default=()
-        Columns to hand on.
+        Columns of the source to include in the result.
     proba : bool, default=None
-        Probabilities only, or labels only; both by default.
+        Whether to return probabilities only (True) or labels only (False). By default both.
 
     Returns
     -------
     iterator of pyarrow.RecordBatch, or int
-        The columns to keep, the label as ``prediction``, and of each class the probability, such as
-        ``probability_yes``; with `out` the number of rows instead.
+        The columns in `keep`, the predicted label as ``prediction``, and the probability of each class, for example as
+        ``probability_yes``. With `out`, the number of rows that were written.
 
     Raises
     ------
     ValueError
-        For columns that are missing or not of the kind that the model was fitted on.
+        If columns are missing or their type differs from that seen in `fit`.
     TypeError
-        For a source that can be read only once, or a single name in place of a list.
+        If the source can be read only once, or `keep` is not a list.
     ImportError
-        Without pyarrow.
+        If pyarrow is not installed.
     OSError
-        When files cannot be read or written.
+        If files cannot be read or written.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How probabilities become labels."""
+"""Threshold rules, which turn probabilities into labels."""
 
 from collections.abc import Callable
 from numbers import Real
@@ -22,16 +22,16 @@ Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
 def check_threshold(threshold: Any, n_classes: int) -> None:
-    """Refuse a rule that is none, or none for so many classes."""
+    """Refuse an unknown rule, or one that is not defined for this number of classes."""
     if isinstance(threshold, dict):
         if set(threshold) != {"cost"}:
-            raise ValueError(f"threshold must be a dict of the one key 'cost', but has {list(threshold)}")
+            raise ValueError(f"threshold must be a dict with the single key 'cost', but has the keys {list(threshold)}")
         check_cost(threshold["cost"], n_classes, where="threshold: ")
     elif isinstance(threshold, str):
         if threshold not in RULES:
             raise ValueError(f"threshold must be one of {', '.join(RULES)}, but is {threshold!r}")
     elif threshold is not None and not (isinstance(threshold, Real) and 0.0 <= float(threshold) <= 1.0):
-        raise ValueError(f"threshold must be a probability, but is {threshold!r}")
+        raise ValueError(f"threshold must be a number between 0 and 1, but is {threshold!r}")
     if n_classes > 2 and (threshold in TUNED or isinstance(threshold, Real)):
         raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
 
@@ -57,7 +57,7 @@ def tune_threshold(
     finish: Finish,
     seed: int,
 ) -> tuple[float, float]:
-    """Choose a threshold of two classes among all scores, with its standard deviation over resampled groups of trees.
+    """Choose a threshold of two classes, with its standard deviation over resampled groups of trees.
 
     `sums` are over all trees and `groups` over groups of them; `finish` turns sums over trees and their number into
     class probabilities.
@@ -76,7 +76,7 @@ def tune_threshold(
 
     best = tune(*sums)
     if np.isnan(best):
-        raise ValueError(f"threshold={threshold!r} needs out-of-bag rows of both classes: grow more trees")
+        raise ValueError(f"threshold={threshold!r} needs out-of-bag samples of both classes: increase n_estimators")
     n_groups = len(groups.n_trees)
     resamples = np.random.default_rng(seed).multinomial(n_groups, np.full(n_groups, 1 / n_groups), _N_RESAMPLES)
     spread = np.array([tune(np.tensordot(times, groups.total, 1), times @ groups.n_trees) for times in resamples])

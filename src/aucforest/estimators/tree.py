@@ -20,94 +20,95 @@ from aucforest.tree.tree import Tree
 
 
 class AUCTreeClassifier(TreeBasedClassifier):
-    """A decision tree whose splits are scored by the AUC of the two children.
+    """A decision tree classifier whose splits maximize the ROC AUC of the two children.
 
     Parameters
     ----------
     criterion : {"auc", "gini", "entropy", "log_loss", "hellinger"} or compiled function, default="auc"
-        What makes a split good; "log_loss" is another name of "entropy". See Notes.
+        The function that measures the quality of a split. "log_loss" is another name for "entropy". See Notes.
     splitter : {"best", "random"}, default="best"
-        Whether a node searches all splits of a feature, or one whose threshold is drawn uniformly between its least
-        and greatest value there (extremely randomised trees). An infinite value counts as lying as far beyond the
-        finite ones as these reach. A threshold that leaves a child too small makes no split.
+        The strategy used to choose the split at each node. "best" considers all thresholds of a feature, "random" one
+        threshold drawn uniformly between the smallest and the largest value in the node (extremely randomized trees).
+        An infinite value is placed beyond the finite ones at a distance equal to their range. There is no split if the
+        random threshold leaves a child too small.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        How many features that are not constant in a node it looks at, or their fraction; None for all.
+        The number of features to consider at each node, or a fraction of all features; None considers all of them.
+        Features that are constant in the node are not counted.
     max_depth : int or None, default=None
-        Most splits on the way to a leaf.
+        The maximum depth of the tree.
     min_samples_split : int or float, default=2
-        Fewest rows, or fraction of the training rows, of a node that is split.
+        The minimum number of samples, or fraction of the training samples, required to split a node.
     min_samples_leaf : int or float, default=1
-        Fewest rows, or fraction of the training rows, of a leaf.
+        The minimum number of samples, or fraction of the training samples, required in a leaf.
     min_weight_fraction_leaf : float, default=0.0
-        Least weight of a leaf, as a fraction of the total weight.
+        The minimum fraction of the total sample weight required in a leaf.
     min_gain : float, default=0.0
-        Least gain of a split, in the units of the criterion: AUC - 1/2, impurity decrease in the node, or Hellinger
-        distance.
+        The minimum gain of a split in units of the criterion: AUC - 1/2, impurity decrease or Hellinger distance.
     max_leaf_nodes : int or None, default=None
-        Most leaves. With a limit the tree grows best first: the next split is the one whose gain times the weight of
-        its node is greatest.
+        The maximum number of leaves. Such a tree grows best-first: the next split is the one with the largest gain
+        times node weight.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
-        1 where the probability of ``classes_[1]`` must not fall as the feature rises, -1 where it must not rise, 0
-        where it is free. Two classes only. The bounds of scikit-learn's trees: the class frequencies of all nodes
-        keep to the order.
+        Monotonicity constraint of each feature on the probability of ``classes_[1]``, as in scikit-learn's trees: 1
+        for increasing, -1 for decreasing, 0 for none. Needs two classes. The constraint holds for the class frequencies
+        of all nodes.
     class_weight : dict, "balanced" or None, default=None
-        As in scikit-learn; classes are balanced by their total sample weight. With two classes the weights cancel in
-        the AUC of a split; they still move the frequencies in leaves.
+        Weights of the classes, as in scikit-learn. "balanced" uses the total sample weight of each class. With two
+        classes the weights do not change the AUC of a split, but they change the class frequencies of leaves.
     max_bins : int or None, default=255
-        Most distinct codes of a feature, 2 to 255; a feature with fewer distinct values keeps them all. None
-        searches all distinct values.
+        The maximum number of bins of a feature, 2 to 255. A feature with fewer distinct values has one bin for each.
+        None considers all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
-        Columns whose values are categories, in no order: names, indices or a mask. "from_dtype" takes the columns of
-        a pandas or polars frame that hold categories, text or bools; an array has none.
+        The categorical features, which are split natively: names, indices or a mask. "from_dtype" uses the
+        categorical, string and boolean columns of a pandas, polars or pyarrow table. An array has no such columns: pass
+        for example ``categorical_features=[0]``.
     random_state : int, RandomState instance or None, default=None
-        Draws the features of every node, and the order that breaks ties between features.
+        Controls the sampling of features at each node and the order in which ties between features are broken.
 
     Attributes
     ----------
     tree_ : Tree
-        The grown tree, as flat arrays.
+        The fitted tree as arrays of nodes.
     classes_ : ndarray of shape (n_classes,)
-        Class labels, sorted.
+        The class labels, sorted.
     n_features_in_ : int
-        Number of features seen in `fit`.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X had string column names.
+        Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
-        The categories of each categorical feature, by its index: their places are their codes in ``tree_``. Up to 254
-        keep a code of their own; the rarest beyond come last and have code 254 together.
+        The categories of each categorical feature by feature index; the position of a category is its code in
+        ``tree_``. The first 254 have a code of their own. The rarest ones beyond them come last and share code 254.
     feature_importances_ : ndarray of shape (n_features,)
-        Total gain by feature times node weight, normalised to sum 1.
+        The total gain of each feature's splits, weighted by node weight and normalized to sum to 1.
 
     See Also
     --------
-    AUCForestClassifier : Many of these on bootstrap samples of the rows.
+    AUCForestClassifier : A forest of such trees.
 
     Notes
     -----
-    With alpha and beta the fractions of the two classes that go right, the score of a split is
-    max((1 - alpha + beta) / 2, (1 - beta + alpha) / 2), the ROC AUC of the classifier that it is; with more classes
-    the mean over the pairs of classes present in the node. A split must improve on 1/2 strictly. The Gini decrease is
-    2 (q0 q1 (beta - alpha))**2 / (pL pR) with q the class frequencies and p the proportions of the children: it
-    prefers splits near the ends, AUC does not.
+    The AUC of a split is max((1 - alpha + beta) / 2, (1 - beta + alpha) / 2), where alpha and beta are the fractions of
+    the two classes that go right: the ROC AUC of the split as a classifier. For more classes it is the mean over the
+    pairs of classes in the node. A split must score above 1/2. The Gini decrease is
+    2 (q0 q1 (beta - alpha))**2 / (pL pR) with class frequencies q and proportions p of the children. Unlike the AUC,
+    it favors splits into children of very different sizes.
 
-    Missing values (NaN) are tried on both sides of every split; where a node has seen none, they follow the heavier
-    child. Ties go to the feature drawn first, then to missing values on the right, then to the lowest threshold. What a
-    tie is for each criterion, and all other rules of ties and of missing values, are on the page :doc:`Ties and missing
-    values </mathematics/ties>`.
+    Missing values (NaN) are tried on both sides of every split. If a node has none, they go to the child with the
+    larger weight. Ties are resolved in favor of the feature that was sampled first, then missing values on the right,
+    then the lowest threshold. See :doc:`Ties and missing values </mathematics/ties>` for all rules.
 
-    A split of a categorical feature parts its categories into two sets. With two classes it is the best of all subsets:
-    some split of the categories in the order of their class frequencies is. (Where bounds on the children forbid that
-    one, it is the best allowed split of this order.) With more classes the order is that of the first principal
-    component of the class frequencies, in which classes weigh alike under "auc" and "hellinger". It can miss the best
-    subset: in simulated nodes of 3 to 8 categories and classes, in 18 % of them under "auc", 1 % under "gini", 10 %
-    under "entropy" and 24 % under "hellinger", which costs 1.1, 0.1, 0.9 and 1.1 % of the gain in the mean, and up to
-    50 % in a single node (:doc:`details </mathematics/trees>`). Categories that a node has not seen follow its missing
-    values, and so do those that the tree has not seen.
+    A split on a categorical feature divides its categories into two sets. With two classes it is the best of all
+    subsets, found by ordering the categories by class frequency. (If constraints on the children rule this split out,
+    it is the best allowed one in this order.) With more classes the categories are ordered by the first principal
+    component of their class frequencies, in which "auc" and "hellinger" give classes equal weight, and the best subset
+    can be missed. In simulated nodes of 3 to 8 categories and classes this happened in 18 % of the nodes with "auc",
+    1 % with "gini", 10 % with "entropy" and 24 % with "hellinger". It cost 1.1, 0.1, 0.9 and 1.1 % of the gain on
+    average and up to 50 % in a single node (:doc:`details </mathematics/trees>`). Categories that were not in the
+    node, or not in the training data, go to the same side as missing values.
 
-    A criterion of your own is a function that ``numba.njit`` compiled, ``f(left_totals, node_totals) -> score``. Both
-    arguments are float64 arrays of shape (n_classes,), in the order of ``classes_``: the weight of every class to the
-    left of the split, and in the node. Both sides of the split hold some weight. The split with the greatest score
-    wins; a score that is not finite and above 0 makes no split, so it should say what a split gains over no split.
+    A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
+    are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child
+    and in the node. Neither child is empty. The split with the highest score wins. A score that is not positive and
+    finite means no split, so the score should be the gain of the split.
 
     References
     ----------
@@ -171,17 +172,17 @@ class AUCTreeClassifier(TreeBasedClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AUCTreeClassifier":
-        """Grow the tree.
+        """Fit the tree to training data.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            float32 and float64 are read as they are. NaN is missing, infinite values are allowed. Sparse matrices
-            are refused.
+            The training samples: an array or a pandas, polars or pyarrow table. NaN is a missing value. Infinite
+            values are allowed, sparse matrices are not. float32 is not copied to float64.
         y : array-like of shape (n_samples,)
-            Class labels: bool, int or str; at least two classes.
+            Class labels (bool, int or str) of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight 0 is as if absent, one of integer weight w as w copies.
+            Non-negative sample weights. A sample of integer weight w counts as w copies, one of weight 0 is ignored.
 
         Returns
         -------
@@ -190,8 +191,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
         Raises
         ------
         ValueError
-            For data that do not fit together, a single class, a parameter out of range, or a fit that would take more
-            than half of the machine's memory. A fit that fails or is interrupted leaves the tree as it was.
+            If the data are inconsistent or have a single class, if a parameter is out of range, or if the fit would
+            need more than half of the machine's memory. A fit that fails or is interrupted does not change the tree.
         """
         with self._fitting():
             table = self._hold(X, y, sample_weight)
@@ -205,20 +206,20 @@ class AUCTreeClassifier(TreeBasedClassifier):
 
     @property
     def tree_(self) -> Tree:
-        """The grown tree."""
+        """The fitted tree as arrays of nodes."""
         check_is_fitted(self, "trees_")
         return self.trees_[0]
 
     def get_depth(self) -> int:
-        """Return the depth of the deepest leaf."""
+        """Return the depth of the tree."""
         return self.tree_.max_depth
 
     def get_n_leaves(self) -> int:
-        """Return the number of leaves."""
+        """Return the number of leaves of the tree."""
         return self.tree_.n_leaves
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Find the leaf of every row.
+        """Return the leaf of each sample.
 
         Parameters
         ----------
@@ -227,12 +228,12 @@ class AUCTreeClassifier(TreeBasedClassifier):
         Returns
         -------
         ndarray of shape (n_samples,), int64
-            Node numbers in ``tree_``.
+            Node indices in ``tree_``.
         """
         return self._find_leaves(X)[:, 0]
 
     def decision_path(self, X: ArrayLike) -> csr_matrix:
-        """Find the nodes that every row passes.
+        """Return the decision path of each sample.
 
         Parameters
         ----------
@@ -241,6 +242,6 @@ class AUCTreeClassifier(TreeBasedClassifier):
         Returns
         -------
         csr_matrix of shape (n_samples, n_nodes), int64
-            1 where the row passes the node, root and leaf included.
+            1 where the sample passes through the node, from the root to the leaf.
         """
         return path_indicator(self.tree_, self.apply(X))
