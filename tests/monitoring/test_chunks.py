@@ -90,10 +90,10 @@ def test_dates_before_1970():
         (lambda: Chunks.by_period([1704067200, 1704067201], "D"), "must be dates, but the first is 1704067200"),
         (lambda: Chunks.by_period(np.array([1.5, "2023"], dtype=object), "D"), "must be dates, but the first is 1.5"),
         (lambda: Chunks.by_period([["2023-01-01"]], "D"), "one dimension"),
-        (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 rows, but y_score has 2"),
-        (lambda: Chunks.by_number(3).split(2), "2 rows cannot be cut into 3 chunks"),
-        (lambda: Chunks.by_size(3, incomplete="drop").split(2), "fewer than one chunk of 3"),
-        (lambda: Chunks.by_size(3).split(0), "no rows"),
+        (lambda: Chunks.by_period(["2023-01-01"], "D").split(2), "timestamps has 1 samples, but y_score has 2"),
+        (lambda: Chunks.by_number(3).split(2), "2 samples cannot be split into 3 chunks"),
+        (lambda: Chunks.by_size(3, incomplete="drop").split(2), "2 samples do not fill a chunk of 3"),
+        (lambda: Chunks.by_size(3).split(0), "no samples"),
     ],
 )
 def test_refusals(make, sentence):

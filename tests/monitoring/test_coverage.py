@@ -35,7 +35,7 @@ def test_intervals_of_label_noise(shape, n):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:average_precision is not to be trusted:UserWarning")
+@pytest.mark.filterwarnings("ignore:average_precision is unreliable:UserWarning")
 @pytest.mark.parametrize(
     ("calibration", "positives", "n_reference", "n_new", "shift", "most"),
     [

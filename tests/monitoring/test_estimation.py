@@ -295,7 +295,7 @@ def test_labels_of_one_class():
 def test_few_positives_are_too_few_for_a_curve_and_average_precision():
     score, y_true = drawn()
     rare = y_true * (np.cumsum(y_true) <= 49)
-    sentence = "average_precision is not to be trusted: the reference has 49 rows of class 1, fewer than 50"
+    sentence = "average_precision is unreliable: the reference has 49 samples of class 1, fewer than 50"
     with pytest.warns(UserWarning, match=sentence):
         CBPE(["average_precision"], calibration="isotonic").fit(score, rare)
     with warnings.catch_warnings():
@@ -304,19 +304,19 @@ def test_few_positives_are_too_few_for_a_curve_and_average_precision():
         CBPE(["average_precision"], calibration="none").fit(score, rare)
         CBPE(["average_precision"], calibration="isotonic").fit(score, y_true * (np.cumsum(y_true) <= 50))
     p, labels, _ = classes_drawn(200)
-    with pytest.warns(UserWarning, match="the reference has [0-9]+ rows of class a, fewer than 50"):
+    with pytest.warns(UserWarning, match="the reference has [0-9]+ samples of class a, fewer than 50"):
         CBPE(["average_precision"], calibration=[True, False, False]).fit(p, labels)
 
 
 REFUSED_IN_FIT = [
     (([], []), {}, "y_score is empty"),
-    (([0.1, 0.2], [0, 1, 1]), {}, "y_true has 3 rows"),
-    (([0.1, 0.2], [1, 1]), {}, "the reference must hold rows of all of two or more classes"),
+    (([0.1, 0.2], [0, 1, 1]), {}, "y_true has 3 samples"),
+    (([0.1, 0.2], [1, 1]), {}, "the reference must have samples of all classes, two or more"),
     (([0.1, np.inf], [0, 1]), {}, "infinite"),
     (([0.1, 0.2], [np.nan, np.nan]), {}, "all 2 labels of y_true are missing"),
     (([[0.1, 0.2, 0.7]] * 2, [0, 1]), {}, "y_score has 3 columns, but there are 2 classes"),
     (([0.1, 0.2], [0, 1]), {"labels": ["a", "b"]}, "y_true has the label 0"),
-    (([0.1, 0.2], [0, 1]), {"labels": [0, 1, 2]}, "the reference must hold rows of all"),
+    (([0.1, 0.2], [0, 1]), {"labels": [0, 1, 2]}, "the reference must have samples of all"),
     (([0.1, 0.2], [0, 1]), {"metrics": ["auc"]}, "metrics must be among"),
     (([0.1, 0.2], [0, 1]), {"metrics": "roc_auc"}, "metrics must be a sequence"),
     (([0.1, 0.2], [0, 1]), {"metrics": ["f1"]}, "needs y_pred"),
@@ -326,7 +326,7 @@ REFUSED_IN_FIT = [
     (([0.1, 0.2], [0, 1]), {"on_nan": "ignore"}, "on_nan must be among"),
     (([0.1, 0.2], [0, 1]), {"level": 0.0}, "level must be in"),
     (([0.1, 0.2], [0, 1]), {"threshold": -1.0}, "threshold must not be negative"),
-    (([0.1, 0.2], [0, 1]), {"n_draws": 1}, "n_draws must be an integer of at least 2"),
+    (([0.1, 0.2], [0, 1]), {"n_draws": 1}, "n_draws must be an integer >= 2"),
     (([0.1, 0.2], [0, 1]), {"importance_weighted": True}, "needs X"),
 ]
 
@@ -346,9 +346,9 @@ def test_estimate_refuses():
         (([0.2, 0.3], None), {}, "'accuracy' needs y_pred"),
         (([0.2, 0.3], [0, 7]), {}, "y_pred has the label 7"),
         (([0.2, 0.3], [0, 1]), {"y_true": [0, 3]}, "y_true has the label 3"),
-        (([0.2, 0.3], [0, 1]), {"X": [[1.0]]}, "X must have 2 rows"),
+        (([0.2, 0.3], [0, 1]), {"X": [[1.0]]}, "X must have 2 samples"),
         (([[0.2, 0.3, 0.5]], [0]), {}, "y_score has 3 columns"),
-        (([0.2, 0.3], [0, 1]), {"chunks": Chunks.by_number(3)}, "2 rows cannot be cut into 3 chunks"),
+        (([0.2, 0.3], [0, 1]), {"chunks": Chunks.by_number(3)}, "2 samples cannot be split into 3 chunks"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             cbpe.estimate(*arguments, **{"chunks": ONE, **options})

@@ -41,7 +41,7 @@ def test_from_forest_refuses(forest_rows):
         CBPE.from_forest(clone(forest).set_params(oob_score=False).fit(X, y), y)
     with pytest.raises(TypeError, match="labels"):
         CBPE.from_forest(forest, y[:800], labels=["yes", "no"])
-    with pytest.raises(ValueError, match="y_true has 3 rows, but the forest was trained on 800"):
+    with pytest.raises(ValueError, match="y_true has 3 samples, but the forest was trained on 800"):
         CBPE.from_forest(forest, y[:3])
 
 

@@ -195,10 +195,10 @@ def test_labels_of_any_kind():
     ("arguments", "options", "sentence"),
     [
         (([0, 2], [0.5, 0.5]), {}, "y_pred has the label 2"),
-        (([0, 1, 1], [0.5, 0.5]), {}, "y_pred has 3 rows"),
+        (([0, 1, 1], [0.5, 0.5]), {}, "y_pred has 3 samples"),
         (([0, 1], [0.5, 1.5]), {}, r"p must be in \[0, 1\]"),
         (([0, 1], [[0.5, 0.4], [0.5, 0.5]]), {}, "rows of p must sum to 1"),
-        (([0, 1], [0.5, 0.5]), {"labels": [0, 1, 2]}, "p is of 2 classes, but labels"),
+        (([0, 1], [0.5, 0.5]), {"labels": [0, 1, 2]}, "p has 2 classes, but labels"),
         (([0, 1], [0.5, 0.5]), {"normalize": "rows"}, "normalize must be"),
     ],
 )

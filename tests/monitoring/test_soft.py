@@ -163,7 +163,7 @@ def test_an_impossible_class_is_undefined():
         ([1.0, 2.0], [0.5, -0.1], r"p must be in \[0, 1\], but value 1 is -0.1"),
         ([1.0, 2.0], [0.5, np.nan], "p must be finite, but value 1 is nan"),
         ([1.0, np.nan], [0.5, 0.5], "y_score must be finite, but value 1 is nan"),
-        ([1.0, 2.0], [0.5], r"one shape, but have \(2,\) and \(1,\)"),
+        ([1.0, 2.0], [0.5], r"the same shape, but have \(2,\) and \(1,\)"),
         ([], [], "y_score is empty"),
     ],
 )

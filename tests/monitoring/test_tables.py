@@ -72,7 +72,7 @@ def test_features_that_are_no_numbers():
 def test_two_columns_are_probabilities():
     score, y_true = drawn()
     for columns in (np.column_stack([score, score]), np.column_stack([-score, 1 + score])):
-        with pytest.raises(ValueError, match="two columns of y_score must be probabilities of sum 1"):
+        with pytest.raises(ValueError, match="two columns of y_score must be probabilities that sum to 1"):
             CBPE().fit(columns, y_true)
     gap = np.column_stack([1 - score, score])
     gap[:, 0][:3] = np.nan
@@ -101,9 +101,9 @@ def test_columns_without_a_curve_are_chances():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"metrics": ["roc_auc", "roc_auc"]}, "metrics must be distinct"),
-        ({"n_draws": 2.5}, r"n_draws must be an integer of at least 2, but is 2\.5"),
-        ({"random_state": "seed"}, "random_state must be None or an integer of at least 0, but is 'seed'"),
+        ({"metrics": ["roc_auc", "roc_auc"]}, "metrics must not contain duplicates"),
+        ({"n_draws": 2.5}, r"n_draws must be an integer >= 2, but is 2\.5"),
+        ({"random_state": "seed"}, "random_state must be None or an integer >= 0, but is 'seed'"),
         ({"random_state": -1}, "random_state must be None or an integer"),
     ],
 )
@@ -148,7 +148,7 @@ def test_chunks_are_chunks():
         lambda: CBPE().fit(score, y_true, chunks=100),
         lambda: CBPE().fit(score, y_true).estimate(score, chunks=3),
     ):
-        with pytest.raises(TypeError, match=r"chunks must be made by Chunks\.by_size, by_number or by_period"):
+        with pytest.raises(TypeError, match=r"chunks must be created by Chunks\.by_size, by_number or by_period"):
             call()
 
 
@@ -157,6 +157,6 @@ def test_periods_of_the_reference_are_not_those_of_new_rows():
     score, y_true = drawn()
     weeks = Chunks.by_period(pd.date_range("2024-01-01", periods=score.size, freq="h"), "W")
     cbpe = CBPE().fit(score, y_true, chunks=weeks)
-    with pytest.raises(ValueError, match="pass chunks: the timestamps given to fit are those of the reference rows"):
+    with pytest.raises(ValueError, match="pass chunks: the timestamps in fit were those of the reference"):
         cbpe.estimate(score)
     assert len(cbpe.estimate(score, chunks=ONE).estimates) == 1

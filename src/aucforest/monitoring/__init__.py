@@ -1,4 +1,4 @@
-"""Performance without labels: what a classifier's scores say about its AUC, with intervals and alerts."""
+"""Performance estimation without labels, with confidence intervals and alerts."""
 
 from aucforest.monitoring.chunks import Chunk, Chunks
 from aucforest.monitoring.estimation import CBPE

@@ -167,7 +167,7 @@ def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
     scores = np.asarray(check_scores(y_score, n_dims=n_dims), dtype=np.float64)
     columns = check_probabilities(p, n_dims=n_dims)
     if scores.shape != np.shape(p):
-        raise ValueError(f"y_score and p must have one shape, but have {scores.shape} and {np.shape(p)}")
+        raise ValueError(f"y_score and p must have the same shape, but have {scores.shape} and {np.shape(p)}")
     if n_dims == 2 and columns.shape[1] < 2:
         raise ValueError("p must have at least two columns, but has 1")
     return Rows(rank_columns(scores), columns)

@@ -1,4 +1,4 @@
-"""What the user hands over, checked: options, scores as columns, labels as class numbers, the rows that are kept."""
+"""Validation of the input of CBPE."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -67,13 +67,13 @@ def read_table(
     if is_reference:
         kept = kept & ~unlabelled
     if not kept.any():
-        raise ValueError("no row is left: every score or label is missing")
+        raise ValueError("no samples are left: each lacks a score or a label")
     classes = np.asarray(classes)
     if is_reference and codes is not None:
         present = np.bincount(codes[kept], minlength=classes.size) > 0
         if classes.size < 2 or not present.all():
             found = classes[present]
-            raise ValueError(f"the reference must hold rows of all of two or more classes, but has {found} only")
+            raise ValueError(f"the reference must have samples of all classes, two or more, but has {found} only")
     predicted = None if y_pred is None else class_codes(y_pred, n_rows, labels=classes, name="y_pred")[0]
     n_columns = classes.size
     if n_columns == 2:
@@ -101,7 +101,7 @@ def _positive_column(scores: FloatArray) -> FloatArray:
         return scores
     known = scores[~np.isnan(scores).any(axis=1)]
     if known.size and not is_probability(known):
-        raise ValueError("two columns of y_score must be probabilities of sum 1: pass other scores as one column")
+        raise ValueError("two columns of y_score must be probabilities that sum to 1: pass other scores as one column")
     return scores[:, 1:]
 
 
@@ -119,8 +119,8 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
         return
     counts = f"y_score has {n_scores} and y_true {n_labels} missing values"
     if on_nan == "raise":
-        raise ValueError(f'{counts}: on_nan="drop" leaves these rows out')
-    what = "dropped" if is_reference or not n_labels else "dropped for want of a score, or not used as labels"
+        raise ValueError(f'{counts}: set on_nan="drop" to drop these samples')
+    what = "dropped" if is_reference or not n_labels else "samples without a score are dropped"
     warnings.warn(f"{counts}: {what}", stacklevel=4)
 
 
@@ -130,7 +130,7 @@ def _features(X: Any, n_rows: int) -> FloatArray | None:
         return None
     features = _numbers(X, "X")
     if features.ndim != 2 or len(features) != n_rows:
-        raise ValueError(f"X must have {n_rows} rows and two dimensions, but its shape is {features.shape}")
+        raise ValueError(f"X must have {n_rows} samples and two dimensions, but has shape {features.shape}")
     return features
 
 
@@ -150,13 +150,13 @@ def check_options(cbpe: Any) -> None:
     if not cbpe.metrics or isinstance(cbpe.metrics, str):
         raise ValueError(f"metrics must be a sequence of names, but is {cbpe.metrics!r}")
     if len(set(cbpe.metrics)) < len(cbpe.metrics):
-        raise ValueError(f"metrics must be distinct, but is {cbpe.metrics!r}")
+        raise ValueError(f"metrics must not contain duplicates, but is {cbpe.metrics!r}")
     if not cbpe.threshold >= 0:
         raise ValueError(f"threshold must not be negative, but is {cbpe.threshold}")
     if not isinstance(cbpe.n_draws, int | np.integer) or cbpe.n_draws < 2:
-        raise ValueError(f"n_draws must be an integer of at least 2, but is {cbpe.n_draws}")
+        raise ValueError(f"n_draws must be an integer >= 2, but is {cbpe.n_draws}")
     if not (cbpe.random_state is None or (isinstance(cbpe.random_state, int | np.integer) and cbpe.random_state >= 0)):
-        raise ValueError(f"random_state must be None or an integer of at least 0, but is {cbpe.random_state!r}")
+        raise ValueError(f"random_state must be None or an integer >= 0, but is {cbpe.random_state!r}")
     require_level(cbpe.level)
 
 
@@ -175,8 +175,8 @@ def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:
     """Return the chunks that are asked for, or else the default, unless that belongs to other rows."""
     if chunks is None:
         if default.has_timestamps:
-            raise ValueError("pass chunks: the timestamps given to fit are those of the reference rows")
+            raise ValueError("pass chunks: the timestamps in fit were those of the reference")
         return default
     if not isinstance(chunks, Chunks):
-        raise TypeError(f"chunks must be made by Chunks.by_size, by_number or by_period, but is {chunks!r}")
+        raise TypeError(f"chunks must be created by Chunks.by_size, by_number or by_period, but is {chunks!r}")
     return chunks

@@ -1,4 +1,4 @@
-"""Rows split into chunks: by size, by number or by calendar period."""
+"""Splitting of data into chunks by size, by number or by calendar period."""
 
 import warnings
 from collections.abc import Callable
@@ -21,18 +21,18 @@ _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 
 
 
 class Chunk(NamedTuple):
-    """Some rows that are evaluated together.
+    """A chunk of samples that are evaluated together.
 
     Attributes
     ----------
     key : str
-        "[first:last]" row number, or the period, such as "2023-01".
+        The first and last row number as "[first:last]", or the period, such as "2023-01".
     start, end : int or str
-        First and last row number, or first and last day (hour) of the period.
+        The first and last row number, or the first and last day (hour) of the period.
     rows : slice or ndarray
         The row numbers.
     is_full : bool
-        Whether it has all the rows a chunk should have.
+        False for a last chunk that is smaller than the others.
     """
 
     key: str
@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
 
 
 class Chunks:
-    """How rows are split into chunks; made by `by_size`, `by_number` or `by_period`.
+    """Splitter of data into chunks; create one with `by_size`, `by_number` or `by_period`.
 
     Examples
     --------
@@ -61,19 +61,19 @@ class Chunks:
 
     @classmethod
     def by_size(cls, size: int, *, incomplete: Incomplete = "keep") -> "Chunks":
-        """Return how to split rows into chunks of `size` rows.
+        """Split into chunks of `size` samples.
 
         Parameters
         ----------
         size : int
-            Rows of a chunk.
+            The number of samples in a chunk.
         incomplete : {"keep", "append", "drop"}, default="keep"
-            What becomes of the rows left over at the end: a smaller chunk, part of the chunk before, or nothing.
+            Whether to keep a smaller last chunk, append it to the previous chunk, or drop it.
 
         Raises
         ------
         ValueError, TypeError
-            For a size below 1 or an unknown `incomplete`, and for a size that is not an integer.
+            If `size` is not a positive integer or `incomplete` is unknown.
         """
         size = _count("size", size)
         check_option("incomplete", incomplete, ("keep", "append", "drop"))
@@ -81,55 +81,55 @@ class Chunks:
 
     @classmethod
     def by_number(cls, number: int) -> "Chunks":
-        """Return how to split rows into exactly `number` chunks, whose sizes differ by at most one row.
+        """Split into `number` chunks, whose sizes differ by at most one sample.
 
         Parameters
         ----------
         number : int
-            How many chunks.
+            The number of chunks.
 
         Raises
         ------
         ValueError, TypeError
-            For a number below 1, or not an integer; `split` raises when there are fewer rows than chunks.
+            If `number` is not a positive integer. `split` raises a ValueError if there are fewer samples than chunks.
         """
         return cls(partial(_split_evenly, _count("number", number)))
 
     @classmethod
     def by_period(cls, timestamps: ArrayLike, period: Literal["h", "D", "W", "M", "Q", "Y"]) -> "Chunks":
-        """Return how to split rows by calendar period; weeks begin on Monday, periods without rows have no chunk.
+        """Split by calendar period. Weeks start on Monday; periods without samples have no chunk.
 
         Parameters
         ----------
         timestamps : array-like of shape (n_samples,)
-            When each row happened, in any order: datetimes or ISO 8601 strings. Not with a time zone, because periods
-            are those of one calendar.
+            The time of each sample, in any order: datetimes or ISO 8601 strings without a time zone.
         period : {"h", "D", "W", "M", "Q", "Y"}
             Hour, day, week, month, quarter or year.
 
         Raises
         ------
         ValueError
-            For an unknown period, or timestamps that are missing, have a time zone, or are not dates.
+            If the period is unknown, or timestamps are missing, have a time zone, or are not dates.
         """
         if period not in _PERIODS:
             raise ValueError(f"period must be one of {', '.join(_PERIODS)}, but is {period!r}")
         return cls(partial(_split_periods, _read_times(timestamps), period), has_timestamps=True)
 
     def split(self, n_rows: int) -> list[Chunk]:
-        """Return the chunks of `n_rows` rows.
+        """Return the chunks of `n_rows` samples.
 
-        ValueError for no rows, fewer rows than chunks, not as many timestamps as rows, or when all rows are dropped.
+        Raises a ValueError without samples, with fewer samples than chunks, with a different number of timestamps, or
+        if all samples would be dropped.
         """
         if n_rows < 1:
-            raise ValueError("there are no rows to cut into chunks")
+            raise ValueError("there are no samples to split into chunks")
         return self._split(n_rows)
 
 
 def _split_evenly(number: int, n_rows: int) -> list[Chunk]:
     """Return so many chunks."""
     if number > n_rows:
-        raise ValueError(f"{n_rows} rows cannot be cut into {number} chunks: ask for fewer")
+        raise ValueError(f"{n_rows} samples cannot be split into {number} chunks: use fewer chunks")
     return [_of_rows(start, end) for start, end in pairwise([k * n_rows // number for k in range(number + 1)])]
 
 
@@ -139,7 +139,7 @@ def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
     if left_over and incomplete == "drop":
         edges.pop()
         if len(edges) < 2:
-            raise ValueError(f"{n_rows} rows are fewer than one chunk of {size}, and incomplete chunks are dropped")
+            raise ValueError(f"{n_rows} samples do not fill a chunk of {size}, and incomplete='drop' drops it")
     if left_over and incomplete == "append" and len(edges) > 2:
         del edges[-2]
     return [_of_rows(start, end, end - start >= size) for start, end in pairwise(edges)]
@@ -148,7 +148,7 @@ def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
 def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int) -> list[Chunk]:
     """Return a chunk for every period that has rows."""
     if timestamps.size != n_rows:
-        raise ValueError(f"timestamps has {timestamps.size} rows, but y_score has {n_rows}")
+        raise ValueError(f"timestamps has {timestamps.size} samples, but y_score has {n_rows}")
     unit, step, offset = _PERIODS[period]
     fine = "datetime64[h]" if unit == "h" else "datetime64[D]"
     numbers = (timestamps.astype(f"datetime64[{unit}]").astype(np.int64) + offset) // step
@@ -184,7 +184,7 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
     """Return the checked times, to the second."""
     times = np.asarray(timestamps)
     if times.ndim != 1:
-        raise ValueError(f"timestamps must have one dimension, but its shape is {times.shape}")
+        raise ValueError(f"timestamps must have one dimension, but has shape {times.shape}")
     if times.dtype.kind == "O":
         times = np.where(missing(times), np.datetime64("NaT"), times)
     if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
@@ -200,7 +200,7 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
     except (ValueError, TypeError) as error:
         raise ValueError(f"timestamps must be dates: {error}") from error
     if has_zone:
-        raise ValueError("timestamps must not have a time zone: convert them to the local times of one calendar")
+        raise ValueError("timestamps must not have a time zone: convert them to local time")
     if np.isnat(times).any():
         raise ValueError(f"timestamps has {np.count_nonzero(np.isnat(times))} missing values")
     return times

@@ -1,4 +1,4 @@
-"""Confidence-based performance estimation: what scores alone say about a classifier in use."""
+"""Confidence-based performance estimation."""
 
 import warnings
 from collections.abc import Sequence
@@ -28,81 +28,82 @@ FEWEST_POSITIVES = 50
 
 
 class CBPE(BaseEstimator):
-    """Estimate the performance of a classifier from its scores, chunk by chunk, with intervals and alerts.
+    """Confidence-based performance estimation: metrics of a classifier without labels, with intervals and alerts.
 
-    No estimate without labels sees concept drift. Everything here, intervals included, is conditional on one thing:
-    that P(y = 1 | score) is still what it was in the reference. Where it has changed, the estimate is wrong and its
-    interval does not say so; the shift report next to each chunk is a warning, not a verdict.
+    Estimates and intervals are valid as long as P(y | score) is unchanged since the reference data. Concept drift
+    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed.
 
-    On labelled reference rows an isotonic curve from scores to probabilities is fitted, where that helps. In a new
-    chunk every row then counts p as a positive and 1 - p as a negative (`soft_auc`, `expected_confusion_matrix`) [1]_.
-    Estimates are corrected for their bias and for the optimism of a curve that is evaluated on its own reference; the
-    intervals hold the noise of labels and of the curve. In simulations, 95 % intervals hold
-    the realised metric in 93 to 97 % of cases from 2000 reference rows on and in 92 to 97 % with 500. They hold less
-    often where positives are rare and new scores pile up at the upper end of the reference, because isotonic curves
-    lean outwards at their ends. Average precision suffers most: see Notes.
+    On labeled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
+    new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
+    They are corrected for bias and for the optimism of a calibration that is evaluated on its own training data. The
+    intervals include the randomness of labels and of the calibration. In simulations the coverage of 95 % intervals
+    was 93 to 97 % with at least 2000 reference samples and 92 to 97 % with 500. It is lower if positives are rare and
+    new scores concentrate at the upper end of the reference, where isotonic regression is biased. Average precision is
+    affected most; see Notes.
 
     Parameters
     ----------
     metrics : sequence of str, default=("roc_auc",)
-        "roc_auc", "average_precision", "accuracy", "precision", "recall", "specificity", "f1", "confusion_matrix" (all
-        cells), "cost", "cost_per_row". All but the first two need `y_pred`. Of more than two
-        classes precision, recall, specificity, F1 and average precision are means over classes.
+        Any of "roc_auc", "average_precision", "accuracy", "precision", "recall", "specificity", "f1",
+        "confusion_matrix" (all cells), "cost" and "cost_per_row". All but the first two need `y_pred`. With more than
+        two classes precision, recall, specificity, F1 and average precision are means over classes.
     calibration : {"auto", "isotonic", "none"} or sequence of bool, default="auto"
-        Whether scores become probabilities by isotonic curves: where that helps, always, or never; or one bool a column
-        of scores. With more than two classes, probabilities are divided by their sum afterwards.
+        Whether to calibrate scores by isotonic regression: if it helps, always, or never; or one boolean for each
+        column of scores. With more than two classes, calibrated probabilities are normalized to sum to 1.
     needs_calibration : {"brier_or_auc", "brier", "ece"}, default="brier_or_auc"
-        How "auto" decides. "brier": curves fitted out of fold lower the Brier score, by a paired test (z > 1.645).
-        "brier_or_auc": that, or the AUC that the scores promise is significantly wrong on the reference. "ece": curves
-        lower the expected calibration error in each of three splits; this fires often on calibrated scores.
+        The test of ``calibration="auto"``. "brier": out-of-fold calibration lowers the Brier score in a paired test
+        (z > 1.645). "brier_or_auc": this, or the AUC expected from the scores differs significantly from the AUC on the
+        reference. "ece": calibration lowers the expected calibration error in three splits, which is often so for
+        calibrated scores too.
     multi_class : {"ovo", "ovr"}, default="ovo"
-        The AUC of more than two classes: see `soft_auc_multiclass`.
+        The type of multiclass AUC; see `soft_auc_multiclass`.
     level : float in (0, 1), default=0.95
-        Probability that an interval holds the realised metric.
+        Confidence level of the intervals for the realised metric.
     threshold : float, default=3.0
-        Alert limits are mean -+ threshold * standard deviation of the metric realised in full reference chunks. Of few
-        chunks, say fewer than 10, the standard deviation is uncertain and false alerts are more frequent.
+        Alert limits are mean -+ threshold * standard deviation of the metric in full reference chunks. With fewer than
+        about 10 chunks the standard deviation is uncertain and false alerts are more frequent.
     bias_correction : bool, default=True
-        Whether estimates are corrected as said above.
+        Whether to correct the bias and optimism of estimates.
     importance_weighted : bool, default=False
-        Fit the curves anew for every chunk, the reference weighted by density ratios of X. The optimism of such curves
-        is not corrected.
+        Whether to fit the calibration for each chunk on the reference weighted by density ratios of X. Its optimism is
+        not corrected.
     normalize : {"all", "true", "pred"} or None, default=None
-        Normalisation of "confusion_matrix".
+        Normalization of "confusion_matrix".
     cost : array-like of shape (n_classes, n_classes), optional
-        ``cost[i][j]`` is what it costs to predict class j where i is true, for "cost" and "cost_per_row". What a right
-        prediction earns is a cost below 0.
+        ``cost[i][j]`` is the cost of predicting class j if the true class is i, for "cost" and "cost_per_row". A
+        negative cost is a benefit.
     labels : array-like of shape (n_classes,), optional
-        Classes in the order of the columns of scores; by default sorted. Of two, the second is positive.
+        The class of each column of scores, sorted by default. The second of two classes is positive.
     on_nan : {"raise", "drop"}, default="raise"
-        What becomes of rows without a score or label. "drop" warns; a new row without a label only is kept, and its
-        chunk has no realised value.
+        Whether to raise an error for missing scores or labels, or to drop the samples with a warning. New samples that
+        only lack a label are kept, but their chunk has no realised metric.
     n_draws : int, default=500
-        Draws of labels, for intervals of average precision and of an AUC with fewer than 30 expected rows of a class.
+        The number of simulated labelings for intervals of average precision, and of the AUC if fewer than 30 samples of
+        a class are expected.
     random_state : int or None, default=0
-        Seed of folds, draws and domain classifiers.
+        Controls folds, simulated labels and domain classifiers.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes.
+        The class labels.
     calibrated_ : ndarray of shape (n_columns,)
-        Whether a curve is used; one column for two classes.
+        Whether each column of scores is calibrated. There is one column for two classes.
     limits_ : dict of str to (float, float)
-        Alert limits of each metric, NaN where there are none. Counts and costs grow with the rows: theirs are
-        for the mean size of full reference chunks, and in proportion for others.
+        Alert limits of each metric, NaN if there are none. Those of counts and costs are for the mean size of full
+        reference chunks and are scaled in proportion for others.
 
     Notes
     -----
-    Average precision hangs on the highest scores, where a curve rests on few reference rows and is too high on average.
-    When new logits are greater by one or two standard deviations, with 50 to 400 positives in the reference, the
-    estimate is off by +0.029 to +0.067 on average, and 95 % intervals hold it in 90 to 94 %; with 20 positives, where
-    `fit` warns as below 50, they hold it in 75 to 82 % (``benchmarks/monitoring_bias.py 200``). Intervals of the ROC
-    AUC hold it in 90 to 98 % of these cases.
+    Average precision depends on the highest scores, where the calibration is based on few reference samples and is too
+    high on average. In simulations where new logits were higher by one or two standard deviations and the reference
+    had 50 to 400 positives, its bias was +0.029 to +0.067 and the coverage of 95 % intervals 90 to 94 %. With 20
+    positives the coverage was 75 to 82 % (``benchmarks/monitoring_bias.py 200``); `fit` warns below 50. The coverage of
+    intervals of the ROC AUC was 90 to 98 %.
 
     See Also
     --------
-    soft_auc_interval : The AUC alone, from calibrated probabilities.
+    soft_auc_interval : Expected AUC from calibrated probabilities.
 
     References
     ----------
@@ -165,39 +166,39 @@ class CBPE(BaseEstimator):
         X: Any = None,
         chunks: Chunks | None = None,
     ) -> Self:
-        """Learn from labelled rows that the classifier was not trained on.
+        """Fit to labeled reference data that the classifier was not trained on.
 
         Parameters
         ----------
         y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
             Scores of the positive class, or of all classes.
         y_true : array-like of shape (n_samples,)
-            Labels.
+            The true labels.
         y_pred : array-like of shape (n_samples,), optional
-            Predicted labels, for metrics that need them.
+            The predicted labels, for metrics that need them.
         X : array-like of shape (n_samples, n_features), optional
-            Numeric features, for the domain classifier of the shift report.
+            Numeric features for the domain classifier of the shift report.
         chunks : Chunks, optional
-            How the reference is split for the alert limits; by default into 10 chunks.
+            How to split the reference for the alert limits. By default into 10 chunks.
 
         Returns
         -------
-        CBPE
-            Itself.
+        self : CBPE
+            The fitted estimator.
 
         Warns
         -----
         UserWarning
-            For an inverted ranking, fewer than two full reference chunks, and average precision through a curve of
-            fewer than 50 positives.
+            If the AUC is below 0.5, there are fewer than two full reference chunks, or average precision is calibrated
+            with fewer than 50 positives.
 
         Raises
         ------
         ValueError
-            For empty or non-finite scores, missing values (unless they are dropped), lengths that differ, a reference
-            of one class, labels that do not match, or an option that does not exist.
+            If scores are empty or not finite, values are missing, lengths differ, the reference has a single class,
+            labels do not match, or an option is invalid.
         TypeError
-            For scores or features that are not real numbers, and for ``chunks`` of another type.
+            If scores or features are not real numbers, or `chunks` is not a Chunks object.
         """
         check_options(self)
         table, classes = read_table(
@@ -218,34 +219,34 @@ class CBPE(BaseEstimator):
     def from_forest(
         cls, forest: Any, y_true: ArrayLike, X_ref: Any = None, *, chunks: Chunks | None = None, **options: Any
     ) -> Self:
-        """Learn from the out-of-bag probabilities of a forest, so that no labelled rows need be held out.
+        """Fit to the out-of-bag probabilities of a forest, so that no labeled data need to be held out.
 
-        Each row is scored by the trees that did not draw it, about a third of them, so the scores are honest but a
-        little noisier than those of the whole forest. Predicted labels follow from them by its `threshold_`, as in its
-        `predict`: fit anew after `set_threshold`.
+        The scores of a sample come from the trees that it is out of bag for, about a third. They are unbiased but
+        slightly noisier than those of the whole forest. Labels are predicted by the `threshold_` of the forest: call
+        this again after `set_threshold`.
 
         Parameters
         ----------
         forest : AUCForestClassifier
-            Fitted with ``oob_score=True``.
+            A forest fitted with ``oob_score=True``.
         y_true : array-like of shape (n_samples,)
-            The labels that it was trained on.
+            The training labels.
         X_ref : array-like of shape (n_samples, n_features), optional
-            The features that it was trained on, for the shift report.
+            The training features, for the shift report.
         chunks : Chunks, optional
-            As for `fit`.
+            As in `fit`.
         **options
-            Parameters of CBPE; not `labels`, which are the forest's.
+            Parameters of CBPE other than `labels`.
 
         Returns
         -------
         CBPE
-            Fitted.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            For a forest without out-of-bag probabilities, and as `fit`.
+            If the forest has no out-of-bag probabilities, and as in `fit`.
 
         Examples
         --------
@@ -264,7 +265,7 @@ class CBPE(BaseEstimator):
             raise ValueError("from_forest needs out-of-bag probabilities: fit the forest with oob_score=True")
         labels = np.asarray(y_true)
         if len(labels) != len(proba):
-            raise ValueError(f"y_true has {len(labels)} rows, but the forest was trained on {len(proba)}")
+            raise ValueError(f"y_true has {len(labels)} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
         features = None if X_ref is None else np.asarray(X_ref)[scored]
         predicted = forest.classes_[decide(proba[scored], getattr(forest, "threshold_", None))]
@@ -280,28 +281,29 @@ class CBPE(BaseEstimator):
         X: Any = None,
         chunks: Chunks | None = None,
     ) -> CBPEResult:
-        """Estimate the metrics of new rows.
+        """Estimate the metrics of new data.
 
         Parameters
         ----------
         y_score, y_pred, X
             As in `fit`.
         y_true : array-like of shape (n_samples,), optional
-            Labels as far as they are known, for comparison: estimates do not depend on them.
+            Known labels, for comparison. They do not affect the estimates.
         chunks : Chunks, optional
-            How the rows are split; by default as in `fit`, unless that was by period.
+            How to split the data. By default as in `fit`, unless that was by period.
 
         Returns
         -------
         CBPEResult
-            NaN with an UndefinedMetricWarning for chunks of fewer than two rows and where a class is impossible.
+            The estimates. NaN with an UndefinedMetricWarning for chunks of fewer than two samples, or if a class has
+            probability 0 throughout a chunk.
 
         Raises
         ------
         ValueError
-            As `fit`, when scores are no probabilities although no curve is used, or X has not the columns of `fit`.
+            As in `fit`, or if uncalibrated scores are not probabilities, or if X has other columns than in `fit`.
         TypeError
-            As `fit`.
+            As in `fit`.
         """
         check_is_fitted(self, "limits_")
         table, _ = read_table(y_score, y_true, y_pred, X, classes=self.classes_, on_nan=self.on_nan, is_reference=False)
@@ -321,7 +323,7 @@ class CBPE(BaseEstimator):
                 rows.append(ChunkEstimate(*place, *values, realised[metric.name], lower, upper, alert))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
-            warn_undefined(f"not defined: {', '.join(bad[:5])}{' and more' if len(bad) > 5 else ''}")
+            warn_undefined(f"the estimates are not defined: {', '.join(bad[:5])}{' and more' if len(bad) > 5 else ''}")
         return CBPEResult(tuple(rows), shifts)
 
     def _learn(self, table: Table) -> None:
@@ -342,8 +344,8 @@ class CBPE(BaseEstimator):
         if "average_precision" in self.metrics and positives.min() < FEWEST_POSITIVES:
             rarest = self.classes_[-len(columns) :][positives.argmin()]  # of two classes the second
             warnings.warn(
-                f"average_precision is not to be trusted: the reference has {positives.min():.0f} rows of class "
-                f"{rarest}, fewer than {FEWEST_POSITIVES}: label more, or look at roc_auc",
+                f"average_precision is unreliable: the reference has {positives.min():.0f} samples of class "
+                f"{rarest}, fewer than {FEWEST_POSITIVES}: label more samples or use roc_auc",
                 stacklevel=3,
             )
         self._curves, self._offsets = None, {}
@@ -359,7 +361,7 @@ class CBPE(BaseEstimator):
     def _set_limits(self, pieces: list[Table]) -> None:
         """Set the alert limits from full reference chunks."""
         if len(pieces) < 2:
-            sentence = f"no alert limits: they need two full reference chunks, but there are {len(pieces)}"
+            sentence = f"there are no alert limits: they need two full reference chunks, but there are {len(pieces)}"
             warnings.warn(sentence, stacklevel=3)
         realised = [self._realised(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]

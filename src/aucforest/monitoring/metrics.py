@@ -22,30 +22,30 @@ Function = Callable[[FloatArray], tuple[float, FloatArray]]
 def expected_confusion_matrix(
     y_pred: ArrayLike, p: ArrayLike, *, labels: ArrayLike | None = None, normalize: Normalize = None
 ) -> FloatArray:
-    """Return the confusion matrix that is expected of predicted classes; row i has class c with probability p[i, c].
+    """Compute the expected confusion matrix if sample i is of class c with probability p[i, c].
 
     Parameters
     ----------
     y_pred : array-like of shape (n_samples,)
-        Predicted labels.
+        The predicted labels.
     p : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Calibrated probabilities, of the second class or of all classes.
+        Calibrated probabilities of the second class or of all classes.
     labels : array-like of shape (n_classes,), optional
-        The classes, in the order of the columns of p; by default 0, 1, ...
+        The class of each column of p, by default 0, 1, ...
     normalize : {"all", "true", "pred"} or None, default=None
-        Divide by the number of rows, of expected rows of the true class, or of rows of the predicted class; counts that
-        divide by zero are NaN.
+        Normalize over all samples, over the true class (rows) or over the predicted class (columns). Division by zero
+        gives NaN.
 
     Returns
     -------
     ndarray of shape (n_classes, n_classes)
-        Expected number of rows by true class (row) and predicted class (column).
+        The expected counts by true class (row) and predicted class (column).
 
     Raises
     ------
     ValueError
-        For p outside [0, 1], rows of p that do not sum to 1, lengths that differ, labels that are not in `labels`, or
-        an unknown `normalize`.
+        If p is outside [0, 1] or its rows do not sum to 1, lengths differ, a predicted label is not in `labels`, or
+        `normalize` is unknown.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def expected_confusion_matrix(
     n_classes = max(2, columns.shape[1])
     classes = np.arange(n_classes) if labels is None else np.asarray(labels)
     if classes.shape != (n_classes,):
-        raise ValueError(f"p is of {n_classes} classes, but labels has the shape {classes.shape}")
+        raise ValueError(f"p has {n_classes} classes, but labels has shape {classes.shape}")
     matrix = confusion(Rows([], columns, class_codes(y_pred, len(columns), labels=classes, name="y_pred")[0]))
     with np.errstate(invalid="ignore"):
         return matrix / _denominators(matrix, normalize)
@@ -200,7 +200,7 @@ def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
 def _cost_metric(name: str, n_classes: int, cost: ArrayLike | None) -> Metric:
     """Return the metric that weighs the cells of the confusion matrix."""
     if cost is None:
-        raise ValueError(f"metric {name!r} needs cost, a matrix with a row for each true class")
+        raise ValueError(f"metric {name!r} needs cost, a matrix with one row for each true class")
     per_row = name == "cost_per_row"
     function = partial(total_cost, check_cost(cost, n_classes), per_row=per_row)
     return Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row)

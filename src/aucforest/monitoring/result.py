@@ -1,4 +1,4 @@
-"""What was estimated: a row a chunk and metric, as a table and as a picture."""
+"""Results of CBPE: table and plot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,30 +11,30 @@ from aucforest.monitoring.shift import ShiftReport
 
 
 class ChunkEstimate(NamedTuple):
-    """One metric of one chunk.
+    """Estimate of one metric for one chunk.
 
     Attributes
     ----------
     chunk : str
-        Key of the chunk.
+        The key of the chunk.
     start, end : int or str
-        First and last row number, or day, of the chunk.
+        The first and last row number or day of the chunk.
     n_rows : int
-        Rows that took part.
+        The number of samples used.
     metric : str
-        Name of the metric.
+        The name of the metric.
     estimate : float
-        What the realised metric is expected to be.
+        The expected value of the realised metric.
     standard_error : float
-        Standard deviation of the realised metric around the estimate: labels and calibration curves.
+        The standard deviation of the realised metric around the estimate, due to labels and calibration.
     low, high : float
-        Interval in which the realised metric is expected.
+        The confidence interval of the realised metric.
     realised : float
-        The metric, where the labels are known.
+        The metric computed from labels, NaN if they are unknown.
     lower_limit, upper_limit : float
-        Alert limits; NaN where there is none.
+        The alert limits, NaN if there are none.
     alert : bool
-        Whether the estimate is beyond a limit, by more than rounding.
+        Whether the estimate is beyond a limit.
     """
 
     chunk: str
@@ -59,11 +59,11 @@ class CBPEResult:
     Attributes
     ----------
     estimates : sequence of ChunkEstimate
-        A row a chunk and metric, chunk by chunk.
+        One estimate for each chunk and metric.
     shifts : dict of str to ShiftReport
-        By key of the chunk.
+        The shift report of each chunk, by key of the chunk.
     metrics : tuple of str
-        Names of the metrics.
+        The names of the metrics.
     """
 
     estimates: tuple[ChunkEstimate, ...]
@@ -79,52 +79,52 @@ class CBPEResult:
         return f"CBPEResult({len(self.shifts)} chunks, metrics {', '.join(self.metrics)}, {alerts} alerts)"
 
     def of(self, metric: str) -> list[ChunkEstimate]:
-        """Return the rows of one metric, one a chunk; ValueError for a metric that was not estimated."""
+        """Return the estimates of one metric; raises a ValueError if it was not estimated."""
         if metric not in self.metrics:
             raise ValueError(f"metric must be among {', '.join(self.metrics)}, but is {metric!r}")
         return [row for row in self.estimates if row.metric == metric]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a dict a chunk and metric: its ChunkEstimate, and the ShiftReport of the chunk."""
+        """Return one dict for each chunk and metric, with its ChunkEstimate and ShiftReport."""
         return [{**row._asdict(), **self.shifts[row.chunk]._asdict()} for row in self.estimates]
 
     def to_frame(self) -> Any:
-        """Return the records as a pandas DataFrame (extra ``frame``), one row a chunk and metric."""
+        """Return a pandas DataFrame with one row for each chunk and metric."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
         return pandas.DataFrame.from_records(self.records())
 
     def plot(self, *, metrics: Sequence[str] | None = None) -> "CBPEDisplay":
-        """Draw estimates, intervals, realised values and alert limits of some metrics, by default of all.
+        """Plot estimates, intervals, realised values and alert limits of some metrics, by default of all.
 
         Raises
         ------
         ValueError, ImportError
-            For a metric that was not estimated, and without matplotlib (extra ``plot``).
+            If a metric was not estimated, or if matplotlib is not installed.
         """
         return CBPEDisplay({metric: self.of(metric) for metric in metrics or self.metrics}).plot()
 
 
 @dataclass(repr=False, eq=False)
 class CBPEDisplay:
-    """A picture of estimates: one axes a metric.
+    """Plot of estimates with one panel for each metric.
 
     Parameters
     ----------
     series : dict of str to list of ChunkEstimate
-        The chunks of every metric.
+        The estimates of each metric.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
-        One a metric.
+        The axes of each metric.
     figure_ : matplotlib Figure
-        The figure.
+        The figure of the plot.
     """
 
     series: dict[str, list[ChunkEstimate]]
 
     def plot(self) -> Self:
-        """Draw, and return the display itself; ImportError without matplotlib (extra ``plot``)."""
+        """Plot the estimates and return the display; raises an ImportError if matplotlib is not installed."""
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         n_axes = len(self.series)
         self.figure_, axes = pyplot.subplots(

@@ -1,4 +1,4 @@
-"""How far new rows are from the reference: a warning that estimates may be off, not a verdict."""
+"""Measures of the shift between new and reference data."""
 
 from typing import NamedTuple
 
@@ -16,21 +16,21 @@ LEAST_PROBABILITY = 0.01  # so that no density ratio is 0 or infinite
 
 
 class ShiftReport(NamedTuple):
-    """What is known, without labels, about the change of a chunk.
+    """Shift of a chunk relative to the reference, measured without labels.
 
     Attributes
     ----------
     psi : float
-        Population stability index of the scores over ten reference quantile bins; of several columns the greatest.
-        Above 0.2 is usually called a big change.
+        The population stability index of the scores in ten quantile bins of the reference (the maximum over columns).
+        Values above 0.2 are usually considered a large shift.
     outside : float
-        Proportion of rows with a score outside the range of the reference.
+        The proportion of samples with a score outside the range of the reference.
     domain_auc : float
-        AUC of a forest that tells new rows from reference rows by their features, out of fold; NaN without features.
+        The out-of-fold AUC of a forest that classifies new against reference samples. NaN without features.
     domain_auc_error : float
-        Standard error of that AUC when nothing has changed, sqrt((n0 + n1 + 1) / (12 n0 n1)).
+        The standard error of that AUC without a shift, sqrt((n0 + n1 + 1) / (12 n0 n1)).
     effective_sample_size : float
-        (sum w)^2 / sum w^2 over the number of reference rows, w their density ratios; 1 when nothing has changed.
+        (sum w)^2 / sum w^2 divided by the number of reference samples, with their density ratios w. 1 without a shift.
     """
 
     psi: float

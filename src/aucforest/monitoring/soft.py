@@ -33,33 +33,33 @@ NODES = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre
 
 
 def soft_auc(y_score: ArrayLike, p: ArrayLike) -> float:
-    """Return the ROC AUC of `y_score` when row i is positive with probability p[i].
+    """Compute the ROC AUC of `y_score` if sample i is positive with probability p[i].
 
     With midranks R of the scores, P = sum p, Q = n - P and D = P Q,
 
-        AUC = 1/2 + sum(p (R - (n + 1) / 2)) / D,
+        AUC = 1/2 + sum(p (R - (n + 1) / 2)) / D.
 
-    which is the area under the curve of expected rates over all thresholds, ties counted half [1]_. One sort. For
-    p of zeros and ones it is the ordinary AUC.
+    This is the area under the curve of expected rates at all thresholds; ties count half [1]_. If p is 0 or 1 it is the
+    ordinary AUC.
 
     Parameters
     ----------
     y_score : array-like of shape (n_samples,)
-        Scores, finite; only their order matters.
+        Finite scores.
     p : array-like of shape (n_samples,)
         Calibrated probabilities of the positive class, in [0, 1].
 
     Returns
     -------
     float
-        NaN with an UndefinedMetricWarning for a single row, or where p is all 0 or all 1.
+        The AUC. NaN with an UndefinedMetricWarning for a single sample, or if p is all 0 or all 1.
 
     Raises
     ------
     ValueError
-        For empty or non-finite input, lengths that differ or p outside [0, 1].
+        If the input is empty or not finite, lengths differ, or p is outside [0, 1].
     TypeError
-        For input that is not real numbers.
+        If the input is not real numbers.
 
     References
     ----------
@@ -90,16 +90,16 @@ def _two_classes(y_score: ArrayLike, p: ArrayLike) -> tuple[Rows, Estimate]:
 
 
 class SoftAUCInterval(NamedTuple):
-    """An expected AUC and the interval in which the realised one is expected.
+    """Expected AUC and confidence interval of the realised AUC.
 
     Attributes
     ----------
     auc : float
-        Expectation of the realised AUC.
+        The expected value of the realised AUC.
     low, high : float
-        Bounds, inside [0, 1].
+        The bounds of the interval, within [0, 1].
     standard_error : float
-        Standard deviation of the realised AUC.
+        The standard deviation of the realised AUC.
     """
 
     auc: float
@@ -117,38 +117,37 @@ def soft_auc_interval(
     n_draws: int = 2000,
     random_state: int | None = 0,
 ) -> SoftAUCInterval:
-    """Return the expected AUC of labels drawn with probabilities `p`, and an interval for the realised AUC.
+    """Compute the expected AUC of labels with probabilities `p`, and an interval for the realised AUC.
 
-    It is conditional on p being right: no change of P(y = 1 | score) can be seen from scores. The realised AUC depends
-    on two sums of labels, those of positives and of their ranks. With v = p (1 - p), the influence of a label is
-    psi = (R - (P + 1/2) - AUC (n - 2 P)) / D, the variance sum(v psi^2), and the expectation (delta method, second
-    order) AUC + (AUC - 1/2) sum(v) / D - (n - 2 P) sum(v psi) / D. See `soft_auc` for the symbols.
+    The interval is valid if the probabilities p are correct. With v = p (1 - p) and the symbols of `soft_auc`, the
+    influence of a label is psi = (R - (P + 1/2) - AUC (n - 2 P)) / D, the variance is sum(v psi^2), and the expectation
+    by the second-order delta method is AUC + (AUC - 1/2) sum(v) / D - (n - 2 P) sum(v psi) / D.
 
     Parameters
     ----------
     y_score, p : array-like of shape (n_samples,)
-        As for `soft_auc`.
+        As in `soft_auc`.
     level : float in (0, 1), default=0.95
-        Probability that the interval holds the realised AUC.
+        Confidence level of the interval.
     method : {"auto", "wald", "bootstrap"}, default="auto"
-        "wald" is expectation -+ z * standard error, cut off at 0 and 1; "bootstrap" takes quantiles of the AUC of drawn
-        labels; "auto" draws when fewer than 30 rows of a class are expected.
+        "wald" is expectation -+ z * standard error, clipped to [0, 1]. "bootstrap" uses quantiles of simulations.
+        "auto" uses "bootstrap" if fewer than 30 samples of a class are expected.
     n_draws : int, default=2000
-        Number of draws.
+        The number of simulated labelings.
     random_state : int or None, default=0
-        Seed of the draws.
+        Controls the simulated labels.
 
     Returns
     -------
     SoftAUCInterval
-        NaN with an UndefinedMetricWarning where `soft_auc` is.
+        The results. NaN with an UndefinedMetricWarning if `soft_auc` is.
 
     Raises
     ------
     ValueError
-        As `soft_auc`, and for a `level` or `method` that does not exist.
+        As `soft_auc`, or if `level` or `method` is invalid.
     TypeError
-        For input that is not real numbers.
+        If the input is not real numbers.
 
     Examples
     --------
@@ -187,39 +186,39 @@ def soft_auc_multiclass(
     multi_class: Literal["ovo", "ovr"] = "ovo",
     average: Literal["macro"] | None = "macro",
 ) -> float | FloatArray:
-    """Return the multiclass ROC AUC when row i is of class c with probability p[i, c].
+    """Compute the multiclass ROC AUC if sample i is of class c with probability p[i, c].
 
     "ovo" is Hand and Till's mean over ordered pairs, the same as `aucforest.metrics.hand_till_score`, with
 
         A(c, d) = sum_i p_ic below_d(i) / (P_c P_d),
 
-    where rows are ranked by column c and below_d(i) is the expected number of class-d rows ranked below row i, ties
+    where samples are ranked by column c and below_d(i) is the expected number of samples of class d below i; ties count
     half. "ovr" is the mean of `soft_auc` of each class against the others.
 
     Parameters
     ----------
     y_score : array-like of shape (n_samples, n_classes)
-        Scores, finite; column c ranks class c.
+        Finite scores of each class.
     p : array-like of shape (n_samples, n_classes)
-        Calibrated probabilities; rows sum to 1.
+        Calibrated probabilities. Rows must sum to 1.
     multi_class : {"ovo", "ovr"}, default="ovo"
-        One class against one other, or against all others.
+        One-vs-one or one-vs-rest.
     average : {"macro"} or None, default="macro"
         None returns the A(c, d), or the AUC of each class.
 
     Returns
     -------
     float, or ndarray of shape (n_classes, n_classes) or (n_classes,)
-        The matrix of A(c, d) has a NaN diagonal. NaN with an UndefinedMetricWarning where a class is impossible in all
-        rows.
+        The AUC, or the matrix of A(c, d) with a NaN diagonal. NaN with an UndefinedMetricWarning if the probability of
+        a class is 0 for all samples.
 
     Raises
     ------
     ValueError
-        For an unknown option, empty or non-finite input, shapes that differ, p outside [0, 1] or rows of p that do not
-        sum to 1.
+        If an option is unknown, the input is empty or not finite, shapes differ, p is outside [0, 1], or its rows do
+        not sum to 1.
     TypeError
-        For input that is not real numbers.
+        If the input is not real numbers.
 
     Examples
     --------
