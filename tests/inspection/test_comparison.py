@@ -130,7 +130,7 @@ def test_a_level_next_to_one():
 
 @pytest.mark.parametrize("level", [0, 1, 95])
 def test_a_level_is_a_share(level):
-    with pytest.raises(ValueError, match=f"level must lie between 0 and 1, got {level}"):
+    with pytest.raises(ValueError, match=f"level must be between 0 and 1, got {level}"):
         comparison().summary(level)
 
 
@@ -147,6 +147,10 @@ def test_the_text_names_every_figure():
     for row in comparison().summary():
         assert f"{row.mean:.4f} [{row.low:.4f}, {row.high:.4f}]" in text
     assert text.count("p = ") + text.count("p < 0.001") == 4
+    html = comparison()._repr_html_()
+    assert html.startswith(f"<p>{text.splitlines()[0]}</p><table")
+    for row in comparison().summary():
+        assert f"<td>{row.mean:.6g}</td>" in html
 
 
 def test_the_picture_shows_means_and_intervals():
@@ -305,22 +309,22 @@ def test_progress_is_shown(data, capsys):
 @pytest.mark.parametrize(
     ("params", "sentence"),
     [
-        ({"criteria": "auc"}, "criteria must be a sequence of at least one name, got 'auc'"),
-        ({"criteria": ()}, "criteria must be a sequence of at least one name"),
-        ({"criteria": ("auc", "auc")}, "criteria names 'auc' twice"),
+        ({"criteria": "auc"}, "criteria must be a non-empty list of names, got 'auc'"),
+        ({"criteria": ()}, "criteria must be a non-empty list of names"),
+        ({"criteria": ("auc", "auc")}, "criteria contains 'auc' twice"),
         ({"criteria": ("auc", "ginny")}, "'criterion'.*'ginny'"),
         ({"metrics": ("roc_auc", "f1")}, "metrics must be among .*, got 'f1'"),
-        ({"cv": 1400}, "class line has [0-9]+ rows, too few for 1400 folds"),
+        ({"cv": 1400}, "class line has [0-9]+ samples, too few for 1400 folds"),
         ({"cv": 1}, "n_splits=1"),
-        ({"cv": StratifiedShuffleSplit(2), "n_repeats": 2}, "n_repeats=2 needs an int for cv"),
-        ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, cv gives 1"),
+        ({"cv": StratifiedShuffleSplit(2), "n_repeats": 2}, "n_repeats=2 needs an integer cv"),
+        ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, but cv has 1"),
         (
             {"cv": [(range(1000), range(500))] * 2, "y": np.arange(1500) > 500},
-            "fold 0 has no test row of class",
+            "fold 0 has no test sample of class",
         ),
         ({"sample_weight": [1.0]}, "inconsistent numbers of samples"),
         ({"y": np.linspace(0, 1, 1500)}, "continuous"),
-        ({"y": ["a"] * 1500}, "y has one class only: a"),
+        ({"y": ["a"] * 1500}, "y has only one class, 'a': at least 2 are needed"),
         ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
     ],
 )
@@ -331,7 +335,7 @@ def test_refusals(data, params, sentence):
 
 
 def test_labels_without_an_order_are_refused_as_by_a_fit(data):
-    with pytest.raises(TypeError, match=r"^y has labels without an order"):
+    with pytest.raises(TypeError, match=r"^y has labels that cannot be sorted"):
         run((data[0], np.array(["a", 1] * 750, dtype=object)))
 
 
@@ -341,5 +345,7 @@ def test_an_unknown_parameter_is_the_forests_to_refuse(data):
 
 
 def test_lists_of_criteria_are_no_criterion():
-    with pytest.raises(TypeError, match=r"criteria: \['auc', 'gini'\] is a list; name single criteria, or 'auto'"):
+    with pytest.raises(
+        TypeError, match=r"criteria must hold single criteria, or 'auto' .* has the list \['auc', 'gini'\]"
+    ):
         compare_criteria(np.ones((9, 1)), np.arange(9) % 2, criteria=[["auc", "gini"], "auto"], verbose=0)

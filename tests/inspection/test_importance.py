@@ -113,13 +113,15 @@ def wide():
 
 def test_how_the_work_is_shared_out_changes_nothing(wide, monkeypatch):
     options = {"n_repeats": 2, "random_state": 1}
-    with pytest.warns(UserWarning, match="of 5000 rows were drawn by all 15 trees: they have no prediction"):
+    with pytest.warns(
+        UserWarning, match="of 5000 samples are not out of bag for any of 15 trees: they have no out-of-bag prediction"
+    ):
         expected = oob_permutation_importance(*wide, n_jobs=1, **options)
     assert expected.importances_mean.argsort()[:-3:-1].tolist() in ([0, 69], [69, 0])
     for n_jobs, n_bytes, n_columns in [(2, 2**28, 32), (1, 1, 32), (2, 10**7, 3)]:
         monkeypatch.setattr(importance, "_MOST_BYTES", n_bytes)
         monkeypatch.setattr(importance, "_TASK_COLUMNS", n_columns)
-        with pytest.warns(UserWarning, match="drawn by all 15 trees"):
+        with pytest.warns(UserWarning, match="for any of 15 trees"):
             result = oob_permutation_importance(*wide, n_jobs=n_jobs, **options)
         np.testing.assert_array_equal(result.importances, expected.importances)
         np.testing.assert_array_equal(result.importances_stderr, expected.importances_stderr)
@@ -201,8 +203,12 @@ def test_frames_name_their_columns_and_the_progress_is_shown(capsys):
     assert table["mean"].is_monotonic_decreasing
     assert table.loc["c", "stderr"] == result.importances_stderr[2]
     lines = repr(result).splitlines()
-    assert lines[0].startswith(f"out-of-bag roc_auc {result.baseline_score:.4f} of 300 rows")
+    assert lines[0] == f"out-of-bag roc_auc {result.baseline_score:.4f} (300 samples); drop by feature:"
     assert lines[1].split()[0] == "a"
+    html = result._repr_html_()
+    assert html.startswith(f"<p>{lines[0]}</p><table")
+    assert html.index("<th>a</th>") < html.index("<th>b</th>")
+    assert f"<td>{table.loc['a', 'mean']:.6g}</td>" in html
 
 
 def test_the_picture():
@@ -230,14 +236,14 @@ def test_without_matplotlib(monkeypatch):
 
 def test_a_forest_that_drew_all_rows():
     forest = small_forest(sampling="subsample", max_samples=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="no row is out of bag: each of the 6 trees drew all 300 rows"):
+    with pytest.raises(ValueError, match="no sample is out of bag: all 6 trees use all 300 samples"):
         oob_permutation_importance(forest, X, Y)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
-        ({"n_repeats": 0}, ValueError, "n_repeats must be an integer of at least 1, got 0"),
+        ({"n_repeats": 0}, ValueError, "n_repeats must be an integer >= 1, got 0"),
         ({"scoring": "no_such_score"}, ValueError, "no_such_score"),
         ({"X": X[1:], "y": Y[1:]}, ValueError, "X and y must be the training data"),
     ],

@@ -65,22 +65,20 @@ def test_what_all_trees_agree_on_does_not_vary():
     ("params", "drawn"),
     [
         ({"bootstrap": False}, "all of 80"),
-        ({"sampling": "subsample"}, "51 of 80 different"),
+        ({"sampling": "subsample"}, "51 of 80 samples without replacement"),
         ({"sampling": "balanced"}, r"\d+ \+ \d+ \+ \d+ of 80"),
     ],
 )
 def test_other_draws_are_refused(params, drawn):
     forest = small_forest(**params).fit(X, Y)
     forest.set_params(bootstrap=True, sampling="bootstrap")
-    with pytest.raises(
-        ValueError, match=f"^standard errors need trees of bootstraps of all rows alike, but these drew {drawn} rows"
-    ):
+    with pytest.raises(ValueError, match=f"^standard errors need bootstrap=True .*, but these were grown on {drawn}"):
         predict_proba_stderr(forest, NEW)
 
 
 def test_trees_of_unequal_bootstraps_are_refused():
     forest = small_forest(2, warm_start=True).fit(X[:60], Y[:60]).set_params(n_estimators=4).fit(X, Y)
-    with pytest.raises(ValueError, match="these drew 60 of 60, 80 of 80 rows"):
+    with pytest.raises(ValueError, match="these were grown on 60 of 60 samples, 80 of 80 samples"):
         predict_proba_stderr(forest, NEW)
 
 

@@ -57,8 +57,8 @@ def test_what_is_drawn():
     best = display.thresholds[display.best["gini"]]
     assert list(mark.get_xdata()) == [best, best]
     shares = f"{np.mean(X[~Y] > best):.0%} of no, {np.mean(X[Y] > best):.0%} of yes"
-    assert line.get_label() == f"gini: best cut sends {shares} right"
-    assert ax.get_xlabel() == "cut of width"
+    assert line.get_label() == f"gini: best split sends {shares} right"
+    assert ax.get_xlabel() == "threshold of width"
 
 
 def test_a_criterion_of_ones_own():
@@ -77,12 +77,12 @@ def test_a_feature_that_separates_nothing_is_drawn():
 @pytest.mark.parametrize(
     ("x", "y", "options", "sentence"),
     [
-        ([1.0, np.nan, np.inf], [0, 1, 1], {}, "x has 2 values that are missing or infinite: leave these rows out"),
-        ([1.0, 1.0], [0, 1], {}, "x has nothing to cut: all 2 values are 1"),
-        ([1.0, 2.0], [0, 1, 1], {}, "x has 2 rows, but y has 3"),
-        ([1.0, 2.0], [1, 1], {}, "y has one class only: 1"),
+        ([1.0, np.nan, np.inf], [0, 1, 1], {}, "x has 2 missing or infinite values: remove these samples"),
+        ([1.0, 1.0], [0, 1], {}, "x is constant and cannot be split: all 2 values are 1"),
+        ([1.0, 2.0], [0, 1, 1], {}, "x has 2 samples, but y has 3"),
+        ([1.0, 2.0], [1, 1], {}, "y has only one class, 1: at least 2 are needed"),
         ([1.0, 2.0], [0, 1], {"criteria": ["auc", "mse"]}, "criteria must be among .*, got 'mse'"),
-        ([1.0, 2.0], [0, 1], {"criteria": "auc"}, "criteria must be a sequence of at least one name, got 'auc'"),
+        ([1.0, 2.0], [0, 1], {"criteria": "auc"}, "criteria must be a non-empty list of names, got 'auc'"),
     ],
 )
 def test_refusals(x, y, options, sentence):

@@ -28,7 +28,7 @@ def test_a_point_is_the_score_of_a_forest_of_that_many_trees():
     forest = AUCForestClassifier(40, **fixed).fit(X, Y)
     display = OOBCurveDisplay.from_estimator(forest, X, Y, n_points=3)
     assert display.n_trees.tolist() == [1, 6, 40]
-    with pytest.warns(UserWarning, match="rows were drawn by all 6 trees"):
+    with pytest.warns(UserWarning, match="samples are not out of bag for any of 6 trees"):
         small = AUCForestClassifier(6, **fixed).fit(X, Y)
     # sums of the same numbers in another order
     np.testing.assert_allclose(display.scores[1:], [small.oob_score_, forest.oob_score_], rtol=1e-12)
@@ -58,16 +58,16 @@ def test_what_is_drawn():
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     assert display.line_.get_xydata().tolist() == [[1.0, 0.5], [10.0, 0.75]]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("trees", "out-of-bag roc_auc")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of trees", "out-of-bag roc_auc")
 
 
 def test_refusals():
     forest = small_forest().fit(X, Y)
-    with pytest.raises(ValueError, match="n_points must be an integer of at least 2, got 1"):
+    with pytest.raises(ValueError, match="n_points must be an integer >= 2, got 1"):
         OOBCurveDisplay.from_estimator(forest, X, Y, n_points=1)
-    with pytest.raises(ValueError, match="y must be the training labels in their order"):
+    with pytest.raises(ValueError, match="y must be the training labels in the order of fit"):
         OOBCurveDisplay.from_estimator(forest, X, ~Y)
-    with pytest.raises(ValueError, match="out of bag needs a forest of bootstrap=True"):
+    with pytest.raises(ValueError, match="out-of-bag samples need a forest with bootstrap=True"):
         OOBCurveDisplay.from_estimator(small_forest(bootstrap=False).fit(X, Y), X, Y)
     with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
         OOBCurveDisplay.from_estimator(small_tree().fit(X, Y), X, Y)

@@ -83,7 +83,7 @@ def test_threads_and_blocks_change_nothing(n_rows):
 def test_rows_that_all_trees_drew():
     forest = small_forest(2).fit(X, Y)
     seen = (drawn(forest, Y) > 0).all(axis=1)
-    sentence = f"{seen.sum()} of 150 rows were drawn by all 2 trees: they have no proximity out of bag"
+    sentence = f"{seen.sum()} of 150 samples are not out of bag for any of 2 trees: they have no out-of-bag proximity"
     with pytest.warns(UserWarning, match=sentence):
         matrix = proximity(forest, X, oob_labels=Y)
     np.testing.assert_array_equal(np.isnan(matrix), np.repeat(seen[:, None], 150, axis=1))
@@ -95,16 +95,16 @@ def test_rows_that_all_trees_drew():
 def test_a_dense_matrix_has_a_limit(monkeypatch):
     forest = small_forest().fit(X, Y)
     monkeypatch.setattr("aucforest.inspection.proximities._MOST_ENTRIES", 150 * 60 - 1)
-    with pytest.raises(ValueError, match=r"150 x 60 proximities .*: proximity_neighbors gives the nearest"):
+    with pytest.raises(ValueError, match=r"150 x 60 proximities .*: use proximity_neighbors for the nearest"):
         proximity(forest, X, OTHERS)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"n_neighbors": 0}, "n_neighbors must be an integer of at least 1, got 0"),
-        ({"sample_weight": np.ones(150)}, "sample_weight needs oob_labels"),
-        ({"Y": OTHERS, "oob_labels": Y}, "Y and oob_labels exclude each other"),
+        ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1, got 0"),
+        ({"sample_weight": np.ones(150)}, "sample_weight is only used with oob_labels"),
+        ({"Y": OTHERS, "oob_labels": Y}, "pass either Y or oob_labels"),
     ],
 )
 def test_refusals(options, sentence):

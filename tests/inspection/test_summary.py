@@ -1,4 +1,5 @@
 import pickle
+import sys
 import tracemalloc
 
 import numpy as np
@@ -32,7 +33,7 @@ def test_counts_are_those_of_walks():
 def test_leaves_by_depth():
     summary = forest_summary(small_forest(3, max_depth=2, criterion="gini").fit(X, Y))
     assert summary.leaves_by_depth.tolist() == [0, 0, 12]
-    assert "quartiles of the depth of leaves: 2, 2, 2" in repr(summary)
+    assert "quartiles of leaf depth: 2, 2, 2" in repr(summary)
 
 
 def test_the_frame_has_a_row_for_each_tree():
@@ -47,6 +48,15 @@ def test_the_text_names_what_there_is():
     text = repr(summary)
     assert text.startswith(f"4 trees, {summary.n_nodes.sum():,} nodes")
     assert "1 of 2 features used, most often 'feature_1'" in text
+
+
+def test_notebooks_show_a_table(monkeypatch):
+    summary = forest_summary(small_forest(4).fit(X, Y))
+    html = summary._repr_html_()
+    assert html.startswith("<p>4 trees, ")
+    assert f"<th>max_depth</th>\n      <td>{summary.max_depth.min()}</td>" in html
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert summary._repr_html_() is None
 
 
 def test_a_tree_without_a_cut():

@@ -88,8 +88,8 @@ def test_a_tree_without_a_cut():
     [
         ({"feature_names": ["a"]}, "feature_names has 1 names, but the model has 5 features"),
         ({"class_names": ["a"]}, "class_names has 1 names, but the model has 3 classes"),
-        ({"max_depth": -1}, "max_depth must be an integer of at least 0, got -1"),
-        ({"decimals": 1.5}, "decimals must be an integer of at least 0, got 1.5"),
+        ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
+        ({"decimals": 1.5}, "decimals must be an integer >= 0, got 1.5"),
     ],
 )
 def test_refusals(options, sentence):
@@ -99,7 +99,7 @@ def test_refusals(options, sentence):
 
 def test_a_text_that_is_too_long_is_refused():
     """The text of a chain grows with the square of its nodes."""
-    with pytest.raises(ValueError, match=r"^the text has more than 268435456 characters: lower max_depth"):
+    with pytest.raises(ValueError, match=r"^the report has more than 268435456 characters: lower max_depth"):
         export_text(make_chain(50_000), max_depth=10**6)
     assert len(export_text(make_chain(1000), max_depth=10**6).splitlines()) == 3001
 

@@ -85,17 +85,17 @@ def test_from_any_classifier_of_two_classes():
     labels = np.where(Y, "b", "a")
     display = ThresholdCurveDisplay.from_estimator(LogisticRegression().fit(X, labels), X, labels)
     assert display.mark_ is None
-    with pytest.raises(ValueError, match="need a classifier of 2 classes, but it has 3"):
+    with pytest.raises(ValueError, match="the classifier must have 2 classes, but has 3"):
         ThresholdCurveDisplay.from_estimator(LogisticRegression().fit(X, Y3), X, Y3)
 
 
 @pytest.mark.parametrize(
     ("y_true", "options", "sentence"),
     [
-        ([1, 1], {}, "thresholds need rows of two classes, but a class has no weight in y_true"),
-        ([0, 1], {"sample_weight": [0, 1]}, "thresholds need rows of two classes, but a class has no weight in y_true"),
-        ([0, 1], {"cost": (1, 2)}, "cost must be 2 x 2 finite numbers.*write"),
-        ([0, 1, 1], {}, "y_true has 3 rows, but y_score has 2"),
+        ([1, 1], {}, "y_true must have two classes with positive total weight"),
+        ([0, 1], {"sample_weight": [0, 1]}, "y_true must have two classes with positive total weight"),
+        ([0, 1], {"cost": (1, 2)}, "cost must be a 2 x 2 matrix of finite numbers.*pass"),
+        ([0, 1, 1], {}, "y_true has 3 samples, but y_score has 2"),
     ],
 )
 def test_refusals(y_true, options, sentence):

@@ -83,10 +83,10 @@ def test_given_axes_and_names():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"tree": 6}, "tree 6 is not there: the model has 6 trees, counted from 0"),
-        ({"tree": -1}, "tree must be an integer of at least 0, got -1"),
-        ({"max_depth": -1}, "max_depth must be an integer of at least 0, got -1"),
-        ({"decimals": None}, "decimals must be an integer of at least 0, got None"),
+        ({"tree": 6}, "tree must be an index from 0 to 5, got 6"),
+        ({"tree": -1}, "tree must be an integer >= 0, got -1"),
+        ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
+        ({"decimals": None}, "decimals must be an integer >= 0, got None"),
         ({"class_names": "ab"}, "class_names has 2 names, but the model has 3 classes"),
     ],
 )
@@ -103,5 +103,5 @@ def test_without_matplotlib(monkeypatch):
 
 
 def test_too_many_nodes_are_refused():
-    with pytest.raises(ValueError, match=r"^max_depth=None draws 10001 nodes, more than 10000: lower it$"):
+    with pytest.raises(ValueError, match=r"^max_depth=None plots 10001 nodes, more than 10000: lower it$"):
         TreeDisplay.from_estimator(make_chain(5000), max_depth=None)

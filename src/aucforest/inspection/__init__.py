@@ -1,4 +1,4 @@
-"""Look at forests: comparisons of criteria, importances, reasons, proximities, standard errors, text and pictures."""
+"""Model inspection: comparison of criteria, importances, explanations, proximities, standard errors, text export and plots."""
 
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.explanation import Explanation, ExplanationDisplay, Reason, explain

@@ -1,4 +1,4 @@
-"""A comparison of split criteria on the same folds, with the same seeds: table, test and picture."""
+"""Cross-validated comparison of split criteria: table, test and plot."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from scipy.special import stdtr
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.spec import criterion_name
+from aucforest.inspection.display import HtmlTable
 from aucforest.inspection.folds import run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.intervals import score_interval, t_quantile
@@ -32,49 +33,49 @@ def compare_criteria(
     verbose: int = 1,
     **forest_params: Any,
 ) -> "CriteriaComparison":
-    """Fit forests that differ in nothing but their split criterion, and compare them with Gini.
+    """Compare split criteria with Gini by cross-validation of forests that are otherwise the same.
 
-    Every fold gives all criteria the same rows and the same seed. Times are fair: the fits run one after another, which
-    criterion goes first changes from fold to fold, and every criterion grows a tree before, to be compiled.
+    All criteria use the same samples and the same seed in each fold. Fits run one after another, the criterion that
+    comes first changes from fold to fold, and each criterion is compiled beforehand, so that fit times are comparable.
 
     Parameters
     ----------
     X : array-like or DataFrame of shape (n_samples, n_features)
-        Whatever AUCForestClassifier accepts.
+        The data, as for AUCForestClassifier.
     y : array-like of shape (n_samples,)
         Class labels.
     criteria : sequence of str or compiled functions, default=("auc", "gini")
-        Split criteria of AUCForestClassifier, "auto" for a mixed forest included; "gini", the baseline, is added where
-        it is missing. The function f goes by the name "f()".
+        Split criteria of AUCForestClassifier, including "auto" for a mixed forest. The baseline "gini" is added if it
+        is missing. A function f is shown as "f()".
     cv : int or scikit-learn splitter, default=5
-        An int is the number of stratified, shuffled folds.
+        The number of stratified, shuffled folds, or a splitter.
     n_repeats : int, default=1
-        How often the folds are drawn anew; a splitter brings its own repeats.
+        The number of times the cross-validation is repeated. Must be 1 if `cv` is a splitter.
     metrics : sequence of str
-        Some of "roc_auc" (Hand and Till's for more than two classes), "average_precision", "g_mean", "brier",
-        "log_loss", "fit_seconds", "n_nodes" and "depth"; by default all.
+        Any of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision", "g_mean", "brier",
+        "log_loss", "fit_seconds", "n_nodes" and "depth". By default all of them.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights in fitting and in the metrics.
+        Sample weights for fitting and for the metrics.
     random_state : int, RandomState instance or None, default=None
-        Draws the folds and the seeds of the forests.
+        Controls the folds and the seeds of the forests.
     n_jobs : int or None, default=None
-        Threads of each forest.
+        The number of threads of each forest.
     verbose : int, default=1
-        0 hides the progress bar.
+        Whether to show a progress bar.
     **forest_params
-        Any other parameter of AUCForestClassifier.
+        Other parameters of AUCForestClassifier.
 
     Returns
     -------
     comparison : CriteriaComparison
-        With ``summary()``, ``to_frame()`` and ``plot()``.
+        The results, with ``summary()``, ``to_frame()`` and ``plot()``.
 
     Raises
     ------
     ValueError
-        For an unknown metric or criterion, one named twice, fewer than two folds, a class that a fold lacks.
+        If a metric or criterion is unknown or duplicated, there are fewer than two folds, or a fold lacks a class.
     TypeError
-        For a parameter that AUCForestClassifier does not have, or labels without an order.
+        If AUCForestClassifier does not have a parameter, or if labels cannot be sorted.
 
     Examples
     --------
@@ -106,13 +107,13 @@ def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[st
     for criterion in criteria:
         if isinstance(criterion, list | tuple):
             raise TypeError(
-                f"criteria: {criterion!r} is a list; name single criteria, or 'auto' for the mixture of all"
+                f"criteria must hold single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
             )
     return [criterion_name(criterion) for criterion in criteria]
 
 
 class ComparisonRow(NamedTuple):
-    """One criterion under one metric, and its difference from Gini: means over folds with their interval."""
+    """Mean of a metric over folds for one criterion, and its difference from Gini, with confidence intervals."""
 
     criterion: str
     metric: str
@@ -126,26 +127,26 @@ class ComparisonRow(NamedTuple):
 
     @property
     def pvalue_text(self) -> str:
-        """The p-value as it is printed; nothing for Gini itself, or where there is none."""
+        """The p-value as text; empty for Gini and if it is undefined."""
         if self.criterion == BASELINE or np.isnan(self.pvalue):
             return ""
         return f"p = {self.pvalue:.2g}" if self.pvalue >= 0.001 else "p < 0.001"
 
 
 @dataclass(frozen=True, repr=False)
-class CriteriaComparison:
-    """What `compare_criteria` found.
+class CriteriaComparison(HtmlTable):
+    """Results of `compare_criteria`.
 
     Attributes
     ----------
     criteria : tuple of str
-        The criteria in the order they were asked for; Gini is always among them.
+        The criteria, always including Gini.
     metrics : tuple of str
-        The metrics in the order they were asked for.
+        The metrics.
     folds : structured ndarray of shape (n_folds, n_criteria)
-        One record for each fit: "fold", "criterion", "n_train", "n_test" and a field for each metric.
+        One record for each fit, with the fields "fold", "criterion", "n_train" and "n_test" and one for each metric.
     n_classes : int
-        The number of classes; the greatest Brier score depends on it.
+        The number of classes.
     """
 
     criteria: tuple[str, ...]
@@ -154,16 +155,16 @@ class CriteriaComparison:
     n_classes: int
 
     def summary(self, level: float = 0.95) -> list[ComparisonRow]:
-        """Return means over folds and the corrected resampled t-test of each criterion against Gini.
+        """Return the mean of each metric and the corrected resampled t-test of each criterion against Gini.
 
-        Folds share training rows, so the variance of a mean over J folds is not s^2 / J. Nadeau and Bengio correct it
-        to (1 / J + n_test / n_train) s^2, with J - 1 degrees of freedom; intervals and the paired test use it. The
-        p-values are not adjusted for the number of comparisons.
+        Training sets of the folds overlap, so the variance of a mean over J folds is larger than s^2 / J. Intervals and
+        the paired test use the variance (1 / J + n_test / n_train) s^2 of Nadeau and Bengio with J - 1 degrees of
+        freedom. The p-values are not adjusted for multiple comparisons.
 
-        Intervals stay in the range of the metric: that of a mean m holds the values t within a quantile of standard
-        errors, where the variance at t is that at m times t (1 - t / u) / (m (1 - m / u)) with u the greatest value of
-        the metric, as in Wilson's interval of a proportion. That of a difference is clipped to -u and u. Where all
-        folds are equal they are NaN, and so is the p-value of a difference that is the same on every fold, but not 0.
+        Intervals stay within the range of the metric, 0 to u. For a mean m they are Wilson intervals: the values t that
+        are within a quantile of standard errors of m, with the variance at m times t (1 - t / u) / (m (1 - m / u)).
+        For a difference they are clipped to -u and u. They are NaN if all folds have the same value, and so is the
+        p-value unless the difference is 0.
 
         Parameters
         ----------
@@ -173,19 +174,19 @@ class CriteriaComparison:
         Returns
         -------
         rows : list of ComparisonRow
-            For each metric, for each criterion. Gini's own difference is 0, from 0 to 0, with p-value 1.
+            One row for each metric and criterion. The difference of Gini itself is 0 with p-value 1.
 
         Raises
         ------
         ValueError
-            When `level` is not between 0 and 1.
+            If `level` is not between 0 and 1.
 
         References
         ----------
         Nadeau and Bengio: Inference for the generalization error. Machine Learning 52, 2003, equation 9.
         """
         if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level}")
+            raise ValueError(f"level must be between 0 and 1, got {level}")
         rows = []
         for metric in self.metrics:
             values, upper = self.folds[metric], METRICS[metric].greatest(self.n_classes)
@@ -199,17 +200,17 @@ class CriteriaComparison:
         return rows
 
     def to_frame(self) -> Any:
-        """Return the table of fits as a pandas DataFrame (extra ``frame``), one row a fold and criterion."""
+        """Return the fits as a pandas DataFrame with one row for each fold and criterion."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
         return pandas.DataFrame(self.folds.ravel())
 
     def plot(self, metrics: Sequence[str] | None = None, *, level: float = 0.95) -> Any:
-        """Draw every fold, the means and their confidence intervals: one panel a metric.
+        """Plot the folds, means and confidence intervals, with one panel for each metric.
 
         Parameters
         ----------
         metrics : sequence of str, default=None
-            Some of the metrics; None draws all.
+            The metrics to plot. None plots all of them.
         level : float, default=0.95
             Confidence level of the intervals.
 
@@ -220,7 +221,7 @@ class CriteriaComparison:
         Raises
         ------
         ImportError
-            When matplotlib (extra ``plot``) is missing.
+            If matplotlib is not installed.
         """
         metrics = chosen("metrics", self.metrics if metrics is None else metrics, self.metrics)
         n_columns = min(4, len(metrics))
@@ -236,7 +237,7 @@ class CriteriaComparison:
         return figure
 
     def _draw(self, panel: Any, metric: str, rows: list[ComparisonRow]) -> None:
-        """Draw one metric: a line a criterion, the first on top."""
+        """Draw one metric with a line for each criterion, the first at the top."""
         for k, row in enumerate(rows):
             color = "0.45" if row.criterion == BASELINE else f"C{k}"
             folds = self.folds[metric][:, k]
@@ -252,6 +253,10 @@ class CriteriaComparison:
         panel.spines[["top", "right"]].set_visible(False)
         panel.margins(x=0.12)
         panel.grid(axis="x", alpha=0.3)
+
+    def _table(self) -> Any:
+        pandas = import_optional("pandas", purpose="the table", extra="frame")
+        return pandas.DataFrame(self.summary()).set_index(["metric", "criterion"])
 
     def __repr__(self) -> str:
         lines = [f"{len(self.criteria)} criteria on {len(self.folds)} folds, differences from {BASELINE}"]
@@ -269,10 +274,10 @@ class CriteriaComparison:
 def chosen(what: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return names as a tuple, after a check that there are some, none twice and all of them known."""
     if isinstance(names, str) or not len(names):
-        raise ValueError(f"{what} must be a sequence of at least one name, got {names!r}")
+        raise ValueError(f"{what} must be a non-empty list of names, got {names!r}")
     for name in names:
         if list(names).count(name) > 1:
-            raise ValueError(f"{what} names {name!r} twice")
+            raise ValueError(f"{what} contains {name!r} twice")
         if allowed is not None and name not in allowed:
             raise ValueError(f"{what} must be among {', '.join(allowed)}, got {name!r}")
     return tuple(names)

@@ -1,30 +1,46 @@
-"""What pictures have in common."""
+"""Base classes of the plots, and of the results that notebooks show as tables."""
 
+import html
+from collections.abc import Callable
 from typing import Any, Self
 
 from aucforest._optional import import_optional
 
 
+class HtmlTable:
+    """Base of results that a notebook shows as a table below the first line of their repr."""
+
+    _table: Callable[[], Any]  # returns the pandas DataFrame to show
+
+    def _repr_html_(self) -> str | None:
+        """Return the table as HTML; None without pandas, so that the repr is shown."""
+        try:
+            table = self._table().to_html(float_format="{:.6g}".format, na_rep="")
+        except ImportError:
+            return None
+        return f"<p>{html.escape(repr(self).splitlines()[0])}</p>{table}"
+
+
 class Display:
-    """A picture of matplotlib, drawn by `plot`."""
+    """Base of the matplotlib visualizations."""
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture.
+        """Plot the visualization.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure of a fitting size.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         Display
-            Itself, with ``ax_``, ``figure_`` and its other attributes that end in an underscore.
+            The object itself, with ``ax_``, ``figure_`` and other fitted attributes.
 
         Raises
         ------
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed.
         """
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         self.ax_ = pyplot.subplots(figsize=self._size(), layout="constrained")[1] if ax is None else ax
@@ -33,7 +49,7 @@ class Display:
         return self
 
     def _size(self) -> tuple[float, float] | None:
-        """Return width and height of a new figure in inches, None for those of matplotlib."""
+        """Return the width and height of a new figure in inches, None for the default."""
         return None
 
     def _draw(self, ax: Any) -> None:

@@ -1,4 +1,4 @@
-"""Fit forests on folds of the rows, and measure them on the rows left out."""
+"""Cross-validation of several forests on the same folds."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
@@ -77,22 +77,22 @@ def _folds(X: Any, y: NDArray[Any], cv: Any, n_repeats: int, random: np.random.R
     """Return training and test rows of every fold, each with rows of all classes."""
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
-        raise ValueError(f"y has one class only: {classes[0]}")
+        raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: at least 2 are needed")
     if isinstance(cv, Integral):
         rarest = classes[counts.argmin()]
         if counts.min() < cv:
-            raise ValueError(f"class {rarest} has {counts.min()} rows, too few for {cv} folds")
+            raise ValueError(f"class {rarest} has {counts.min()} samples, too few for {cv} folds")
         splitter = RepeatedStratifiedKFold(n_splits=int(cv), n_repeats=n_repeats, random_state=random)
     elif n_repeats != 1:
-        raise ValueError(f"n_repeats={n_repeats} needs an int for cv: a splitter brings its own repeats")
+        raise ValueError(f"n_repeats={n_repeats} needs an integer cv: set the repeats of a splitter itself")
     else:
         splitter = check_cv(cv, y, classifier=True)
     folds = list(splitter.split(X, y))
     if len(folds) < 2:
-        raise ValueError(f"a comparison needs at least 2 folds, cv gives {len(folds)}")
+        raise ValueError(f"a comparison needs at least 2 folds, but cv has {len(folds)}")
     for number, fold in enumerate(folds):
         for part, rows in zip(("training", "test"), fold):
             missing = np.setdiff1d(classes, y[rows])
             if len(missing):
-                raise ValueError(f"fold {number} has no {part} row of class {missing[0]}")
+                raise ValueError(f"fold {number} has no {part} sample of class {missing[0]}")
     return folds

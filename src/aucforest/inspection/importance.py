@@ -1,4 +1,4 @@
-"""Permutation importance by the rows that trees did not draw: measure, table and picture."""
+"""Out-of-bag permutation importance: computation, table and plot."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
@@ -15,7 +15,7 @@ from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
-from aucforest.inspection.display import Display
+from aucforest.inspection.display import Display, HtmlTable
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.metrics.intervals import require_level, t_quantile
 from aucforest.tree.prediction import BLOCK_ROWS as WALK_ROWS
@@ -27,30 +27,30 @@ _MOST_BYTES = 2**28  # bytes of sums and permuted columns that are kept at a tim
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PermutationImportance:
-    """What `oob_permutation_importance` found: how much a score falls when a feature is permuted.
+class PermutationImportance(HtmlTable):
+    """Results of `oob_permutation_importance`: the drop in a score when a feature is permuted.
 
     Attributes
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
-        Score of the data as they are, less that with a feature permuted.
+        The baseline score minus the score with the feature permuted.
     importances_mean : ndarray of shape (n_features,), float64
-        Their means over repeats.
+        Mean importance over repeats.
     importances_std : ndarray of shape (n_features,), float64
-        Their standard deviations over repeats, as in scikit-learn: what permutations alone make of it.
+        Standard deviation over repeats, as in scikit-learn. It reflects the permutations only.
     importances_stderr : ndarray of shape (n_features,), float64
-        Standard errors of the means, for the rows that were scored are a sample too; NaN where a class has fewer
-        than two of them.
+        Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
+        scored samples.
     baseline_score : float
-        Out-of-bag score of the data as they are.
+        The out-of-bag score without permutation.
     n_scored : int
-        Rows that were scored: those that some tree did not draw.
+        Number of samples that were scored: those out of bag for at least one tree.
     scoring : str
         Name of the score.
     feature_names : tuple of str
         Names of the features.
     n_parts : int
-        Random parts of the rows that the standard errors are from.
+        Number of random groups of samples that the standard errors are computed from.
     """
 
     importances: NDArray[np.float64]
@@ -63,16 +63,16 @@ class PermutationImportance:
 
     @property
     def importances_mean(self) -> NDArray[np.float64]:
-        """Means over repeats."""
+        """Mean importance over repeats."""
         return np.asarray(self.importances.mean(axis=1))
 
     @property
     def importances_std(self) -> NDArray[np.float64]:
-        """Standard deviations over repeats."""
+        """Standard deviation over repeats."""
         return np.asarray(self.importances.std(axis=1))
 
     def importances_interval(self, level: float = 0.95) -> NDArray[np.float64]:
-        """Return confidence intervals of the importances, by Student's t with ``n_parts - 1`` degrees of freedom.
+        """Return confidence intervals of the importances from Student's t with ``n_parts - 1`` degrees of freedom.
 
         Parameters
         ----------
@@ -82,53 +82,55 @@ class PermutationImportance:
         Returns
         -------
         ndarray of shape (n_features, 2), float64
-            Low and high; NaN where the standard errors are.
+            Lower and upper bounds, NaN if the standard error is.
 
         Raises
         ------
         ValueError
-            For a `level` outside (0, 1).
+            If `level` is not between 0 and 1.
         """
         require_level(level)
         half = self.importances_stderr * t_quantile(max(self.n_parts - 1, 1), level)
         return np.stack((self.importances_mean - half, self.importances_mean + half), axis=1)
 
     def _order(self) -> NDArray[np.int64]:
-        """Return the features by falling importance."""
+        """Return the features in order of decreasing importance."""
         return np.argsort(-self.importances_mean, kind="stable")
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame (extra ``frame``): a row for each feature, the most important first."""
+        """Return a pandas DataFrame with one row for each feature, the most important first."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
         columns = {"mean": self.importances_mean, "stderr": self.importances_stderr, "std": self.importances_std}
         index = pandas.Index(self.feature_names, name="feature")
         return pandas.DataFrame(columns, index=index).iloc[self._order()]
 
+    _table = to_frame
+
     def plot(self, ax: Any = None, *, max_features: int = 20) -> "ImportanceDisplay":
-        """Draw the importances with their 95 % intervals, the most important on top.
+        """Plot the importances with 95 % confidence intervals, the most important feature at the top.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
         max_features : int, default=20
-            How many features are drawn.
+            The maximum number of features to plot.
 
         Returns
         -------
         ImportanceDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed.
         """
         return ImportanceDisplay(self, max_features=max_features).plot(ax)
 
     def __repr__(self) -> str:
         width = max(map(len, self.feature_names))
-        lines = [f"out-of-bag {self.scoring} {self.baseline_score:.4f} of {self.n_scored:,} rows; its fall by feature:"]
+        lines = [f"out-of-bag {self.scoring} {self.baseline_score:.4f} ({self.n_scored:,} samples); drop by feature:"]
         for j in self._order():
             name, mean, error = self.feature_names[j], self.importances_mean[j], self.importances_stderr[j]
             lines.append(f"  {name:<{width}}  {mean:+.4f} ± {error:.4f}")
@@ -137,21 +139,21 @@ class PermutationImportance:
 
 @dataclass(repr=False, eq=False)
 class ImportanceDisplay(Display):
-    """Importances with their 95 % intervals, the most important on top; made by `PermutationImportance.plot`.
+    """Plot of permutation importances with 95 % confidence intervals, created by `PermutationImportance.plot`.
 
     Parameters
     ----------
     importance : PermutationImportance
-        What is drawn.
+        The importances to plot.
     max_features : int, default=20
-        How many features are drawn.
+        The maximum number of features to plot.
 
     Attributes
     ----------
     container_ : matplotlib ErrorbarContainer
-        Points and intervals, the most important feature first.
+        The points and intervals, the most important feature first.
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -181,7 +183,7 @@ class ImportanceDisplay(Display):
         ax.axvline(0.0, color="0.6", linewidth=1.0)
         ax.set_yticks(places, [of.feature_names[j] for j in drawn])
         ax.set_ylim(len(drawn) - 0.5, -0.5)
-        ax.set_xlabel(f"fall of the out-of-bag {of.scoring} from {of.baseline_score:.3f}")
+        ax.set_xlabel(f"drop in out-of-bag {of.scoring} (baseline {of.baseline_score:.3f})")
         ax.grid(axis="x", alpha=0.3)
 
 
@@ -197,54 +199,53 @@ def oob_permutation_importance(
     random_state: Any = None,
     verbose: int = 0,
 ) -> PermutationImportance:
-    """Measure how much the out-of-bag score falls when a feature is permuted.
+    """Permutation importance on out-of-bag samples.
 
-    No held-out data are needed: each row is predicted by the trees that did not draw it. A feature is permuted over
-    all training rows; a row that meets no split of it in a tree keeps its leaf there, so only the others walk again.
-    With ROC AUC this is the measure of [1]_ for rare classes, where the error rate sees nothing, taken of the
-    forest's mean probability rather than tree by tree.
+    The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
+    samples. No held-out data are needed, because each sample is predicted by the trees that it is out of bag for. With
+    ROC AUC this is the importance of [1]_ for rare classes, computed for the forest instead of for each tree.
 
     Parameters
     ----------
     forest : AUCForestClassifier
-        Fitted with ``bootstrap=True``.
+        A forest fitted with ``bootstrap=True``.
     X : array-like of shape (n_samples, n_features)
-        The training rows in their order.
+        The training samples, in the same order as in `fit`.
     y : array-like of shape (n_samples,)
-        Their labels.
+        The training labels.
     scoring : str or callable, default="roc_auc"
-        Name of a scikit-learn scorer, or a callable with the signature ``scorer(estimator, X, y)``; greater is
-        better. It may ask for probabilities or labels. "roc_auc" is Hand and Till's for more than two classes.
+        Name of a scikit-learn scorer, or a callable ``scorer(estimator, X, y)`` that uses probabilities or labels.
+        "roc_auc" is Hand and Till's extension for more than two classes.
     n_repeats : int, default=5
-        How often each feature is permuted.
+        The number of times each feature is permuted.
     sample_weight : array-like of shape (n_samples,), default=None
-        The weights of the training; they also weigh the score.
+        The sample weights of `fit`. They are also used in scoring.
     n_jobs : int or None, default=None
-        Threads, as in joblib; the result does not depend on it.
+        The number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Draws the permutations.
+        Controls the permutations.
     verbose : int, default=0
-        1 shows a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------
     PermutationImportance
-        With ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and ``plot()``.
-        The standard errors are of random groups ([2]_, section 2.2): in 10 parts of the rows with equal class
-        frequencies, the importance varies from part to part by sqrt(10) times its standard error, less what single
-        permutations add. They hold the choice of rows and of permutations, not that of another forest.
+        The results, with ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and
+        ``plot()``. Standard errors are computed by random groups ([2]_, section 2.2): the variance of the importance
+        over 10 groups of samples with equal class frequencies, minus the part due to single permutations. They reflect
+        the choice of samples and permutations, not of the forest.
 
     Raises
     ------
     ValueError
-        For data that are not those of the training, a forest without draws, or an unknown score.
+        If X and y are not the training data, the forest has no bootstrap samples, or the score is unknown.
     TypeError
-        For another model.
+        If the model is not supported.
 
     Warns
     -----
     UserWarning
-        When all trees drew some row: it is left out.
+        If samples are in the bootstrap sample of every tree. They are left out.
 
     References
     ----------
@@ -273,8 +274,8 @@ def oob_permutation_importance(
     walks = _Walks(forest, rows, n_repeats, seed, n_jobs)
     scored = walks.n_unseen > 0
     if not scored.any():
-        raise ValueError(f"no row is out of bag: each of the {len(forest.trees_)} trees drew all {len(scored)} rows")
-    warn_of_seen(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "prediction out of bag")
+        raise ValueError(f"no sample is out of bag: all {len(forest.trees_)} trees use all {len(scored)} samples")
+    warn_of_seen(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "out-of-bag prediction")
 
     def scores(task: tuple[NDArray[np.float64], list[Part]]) -> list[float]:
         total, parts = task
@@ -342,7 +343,7 @@ def deal_out(of_parts: list[T], n_repeats: int) -> list[list[T]]:
 
 
 def measure_falls(before: list[list[float]], after: Iterable[list[float]]) -> tuple[NDArray[np.float64], float]:
-    """Return the falls of the score at every repeat and the standard error of their mean, given scores of parts."""
+    """Return the drops of the score at every repeat and the standard error of their mean, given scores of parts."""
     falls = [np.subtract(*pair) for pair in zip(before, after)]
     of_repeats = np.array([fall[0] for fall in falls])
     return of_repeats, standard_error(of_repeats, np.concatenate([fall[1:] for fall in falls]))

@@ -17,50 +17,50 @@ _BLOCK_ROWS = 1024  # rows whose predictions by all trees are held at a time
 
 
 def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
-    """Estimate how much class probabilities would vary from training set to training set.
+    """Standard errors of class probabilities over training sets.
 
-    The mean of the infinitesimal jackknife and the jackknife after bootstrap ([1]_, section 2). With N_bi the draws of
-    training row i by tree b of B, O_bi whether there were none, p the chance of that, and t_b the probability of a
-    class in tree b, the variances are
+    The variance is the mean of the infinitesimal jackknife and the jackknife after bootstrap ([1]_, section 2). Let
+    N_bi be the count of training sample i in the bootstrap sample of tree b of B, O_bi whether this count is 0, p the
+    probability of that, and t_b the probability of a class predicted by tree b. The two estimates are
 
         V_IJ = sum_i Cov_b(N_bi, t_b)^2 - sum_i Var_b(N_bi) / B * Var_b(t_b),
         V_J = (n - 1) / n * [sum_i Cov_b(O_bi, t_b)^2 - sum_i Var_b(O_bi) / B * Var_b(t_b)] / p^2,
 
-    where Cov and Var are over trees. The sums of squared covariances are too large by what the chance of B trees adds;
-    the terms that are subtracted estimate that. For deep trees V_IJ is too small and V_J too large, by about as much.
-    The training data are not needed: draws are made anew from the seed. With t the vector of t_b less its mean, the
-    sums of squared covariances are t' N N' t / B^2 and t' O O' t / B^2, in which N N' and O O' are matrices of trees by
-    trees.
+    where Cov and Var are over trees. The second terms correct the bias due to the finite number of trees. For deep
+    trees V_IJ is biased downwards and V_J upwards by about the same amount. The training data are not needed, since the
+    bootstrap samples are reproduced from the seed. The sums of squared covariances are computed as t' N N' t / B^2 and
+    t' O O' t / B^2, where t is the centered vector of the t_b.
 
     Parameters
     ----------
     forest : AUCForestClassifier
-        Fitted with ``bootstrap=True`` and ``sampling="bootstrap"``, of any `max_samples`.
+        A forest fitted with ``bootstrap=True`` and ``sampling="bootstrap"``, and any `max_samples`.
     X : array-like of shape (n_samples, n_features)
+        The input samples.
 
     Returns
     -------
     ndarray of shape (n_samples, n_classes), float64
-        Standard errors of ``predict_proba``; NaN, with a UserWarning, where the estimate of a variance is negative:
-        then the trees are too few to tell it from their own chance. It takes several trees a training row, see Notes.
+        Standard errors of ``predict_proba``. NaN, with a UserWarning, if the estimated variance is negative because the
+        forest has too few trees. Several trees for each training sample are needed; see Notes.
 
     Raises
     ------
     ValueError
-        For a forest that does not draw bootstraps, or whose trees drew unlike each other (by a warm start).
+        If the trees were not grown on bootstrap samples of all samples, or if a warm start changed the sampling.
     TypeError
-        For another model.
+        If the model is not supported.
 
     Notes
     -----
-    The errors are of the mean over infinitely many trees: random features, and with them the trees themselves,
-    are averaged out. They say nothing of bias. Rows of the training are estimated as new ones would be.
+    The standard errors are those of a forest with infinitely many trees. They do not include bias. Training samples
+    are treated like new ones.
 
-    In simulations of ``criterion="auc"`` (``python benchmarks/intervals.py stderr``) of 50 training sets they were 0.93
-    times the standard deviation over training sets of 200 rows, with 1,000 trees and default parameters, 1.02 times
-    with ``min_samples_leaf=10``, and 0.88 times with 800 rows. With 200 rows 29 % were NaN with 100 trees, 1.6 % with
-    1,000; with 800 rows 26 % with 300 trees and 9 % with 1,000: fit more than the default where standard errors are
-    wanted. Those of mixed forests were larger in one simulation: their variance was 1.33 times that over training sets.
+    In simulations of 50 training sets with ``criterion="auc"`` (``python benchmarks/intervals.py stderr``) they were
+    0.93 times the true standard deviation for 200 samples, 1,000 trees and default parameters, 1.02 times with
+    ``min_samples_leaf=10`` and 0.88 times for 800 samples. For 200 samples 29 % were NaN with 100 trees and 1.6 % with
+    1,000; for 800 samples 26 % with 300 trees and 9 % with 1,000. Use more trees than the default. For a mixed forest
+    the estimated variance was 1.33 times the true one in one simulation.
 
     References
     ----------
@@ -82,8 +82,8 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     variances = _estimate_variances(forest, X)
     n_negative = int(np.count_nonzero(variances < 0))
     if n_negative > 0:
-        found = f"{n_negative} of {variances.size} standard errors are NaN: {len(forest.trees_)} trees"
-        warnings.warn(f"{found} are too few to tell them from the chance of the trees", stacklevel=2)
+        found = f"{n_negative} of {variances.size} standard errors are NaN"
+        warnings.warn(f"{found}: {len(forest.trees_)} trees are too few, fit more", stacklevel=2)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sqrt(variances))
 
@@ -100,7 +100,7 @@ def _estimate_variances(forest: Any, X: Any) -> NDArray[np.float64]:
         flat = proba.reshape(n_trees, -1)
         variance = np.einsum("bi,bi->i", flat, products @ flat) / n_trees**2
         variance -= spread / n_trees * np.mean(flat**2, axis=0)
-        # What all trees agree on does not vary, whatever rounding says.
+        # Where all trees agree the variance is 0 without rounding errors.
         blocks.append(np.where(varies, variance.reshape(varies.shape), 0.0))
     return np.concatenate(blocks)
 
@@ -110,8 +110,8 @@ def _bootstrap(forest: Any) -> RowDraws:
     drawn, *others = forest._drawn
     if others or len(drawn.sizes) != 1 or not drawn.replace:
         raise ValueError(
-            "standard errors need trees of bootstraps of all rows alike, but these drew"
-            f" {', '.join(map(str, forest._drawn))} rows"
+            "standard errors need bootstrap=True and sampling='bootstrap' for all trees, but these were grown on"
+            f" {', '.join(map(str, forest._drawn))}"
         )
     drawn.check_stream()
     return RowDraws.of_all(drawn.n_rows, drawn.sizes[0])

@@ -1,4 +1,4 @@
-"""What split criteria think of the splits of one feature."""
+"""Plot of the gain of all splits of one feature under several criteria."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -20,18 +20,20 @@ _MOST_CLASSES = 3  # classes that a legend names
 
 @dataclass(repr=False, eq=False)
 class CriterionLandscapeDisplay(Display):
-    """The score of every split of one feature under some criteria, each in units of its best, which is marked.
+    """Plot of the gain of every split of one feature for several criteria, relative to the best gain of each.
 
-    Make one with `from_data`, which also draws it.
+    Vertical lines mark the best splits.
+
+    Use `from_data` to create and plot a display.
 
     Parameters
     ----------
     thresholds : ndarray of shape (n_splits,), float64
         The thresholds of the splits, ascending.
     gains : mapping of str to ndarray of shape (n_splits,), float64
-        What each split gains over no split, by criterion.
+        The gain of each split by criterion.
     right : ndarray of shape (n_splits, n_classes), float64
-        The proportion of each class above the threshold.
+        The proportion of each class in the right child.
     class_names : sequence of str of length n_classes
         Names of the classes.
     feature_name : str, default="feature"
@@ -40,11 +42,11 @@ class CriterionLandscapeDisplay(Display):
     Attributes
     ----------
     best : dict of str to int
-        The best split of each criterion: the first of equal ones, as in trees.
+        The index of the best split of each criterion; the first of equal ones, as in trees.
     lines_, marks_ : dict of str to matplotlib lines
-        The curves and the marks of their best splits, by criterion.
+        The curves and the lines of the best splits by criterion.
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -52,7 +54,7 @@ class CriterionLandscapeDisplay(Display):
     >>> from aucforest.inspection import CriterionLandscapeDisplay
     >>> X, rings = load_abalone(return_X_y=True)
     >>> display = CriterionLandscapeDisplay.from_data(X[:, 7], rings >= 18, feature_name="shell weight")
-    >>> {name: round(float(display.thresholds[cut]), 3) for name, cut in display.best.items()}
+    >>> {name: round(float(display.thresholds[split]), 3) for name, split in display.best.items()}
     {'auc': 0.26, 'gini': 0.509}
     """
 
@@ -65,7 +67,7 @@ class CriterionLandscapeDisplay(Display):
 
     @property
     def best(self) -> dict[str, int]:
-        """The best split of each criterion."""
+        """The index of the best split of each criterion."""
         return {name: int(gain.argmax()) for name, gain in self.gains.items()}
 
     @classmethod
@@ -78,34 +80,34 @@ class CriterionLandscapeDisplay(Display):
         feature_name: str = "feature",
         ax: Any = None,
     ) -> Self:
-        """Score and draw every split between two values of a feature, as the root of a tree would without bins.
+        """Plot the gain of every split of a feature, as at the root of a tree without binning.
 
         Parameters
         ----------
         x : array-like of shape (n_samples,)
-            The feature, finite; at least two of them differ.
+            The values of the feature: finite and not constant.
         y : array-like of shape (n_samples,)
             Class labels.
         criteria : sequence of str or functions, default=("auc", "gini")
-            "auc", "gini", "entropy", "log_loss", "hellinger", or ``f(left_totals, node_totals) -> score``, which goes
-            by the name "f()" and need not be compiled here. See `AUCTreeClassifier`.
+            Split criteria of `AUCTreeClassifier`, or functions ``f(left_totals, node_totals) -> score``, which need not
+            be compiled here. A function f is shown as "f()".
         feature_name : str, default="feature"
             Name of the feature.
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         CriterionLandscapeDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ValueError
-            For missing or infinite values, a constant feature, lengths that differ, a single class, or an unknown
-            criterion.
+            If values are missing or infinite, the feature is constant, lengths differ, y has a single class, or a
+            criterion is unknown.
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed.
         """
         names = criterion_names(criteria)
         by_name = dict(zip(chosen("criteria", names, [*CRITERIA, *(n for n in names if n.endswith("()"))]), criteria))
@@ -122,11 +124,11 @@ class CriterionLandscapeDisplay(Display):
             top = gain[best] if gain[best] > 0.0 else 1.0
             parts = [f"{part:.0%} of {label}" for part, label in zip(self.right[best], self.class_names)]
             listed = ", ".join(parts[:_MOST_CLASSES] + ["..."] * (len(parts) > _MOST_CLASSES))
-            label = f"{name}: best cut sends {listed} right"
+            label = f"{name}: best split sends {listed} right"
             (line,) = ax.plot(self.thresholds, gain / top, label=label)
             style = {"color": line.get_color(), "linestyle": "--", "linewidth": 1.0}
             self.lines_[name], self.marks_[name] = line, ax.axvline(self.thresholds[best], **style)
-        ax.set(xlabel=f"cut of {self.feature_name}", ylabel="gain, as a share of the best", ylim=(0.0, None))
+        ax.set(xlabel=f"threshold of {self.feature_name}", ylabel="gain / best gain", ylim=(0.0, None))
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
 
 
@@ -135,22 +137,22 @@ def _cumulated(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray
     feature = np.asarray(column_or_1d(x), dtype=np.float64)
     classes, labels = code_classes(np.asarray(column_or_1d(y)))
     if len(feature) != len(labels):
-        raise ValueError(f"x has {len(feature)} rows, but y has {len(labels)}")
+        raise ValueError(f"x has {len(feature)} samples, but y has {len(labels)}")
     if len(classes) < 2:
-        raise ValueError(f"y has one class only: {classes[0]}")
+        raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: at least 2 are needed")
     n_bad = int(np.count_nonzero(~np.isfinite(feature)))
     if n_bad:
-        raise ValueError(f"x has {n_bad} values that are missing or infinite: leave these rows out")
+        raise ValueError(f"x has {n_bad} missing or infinite values: remove these samples")
     values, places = np.unique(feature, return_inverse=True)
     if len(values) < 2:
-        raise ValueError(f"x has nothing to cut: all {len(feature)} values are {values[0]:g}")
+        raise ValueError(f"x is constant and cannot be split: all {len(feature)} values are {values[0]:g}")
     totals = np.zeros((len(values), len(classes)), dtype=np.int64)
     np.add.at(totals, (places, labels), 1)
     return values, classes, totals.cumsum(axis=0)
 
 
 def _gains(criterion: str | Callable[..., Any], totals: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return what the splits gain, given the class totals to the left of each and, last, of the node."""
+    """Return the gains of the splits, given the class totals to the left of each and, last, of the node."""
     node = totals[-1]
     if callable(criterion):
         return np.array([criterion(left.astype(np.float64), node.astype(np.float64)) for left in totals[:-1]])

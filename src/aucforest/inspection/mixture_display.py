@@ -1,4 +1,4 @@
-"""The variants of a mixed forest: how many trees each has, and how well they rank."""
+"""Plot of the variants of a mixed forest: their proportions and their out-of-bag scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from aucforest.inspection.models import check_forest
 
 @dataclass(repr=False, eq=False)
 class MixtureDisplay(Display):
-    """The proportion of trees of each variant of a mixed forest, and its out-of-bag ROC AUC.
+    """Bar plot of the proportion of trees of each variant of a mixed forest, labeled with its out-of-bag ROC AUC.
 
-    The proportions follow what further trees of a variant add to the out-of-bag ROC AUC of the whole forest, not the
-    score of the variant alone, which is written beside the bar.
+    The proportions depend on what additional trees of a variant contribute to the ROC AUC of the whole forest, not on
+    the score of the variant alone.
 
-    Make one with `from_estimator`, which also draws it.
+    Use `from_estimator` to create and plot a display.
 
     Parameters
     ----------
@@ -27,14 +27,14 @@ class MixtureDisplay(Display):
     proportions : ndarray of shape (n_variants,), float64
         The proportion of the trees.
     oob_scores, oob_score_stds : ndarray of shape (n_variants,), float64
-        Out-of-bag ROC AUC of the first trees and its standard error; NaN where there is none.
+        Out-of-bag ROC AUC of the variant's first trees and its standard error, or NaN.
 
     Attributes
     ----------
     bars_ : matplotlib BarContainer
-        A bar for each variant, the first on top.
+        One bar for each variant, the first at the top.
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -54,28 +54,28 @@ class MixtureDisplay(Display):
 
     @classmethod
     def from_estimator(cls, forest: Any, *, ax: Any = None) -> Self:
-        """Draw the variants of a fitted forest.
+        """Plot the variants of a fitted forest.
 
         Parameters
         ----------
         forest : AUCForestClassifier
-            A mixed one: ``criterion="auto"`` or several criteria or splitters.
+            A fitted mixed forest: ``criterion="auto"`` or several criteria or splitters.
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         MixtureDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         TypeError, NotFittedError
-            For anything but a fitted forest.
+            If `forest` is not a fitted forest.
         ValueError
-            For a forest whose trees are all alike.
+            If the forest has a single variant.
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed.
         """
         check_forest(forest)
         if not hasattr(forest, "mixture_"):
@@ -93,7 +93,7 @@ class MixtureDisplay(Display):
         pairs = zip(self.oob_scores.tolist(), self.oob_score_stds.tolist())
         labels = ["" if np.isnan(score) else f"{score:.3f} ± {error:.3f}" for score, error in pairs]
         ax.bar_label(self.bars_, labels, padding=4, fontsize="small")
-        beside = "" if np.all(np.isnan(self.oob_scores)) else "; beside it the out-of-bag ROC AUC"
+        beside = "" if np.all(np.isnan(self.oob_scores)) else "; labels: out-of-bag ROC AUC"
         ax.set(xlabel=f"proportion of trees{beside}", xlim=(0, 1.25 * self.proportions.max()))
         ax.invert_yaxis()
         ax.grid(axis="x", alpha=0.3)

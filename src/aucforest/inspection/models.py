@@ -1,4 +1,4 @@
-"""What a model's trees are, and what its features, classes and splits are called."""
+"""Trees of a model, and the names of its features, classes and splits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -23,7 +23,7 @@ def trees_of(model: Any) -> list[Tree]:
 
 
 def check_forest(model: Any) -> AUCForestClassifier:
-    """Return a fitted forest; refuse anything else."""
+    """Return a fitted forest, or raise an error."""
     if not isinstance(model, AUCForestClassifier):
         raise TypeError(f"forest must be an AUCForestClassifier, got {type(model).__name__}")
     check_is_fitted(model, "trees_")
@@ -31,7 +31,7 @@ def check_forest(model: Any) -> AUCForestClassifier:
 
 
 class _NumberedNames(Sequence[str]):
-    """feature_0, feature_1, ..., made when they are asked for: a file may claim millions of features."""
+    """feature_0, feature_1, ..., created on access, because a file may claim millions of features."""
 
     def __init__(self, n_names: int) -> None:
         self._places = range(n_names)
@@ -79,9 +79,9 @@ def conditions(
     decimals: int,
     most_names: int | None = None,
 ) -> tuple[str, str]:
-    """Return what holds for the rows that a split sends left, and for those it sends right.
+    """Return the conditions of the left and the right child of a split.
 
-    Of a set of categories the side without missing values is named; the other side has whatever else there is.
+    For a categorical split the categories on the side without missing values are listed.
     """
     feature, threshold, missing_left = int(tree.feature[node]), tree.threshold[node], bool(tree.missing_left[node])
     name = feature_names[feature]
@@ -111,6 +111,6 @@ def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: b
 
 
 def check_count(name: str, value: int, least: int) -> None:
-    """Refuse what is not an integer of at least some size."""
+    """Refuse a value that is not an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")

@@ -17,16 +17,16 @@ from aucforest.inspection.models import check_count, check_forest
 
 @dataclass(repr=False, eq=False)
 class OOBCurveDisplay(Display):
-    """The out-of-bag score of the first trees of a forest, which says whether more of them would help.
+    """Plot of the out-of-bag score against the number of trees, to see whether more trees would help.
 
-    Make one with `from_estimator`, which also draws it.
+    Use `from_estimator` to create and plot a display.
 
     Parameters
     ----------
     n_trees : ndarray of shape (n_points,), int64
-        Numbers of trees, ascending.
+        The numbers of trees, ascending.
     scores : ndarray of shape (n_points,), float64
-        Out-of-bag scores of that many trees.
+        The out-of-bag score of the first ``n_trees`` trees.
     scoring : str, default="score"
         Name of the score.
 
@@ -35,7 +35,7 @@ class OOBCurveDisplay(Display):
     line_ : matplotlib line
         The curve.
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -68,31 +68,31 @@ class OOBCurveDisplay(Display):
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Score and draw growing parts of a fitted forest; nothing is fitted anew.
+        """Plot the out-of-bag score of the first trees of a fitted forest.
 
-        Every score is over the rows that one of its trees did not draw, so the first ones are over fewer rows. What
-        the whole forest chose (`shrinkage_`, the prior correction, `threshold_`) holds for its parts.
+        A score uses the samples that are out of bag for at least one of the trees, so the first scores use fewer
+        samples. The `shrinkage_`, prior correction and `threshold_` are those of the whole forest.
 
         Parameters
         ----------
         forest, X, y, scoring, sample_weight
             As in `oob_permutation_importance`.
         n_points : int, default=30
-            Most numbers of trees that are scored, at even ratios from one tree to all.
+            The maximum number of points, spaced geometrically from one tree to all trees.
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         OOBCurveDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ValueError, TypeError
-            As in `oob_permutation_importance`, and for fewer than two points.
+            As in `oob_permutation_importance`, or if there are fewer than two points.
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed.
         """
         check_forest(forest)
         check_count("n_points", n_points, 2)
@@ -108,20 +108,20 @@ class OOBCurveDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         (self.line_,) = ax.plot(self.n_trees, self.scores, "o-", markersize=4, linewidth=1.0)
-        ax.set(xlabel="trees", ylabel=f"out-of-bag {self.scoring}")
+        ax.set(xlabel="number of trees", ylabel=f"out-of-bag {self.scoring}")
         ax.grid(alpha=0.3)
 
 
 class FirstTrees(NamedTuple):
-    """What the first trees say of the training rows that one of them did not draw."""
+    """Out-of-bag predictions of the first trees."""
 
     n_trees: int
-    seen: NDArray[np.int64]  # these rows
-    proba: NDArray[np.float64]  # and their class probabilities
+    seen: NDArray[np.int64]  # the rows that are out of bag for at least one tree
+    proba: NDArray[np.float64]  # their class probabilities
 
 
 def first_trees(forest: Any, rows: TrainingRows, n_points: int) -> Iterator[FirstTrees]:
-    """Yield growing parts of a fitted forest, at even ratios from one tree to all; every tree is asked once."""
+    """Yield the predictions of the first trees for geometrically spaced numbers of trees."""
     n_trees = np.unique(np.geomspace(1, len(forest.trees_), n_points).round().astype(np.int64))
     total, n_unseen = np.zeros((len(rows.labels), len(forest.classes_))), np.zeros(len(rows.labels), np.int64)
     for start, stop in pairwise([0, *n_trees.tolist()]):

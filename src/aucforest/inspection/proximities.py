@@ -1,4 +1,4 @@
-"""Proximities: how often two rows end in the same leaf."""
+"""Proximities: how often two samples are in the same leaf."""
 
 from typing import Any, NamedTuple
 
@@ -26,43 +26,44 @@ def proximity(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
-    """Return the proximities of all pairs of rows.
+    """Compute the proximities of all pairs of samples.
 
-    By default the proportion of trees in which two rows end in the same leaf ([1]_): symmetric, 1 on the diagonal, and
-    within classes too high on training rows, which the leaves were made to part. With `oob_labels` the proximities are
-    those of [2]_ instead: of the trees that did not draw row i, the mean proportion that row j has in the draws of the
-    leaf in which row i ends. A row of the matrix then sums to 1 with 0 on the diagonal, the matrix is not symmetric,
-    and the mean of the training labels by these weights is the forest's out-of-bag probability (without shrinkage).
+    By default the proximity is the proportion of trees in which two samples are in the same leaf ([1]_). The matrix is
+    symmetric with 1 on the diagonal, and within a class it is too high for training samples. With `oob_labels` the
+    proximities are those of [2]_: the proportion of sample j in the leaf of sample i, averaged over the trees that
+    sample i is out of bag for. Then rows sum to 1 with 0 on the diagonal, the matrix is not symmetric, and the average
+    of the training labels with these weights is the out-of-bag probability of the forest without shrinkage.
 
     Parameters
     ----------
     forest : AUCForestClassifier
-        Fitted.
+        A fitted forest.
     X : array-like of shape (n_rows, n_features)
+        The input samples.
     Y : array-like of shape (n_other_rows, n_features), default=None
-        Other rows; None compares the rows of X with each other.
+        Other samples. None compares the samples of X with each other.
     oob_labels : array-like of shape (n_rows,), default=None
-        The labels of the training, with the training rows as X: proximities out of bag.
+        The training labels, if X are the training samples, for out-of-bag proximities.
     sample_weight : array-like of shape (n_rows,), default=None
-        With `oob_labels`, the weights of the training.
+        The sample weights of `fit`, with `oob_labels`.
     n_jobs : int or None, default=None
-        Threads, as in joblib.
+        The number of threads.
 
     Returns
     -------
     ndarray of shape (n_rows, n_rows) or (n_rows, n_other_rows), float64
-        Out of bag, rows that all trees drew are NaN, with a UserWarning.
+        The proximities. Out of bag, samples that every tree was grown on are NaN, with a UserWarning.
 
     Raises
     ------
     ValueError
-        For more than 10**8 pairs, or with `oob_labels` what is not the training data of a forest with draws.
+        If there are more than 10**8 pairs, or with `oob_labels` if X and y are not the training data.
     TypeError
-        For another model.
+        If the model is not supported.
 
     See Also
     --------
-    proximity_neighbors : The nearest rows alone, for tables of any length.
+    proximity_neighbors : Only the nearest samples, for data of any size.
 
     References
     ----------
@@ -89,8 +90,8 @@ def proximity(
     n_rows, n_others = len(prepared.places), prepared.n_others
     if n_rows * n_others > _MOST_ENTRIES:
         raise ValueError(
-            f"a dense matrix of {n_rows} x {n_others} proximities is more than the {_MOST_ENTRIES:.0e} supported:"
-            " proximity_neighbors gives the nearest rows of each in bounded memory"
+            f"a dense matrix of {n_rows} x {n_others} proximities exceeds the limit of {_MOST_ENTRIES:.0e}: use"
+            " proximity_neighbors for the nearest samples of each"
         )
     matrix = np.zeros((n_rows, n_others))
 
@@ -114,28 +115,28 @@ def proximity_neighbors(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> csr_matrix:
-    """Find the rows of greatest proximity.
+    """Find the samples with the highest proximity.
 
     Parameters
     ----------
     forest, X, Y, oob_labels, sample_weight, n_jobs
-        As in `proximity`; memory is about 20 bytes for each tree and row.
+        As in `proximity`. It takes about 20 bytes of memory for each tree and sample.
     n_neighbors : int, default=10
-        How many neighbours a row has at most; fewer only where no other row has a proximity above 0. Without Y a row
-        is not its own neighbour. Among equals the first rows are taken.
+        The maximum number of neighbors of a sample. There are fewer if no other sample has a positive proximity. A
+        sample is not its own neighbor. The first samples are taken among ties.
 
     Returns
     -------
     csr_matrix of shape (n_rows, n_rows) or (n_rows, n_other_rows), float64
-        The proximities of the neighbours, in falling order within a row. Out of bag, rows that all trees drew have
-        no neighbour, with a UserWarning.
+        The proximities of the neighbors, in decreasing order within a row. Out of bag, samples that every tree was
+        grown on have no neighbors, with a UserWarning.
 
     Raises
     ------
     ValueError
-        For `n_neighbors` below 1, or with `oob_labels` what is not the training data of a forest with draws.
+        If `n_neighbors` is below 1, or with `oob_labels` if X and y are not the training data.
     TypeError
-        For another model.
+        If the model is not supported.
 
     Examples
     --------
@@ -184,13 +185,13 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
     first_node = np.concatenate(([0], np.cumsum([tree.n_nodes for tree in forest.trees_])))
     if oob_labels is None:
         if sample_weight is not None:
-            raise ValueError("sample_weight needs oob_labels: other proximities have no weights")
+            raise ValueError("sample_weight is only used with oob_labels")
         places = forest.apply(X) + first_node[:-1]
         others = places if Y is None else forest.apply(Y) + first_node[:-1]
         n_counted = np.full(len(places), len(forest.trees_))
         return _Prepared(places, n_counted, _list_rows(others, None, int(first_node[-1])), len(others))
     if Y is not None:
-        raise ValueError("Y and oob_labels exclude each other: out of bag the training rows are compared")
+        raise ValueError("pass either Y or oob_labels: out-of-bag proximities compare the training samples")
     training = training_rows(forest, X, oob_labels, sample_weight)
     places = forest.apply(X) + first_node[:-1]
     counts = training.counts(range(len(forest.trees_)))
@@ -199,7 +200,7 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
     places[counts > 0] = _NOT_COUNTED
     n_counted = np.count_nonzero(counts == 0, axis=1)
     n_seen = int(np.count_nonzero(n_counted == 0))
-    warn_of_seen(n_seen, len(places), counts.shape[1], "proximity out of bag", stacklevel=4)
+    warn_of_seen(n_seen, len(places), counts.shape[1], "out-of-bag proximity", stacklevel=4)
     return _Prepared(places, n_counted, leaves, len(places))
 
 

@@ -1,4 +1,4 @@
-"""What a comparison measures of one fitted forest: one row of the registry a metric."""
+"""The metrics of a comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,26 +62,26 @@ def _log_loss(fold: FittedFold) -> float:
 
 
 class Metric(NamedTuple):
-    """How a metric is called on paper, which end is the good one, its value on a fold, and its greatest value."""
+    """Title of a metric, whether higher is better, how to compute it on a fold, and its upper bound."""
 
     title: str
     higher_is_better: bool
     measure: Callable[[FittedFold], float]
     upper: float = np.inf
-    upper_of_many: float | None = None  # of more than two classes, where it is another
+    upper_of_many: float | None = None  # the upper bound for more than two classes if it differs
 
     def greatest(self, n_classes: int) -> float:
-        """Return the greatest value of the metric for a number of classes."""
+        """Return the upper bound of the metric for a number of classes."""
         return self.upper if n_classes == 2 or self.upper_of_many is None else self.upper_of_many
 
 
 METRICS = {
     "roc_auc": Metric("ROC AUC", True, lambda fold: fold.score(class_roc_auc), 1.0),
-    "average_precision": Metric("avg. precision", True, lambda fold: fold.score(class_average_precision), 1.0),
+    "average_precision": Metric("average precision", True, lambda fold: fold.score(class_average_precision), 1.0),
     "g_mean": Metric("G-mean", True, _g_mean, 1.0),
     "brier": Metric("Brier score", False, _brier, 1.0, 2.0),  # of two classes it is halved
     "log_loss": Metric("log loss", False, _log_loss),
-    "fit_seconds": Metric("fit, seconds", False, lambda fold: fold.seconds),
+    "fit_seconds": Metric("fit time in seconds", False, lambda fold: fold.seconds),
     "n_nodes": Metric("nodes per tree", False, lambda fold: np.mean([tree.n_nodes for tree in fold.forest.trees_])),
-    "depth": Metric("depth per tree", False, lambda fold: np.mean([tree.max_depth for tree in fold.forest.trees_])),
+    "depth": Metric("tree depth", False, lambda fold: np.mean([tree.max_depth for tree in fold.forest.trees_])),
 }

@@ -1,4 +1,4 @@
-"""How large and how deep a forest is."""
+"""Size and depth of the trees of a forest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -8,31 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
+from aucforest.inspection.display import HtmlTable
 from aucforest.inspection.models import feature_names_of, trees_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ForestSummary:
-    """Sizes and depths of the trees of a forest; print it, or see `to_frame`.
+class ForestSummary(HtmlTable):
+    """Size and depth of the trees of a forest, as returned by `forest_summary`.
 
     Attributes
     ----------
     n_nodes, n_leaves : ndarray of shape (n_trees,), int64
-        Nodes, leaves included, and leaves of every tree.
+        Number of nodes and of leaves of each tree.
     max_depth : ndarray of shape (n_trees,), int64
-        Splits on the way to the deepest leaf.
+        Depth of each tree.
     mean_leaf_depth : ndarray of shape (n_trees,), float64
-        Splits on the way to a leaf, mean over leaves.
+        Mean depth of the leaves of each tree.
     mean_leaf_samples : ndarray of shape (n_trees,), float64
-        Training rows in a leaf, each counted once, mean over leaves.
+        Mean number of distinct training samples in a leaf of each tree.
     n_features_used : ndarray of shape (n_trees,), int64
-        Features that some node splits.
+        Number of features that each tree uses.
     n_bytes : ndarray of shape (n_trees,), int64
-        Bytes of the node arrays.
-    leaves_by_depth : ndarray of shape (depth of the deepest tree + 1,), int64
-        Leaves of all trees at every depth.
+        Memory of each tree in bytes.
+    leaves_by_depth : ndarray of shape (max depth + 1,), int64
+        Number of leaves of all trees at each depth.
     cuts_by_feature : ndarray of shape (n_features,), int64
-        Nodes of all trees that split a feature.
+        Number of splits of all trees on each feature.
     feature_names : sequence of str
         Names of the features.
     """
@@ -54,13 +55,16 @@ class ForestSummary:
         return len(self.n_nodes)
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        """Return the attributes that have an entry for every tree."""
+        """Return the attributes that have a value for each tree."""
         return {field.name: getattr(self, field.name) for field in fields(self)[:7]}
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame (extra ``frame``) of one row for each tree."""
+        """Return a pandas DataFrame with one row for each tree."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
         return pandas.DataFrame(self._columns()).rename_axis("tree")
+
+    def _table(self) -> Any:
+        return self.to_frame().agg(["min", "mean", "max"]).T
 
     def __repr__(self) -> str:
         used = np.count_nonzero(self.cuts_by_feature)
@@ -69,24 +73,24 @@ class ForestSummary:
         if used:
             of_features += f", most often {self.feature_names[most]!r}"
         size = f"{self.n_nodes.sum():,} nodes, {self.n_bytes.sum() / 2**20:.1f} MiB"
-        lines = [f"{self.n_trees} trees, {size}, {of_features}", f"{'':20}{'least':>12}{'mean':>12}{'most':>12}"]
+        lines = [f"{self.n_trees} trees, {size}, {of_features}", f"{'':20}{'min':>12}{'mean':>12}{'max':>12}"]
         for name, values in self._columns().items():
             decimals = 0 if values.dtype.kind == "i" else 2
             cells = f"{values.min():>12,.{decimals}f}{values.mean():>12,.2f}{values.max():>12,.{decimals}f}"
             lines.append(f"{name.replace('_', ' '):20}{cells}")
         cumulated = np.cumsum(self.leaves_by_depth) / self.leaves_by_depth.sum()
         quartiles = ", ".join(map(str, np.searchsorted(cumulated, [0.25, 0.5, 0.75])))
-        lines.append(f"quartiles of the depth of leaves: {quartiles}")
+        lines.append(f"quartiles of leaf depth: {quartiles}")
         return "\n".join(lines)
 
 
 def forest_summary(model: Any) -> ForestSummary:
-    """Measure sizes and depths of the trees of a forest.
+    """Summarize the size and depth of the trees of a forest.
 
     Parameters
     ----------
     model : AUCForestClassifier, AUCTreeClassifier or Tree
-        Fitted.
+        A fitted model.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def forest_summary(model: Any) -> ForestSummary:
     Raises
     ------
     TypeError
-        For another model.
+        If the model is not supported.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Trees as text."""
+"""Text export of trees."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -25,26 +25,26 @@ def export_text(
     decimals: int = 2,
     show_weights: bool = False,
 ) -> str:
-    """Write the rules of a tree, or of all trees of a forest, as text in the manner of scikit-learn's `export_text`.
+    """Build a text report of the rules of a tree or a forest, like scikit-learn's `export_text`.
 
-    Every split also says on which side missing values go; a split that only parts missing values from all others reads
-    "is missing" and "is not missing". The split of a categorical feature names the categories on the side without
-    missing values; the other side takes all others, those that were not seen in `fit` among them.
+    The report shows on which side of a split missing values go; a split that only separates missing values from the
+    others reads "is missing" and "is not missing". For a categorical split it lists the categories on the side without
+    missing values. All other categories, including unseen ones, go to the other side.
 
     Parameters
     ----------
     model : AUCTreeClassifier, AUCForestClassifier or Tree
-        Fitted. The trees of a forest follow each other, each under its number.
+        A fitted model. The trees of a forest are printed one after another with their numbers.
     feature_names : sequence of str of length n_features, default=None
-        None takes the names seen in `fit`, or else feature_0, feature_1, ...
+        Names of the features. None uses those seen in `fit`, or else feature_0, feature_1, ...
     class_names : sequence of str of length n_classes, default=None
-        None takes the labels seen in `fit`.
+        Names of the classes. None uses the labels seen in `fit`.
     max_depth : int, default=10
-        Most splits on the way to a line; what lies below is named by its depth.
+        The maximum depth to print. Deeper branches are truncated.
     decimals : int, default=2
-        Digits after the point of thresholds and weights.
+        The number of decimal places of thresholds and weights.
     show_weights : bool, default=False
-        Whether a leaf tells the weight of every class.
+        Whether to print the class weights of each leaf.
 
     Returns
     -------
@@ -53,9 +53,9 @@ def export_text(
     Raises
     ------
     ValueError
-        For a wrong number of names, a negative `max_depth` or `decimals`, or a text of more than 2**28 characters.
+        If the number of names is wrong, `max_depth` or `decimals` is negative, or the report exceeds 2**28 characters.
     TypeError
-        For another model.
+        If the model is not supported.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def export_text(
         n_characters += len(line) + 1
         if n_characters > _MOST_CHARACTERS:
             raise ValueError(
-                f"the text has more than {_MOST_CHARACTERS} characters: lower max_depth, or write fewer trees"
+                f"the report has more than {_MOST_CHARACTERS} characters: lower max_depth or print fewer trees"
             )
     return "\n".join(lines)
 

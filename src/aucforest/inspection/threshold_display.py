@@ -1,4 +1,4 @@
-"""What every threshold would do: precision, recall, specificity, G-mean, F1 and cost."""
+"""Plot of precision, recall, specificity, G-mean, F1 and cost against the threshold."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -15,9 +15,9 @@ from aucforest.metrics.validation import class_codes, two_classes
 
 @dataclass(repr=False, eq=False)
 class ThresholdCurveDisplay(Display):
-    """Metrics of two classes against the threshold of the rule "positive when the score is at least t".
+    """Plot of binary classification metrics against the threshold; scores of at least the threshold are positive.
 
-    Make one with `from_estimator` or `from_predictions`; both also draw it.
+    Use `from_estimator` or `from_predictions` to create and plot a display.
 
     Parameters
     ----------
@@ -26,24 +26,24 @@ class ThresholdCurveDisplay(Display):
     curves : dict of str to ndarray of shape (n_thresholds,), float64
         "precision", "recall", "specificity", "G-mean" and "F1".
     cost : ndarray of shape (n_thresholds,), float64, default=None
-        Mean cost of a row.
+        The mean cost of a sample.
     threshold : float, default=None
-        A threshold to mark.
+        A threshold to mark with a vertical line.
 
     Attributes
     ----------
     lines_ : dict of str to matplotlib lines
-        The curves by name, "cost" among them where there is one.
+        The curves by name, including "cost" if there is one.
     mark_ : matplotlib line or None
-        The marked threshold.
+        The line of the marked threshold.
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
     cost_ax_ : matplotlib Axes or None
-        The scale of the cost, on the right.
+        The axes of the cost, on the right.
 
     See Also
     --------
-    aucforest.metrics.optimal_threshold : The best of these thresholds.
+    aucforest.metrics.optimal_threshold : Find the threshold that maximizes a metric.
 
     Examples
     --------
@@ -73,44 +73,44 @@ class ThresholdCurveDisplay(Display):
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Compute and draw the curves of scores, such as the out-of-bag probabilities of a forest.
+        """Plot the curves of given scores, such as the out-of-bag probabilities of a forest.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Two labels: bool, integer, float or string; the greater one is positive.
+            Binary labels (bool, int, float or str). The greater one is positive.
         y_score : array-like of shape (n_samples,)
-            Scores, finite.
+            Finite scores.
         threshold : float, optional
-            A threshold to mark.
+            A threshold to mark with a vertical line.
         cost : array-like of shape (2, 2), optional
-            ``cost[i][j]`` is what it costs to predict class j where i is true, the positive class last; the mean over
-            rows is drawn, too.
+            ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. The
+            mean cost is plotted as well.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, not negative.
+            Non-negative sample weights.
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         ThresholdCurveDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ValueError
-            For a class without weight, scores that are not finite, costs that are no matrix, empty input, lengths that
-            differ, negative weights or more than two labels.
+            If the input is empty or inconsistent, scores are not finite, weights are negative, `cost` is not a 2 x 2
+            matrix, or labels are not binary with positive weight for both classes.
         TypeError
-            For scores that are not real numbers, or labels without an order.
+            If scores are not real numbers or labels cannot be sorted.
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed.
         """
         matrix = None if cost is None else check_cost(cost, 2)
         tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
         of_classes = np.array([fps[-1], tps[-1]])
         if of_classes.min() <= 0.0:
-            raise ValueError("thresholds need rows of two classes, but a class has no weight in y_true")
+            raise ValueError("y_true must have two classes with positive total weight, but one has none")
         # from the greatest score on: at infinity nothing is positive, and precision is not defined
         rising = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
         of_rows = None
@@ -121,32 +121,32 @@ class ThresholdCurveDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y_true: ArrayLike, **options: Any) -> Self:
-        """Compute and draw the curves of a fitted classifier of two classes on held-out rows.
+        """Plot the curves of a fitted binary classifier on held-out data.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted, with `predict_proba` or else `decision_function`, and `classes_`. A ``threshold_`` that is a
-            number is marked.
+            A fitted classifier with `predict_proba` or `decision_function`. Its ``threshold_``, if it is a number, is
+            marked.
         X : array-like or frame of shape (n_samples, n_features)
-            Rows to score. Rows of the training would flatter the classifier: for a forest take
-            ``oob_decision_function_[:, 1]`` with `from_predictions`.
+            Held-out samples. Training samples give optimistic curves; for a forest use `from_predictions` with
+            ``oob_decision_function_[:, 1]``.
         y_true : array-like of shape (n_samples,)
-            Their labels, each one of ``classes_``, whose second is positive.
+            The true labels. ``classes_[1]`` is positive.
         **options
-            As for `from_predictions`.
+            Other parameters of `from_predictions`.
 
         Returns
         -------
         ThresholdCurveDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ValueError
-            For a classifier of more than two classes, a label that is none of them, and as `from_predictions`.
+            If the classifier is not binary, if a label is unknown, and as in `from_predictions`.
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed.
         """
         scores = positive_scores(estimator, X)
         codes, _ = class_codes(y_true, len(scores), labels=estimator.classes_)
@@ -162,7 +162,7 @@ class ThresholdCurveDisplay(Display):
             self.cost_ax_ = ax.twinx()
             style = {"drawstyle": "steps-pre", "color": "black", "linestyle": ":", "label": "cost"}
             (self.lines_["cost"],) = self.cost_ax_.plot(self.thresholds, self.cost, **style)
-            self.cost_ax_.set_ylabel("mean cost of a row")
+            self.cost_ax_.set_ylabel("mean cost of a sample")
         handles = list(self.lines_.values())
         if self.threshold is not None:
             label = f"threshold {self.threshold:.3g}"
@@ -173,7 +173,7 @@ class ThresholdCurveDisplay(Display):
 
 
 def threshold_curves(tps: NDArray[np.float64], fps: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """Return what falling thresholds are worth by what they call positive; precision is NaN where that is nothing."""
+    """Return metrics from true and false positives; precision is NaN without positive predictions."""
     called = tps + fps
     return {
         "precision": np.divide(tps, called, out=np.full_like(called, np.nan), where=called > 0.0),

@@ -1,4 +1,4 @@
-"""A tree as a picture."""
+"""Plot of a tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -18,31 +18,31 @@ _MOST_NODES = 10_000  # boxes take a millisecond or so each, and nobody reads mo
 
 @dataclass(repr=False, eq=False)
 class TreeDisplay(Display):
-    """A picture of one tree: its splits, the rows of its nodes, and the class probabilities there.
+    """Plot of a tree with the split, the number of samples and the class probabilities of each node.
 
-    Make one with `from_estimator`, which also draws it.
+    Use `from_estimator` to create and plot a display.
 
     Parameters
     ----------
     tree : Tree
-        What is drawn.
+        The tree to plot.
     feature_names : sequence of str of length n_features
         Names of the features.
     class_names : sequence of str of length n_classes
         Names of the classes.
     categories : mapping of int to sequence of str, default=None
-        Names of the categories of categorical features, by the index of the feature; None has none.
+        Names of the categories of categorical features by feature index.
     max_depth : int or None, default=None
-        Most splits above a node that is drawn; None draws all.
+        The maximum depth to plot. None plots the whole tree.
     decimals : int, default=2
-        Digits after the point of thresholds and probabilities.
+        The number of decimal places of thresholds and probabilities.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
     annotations_ : dict of int to matplotlib Text
-        The boxes by node number.
+        The box of each node by node index.
 
     Examples
     --------
@@ -77,40 +77,40 @@ class TreeDisplay(Display):
         decimals: int = 2,
         ax: Any = None,
     ) -> Self:
-        """Draw a tree of a fitted model.
+        """Plot a tree of a fitted model.
 
         Parameters
         ----------
         estimator : AUCForestClassifier, AUCTreeClassifier or Tree
-            Fitted.
+            A fitted model.
         tree : int, default=0
-            Number of the tree in a forest.
+            The index of the tree in a forest.
         feature_names, class_names : sequence of str, default=None
-            None takes those seen in `fit`.
+            Names of the features and classes. None uses those seen in `fit`.
         max_depth, decimals
-            As in `TreeDisplay`, but a ``max_depth`` of 3 by default.
+            As in `TreeDisplay`, but ``max_depth=3`` by default.
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         TreeDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ValueError
-            For a tree that is not there, a wrong number of names, a negative ``max_depth`` or ``decimals``, or more
-            than 10,000 nodes to draw.
+            If the index or the number of names is wrong, ``max_depth`` or ``decimals`` is negative, or more than 10,000
+            nodes would be plotted.
         TypeError
-            For another model.
+            If the model is not supported.
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed.
         """
         trees = models.trees_of(estimator)
         models.check_count("tree", tree, 0)
         if tree >= len(trees):
-            raise ValueError(f"tree {tree} is not there: the model has {len(trees)} trees, counted from 0")
+            raise ValueError(f"tree must be an index from 0 to {len(trees) - 1}, got {tree}")
         if max_depth is not None:
             models.check_count("max_depth", max_depth, 0)
         models.check_count("decimals", decimals, 0)
@@ -138,7 +138,7 @@ class TreeDisplay(Display):
                     ax.plot(across[[node, k]], -depth[[node, k]], color="0.6", linewidth=1.0, zorder=1)
             self.annotations_[node] = self._draw_node(node, across[node], child in drawn, prediction)
         patches = [pyplot.Rectangle((0, 0), 1, 1, facecolor=_mixed(k, 0.6)) for k in range(self.tree.n_classes)]
-        ax.legend(patches, self.class_names, title="stands out from the root", fontsize=8, title_fontsize=8)
+        ax.legend(patches, self.class_names, title="more frequent than at the root", fontsize=8, title_fontsize=8)
         ax.set_xlim(across[nodes].min() - 0.6, across[nodes].max() + 0.6)
         ax.set_ylim(-depth[nodes].max() - 0.5, 0.5)
         ax.set_axis_off()
@@ -148,13 +148,13 @@ class TreeDisplay(Display):
         depth = self.tree.depth
         nodes = np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
         if len(nodes) > _MOST_NODES:
-            raise ValueError(f"max_depth={self.max_depth} draws {len(nodes)} nodes, more than {_MOST_NODES}: lower it")
+            raise ValueError(f"max_depth={self.max_depth} plots {len(nodes)} nodes, more than {_MOST_NODES}: lower it")
         return nodes
 
     def _draw_node(self, node: int, x: float, is_cut: bool, prediction: NDArray[np.float64]) -> Any:
-        """Draw the box of a node, in the colour of the class that stands out most.
+        """Draw the box of a node in the color of the class with the highest ratio of probability to that of the root.
 
-        Probabilities are compared with those of the root: by themselves, rare classes would never show.
+        By probability alone a rare class would never give the color.
         """
         tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
