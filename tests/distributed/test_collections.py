@@ -50,12 +50,12 @@ def test_other_types_are_refused():
 
 def test_tables_without_columns_are_refused():
     for table in (da.zeros((10, 0), chunks=(4, 1)), FRAME[[]]):
-        with pytest.raises(ValueError, match=r"^X has no columns: at least 1 feature is needed$"):
+        with pytest.raises(ValueError, match=r"^X has no columns: at least one feature is required$"):
             align(table, Y)
 
 
 def test_partitions_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"X has 3 partitions, but y has 2: both must be cut at the same rows"):
+    with pytest.raises(ValueError, match=r"X has 3 partitions, but y has 2: both must be split at the same rows"):
         align(X, da.zeros(10, chunks=5))
     with pytest.raises(ValueError, match=r"X has chunks of \(4, 4, 2\) rows, but sample_weight of \(4, 3, 3\)"):
         align(X, Y, da.zeros(10, chunks=((4, 3, 3),)))

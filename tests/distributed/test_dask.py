@@ -204,7 +204,9 @@ def test_no_method_computes_a_collection_in_silence(local, tmp_path):
             lambda X_=X_: forest.set_threshold("f1", X_, Y),
             lambda X_=X_: forest.set_threshold(0.5, X_),
         ):
-            with pytest.raises(TypeError, match=r"not a Dask collection: call it on to_local\(\) with X\.compute\(\)"):
+            with pytest.raises(
+                TypeError, match=r"does not support Dask collections: call it on to_local\(\) with X\.compute\(\)"
+            ):
                 refused()
     for refused in (
         lambda: forest.set_threshold("f1", X, labels),
@@ -250,14 +252,14 @@ def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(client, local):
     for error, match, arguments in [
         (TypeError, "X must be a Dask DataFrame", (X, Y)),
         (ValueError, "X has 3 partitions, but y has 4", (rows, short)),
-        (ValueError, "partition 0 of X has 3000 rows, but y has 2999 there", (unknown, unknown_short)),
+        (ValueError, "partition 0 of X has 3000 rows, that of y has 2999", (unknown, unknown_short)),
         (ValueError, "y has only one class, 7", (rows, da.full(9000, 7, chunks=3000))),
-        (TypeError, "y has labels of bytes, such as b'a'", (rows, da.full(9000, b"a", chunks=3000))),
+        (TypeError, "y has bytes as labels, such as b'a'", (rows, da.full(9000, b"a", chunks=3000))),
         (ValueError, "X has no columns", (rows[:, :0], labels)),
         (ValueError, "Input y contains NaN", (rows, da.full(9000, np.nan, chunks=3000))),
         (ValueError, "Negative values in data", (rows, labels, -da.ones(9000, chunks=3000))),
-        (ValueError, "sample_weight is zero for all rows", (rows, labels, da.zeros(9000, chunks=3000))),
-        (ValueError, "X has no rows", (rows[:0], labels[:0])),
+        (ValueError, "sample_weight is zero for all samples", (rows, labels, da.zeros(9000, chunks=3000))),
+        (ValueError, "X has no samples", (rows[:0], labels[:0])),
     ]:
         with pytest.raises(error, match=match):
             forest.fit(*arguments)
@@ -265,6 +267,9 @@ def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(client, local):
     text = dd.from_pandas(pd.DataFrame({"a": ["x", "y"] * 4500}), npartitions=3)
     with pytest.raises(ValueError, match="column 'a' is not numeric"):
         forest.set_params(categorical_features=None).fit(text, labels)
+    twice = dd.from_pandas(pd.DataFrame(X[:, :2], columns=["a", "a"]), npartitions=3)
+    with pytest.raises(ValueError, match="X has 2 columns named 'a': column names must be unique"):
+        forest.fit(twice, labels)
     with pytest.raises(ValueError, match="'strategy' parameter"):
         forest.set_params(strategy="random").fit(rows, labels)
 
@@ -304,7 +309,7 @@ def test_the_plan_says_what_there_is_and_why(client):
     size = plan.size
     assert (size.n_rows, size.n_features, size.n_classes, size.n_trees) == (9000, 4, 2, 20)
     assert (plan.strategy, size.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 2)
-    assert "replicate: all codes, 35.16 KiB, fit into 40% of 2.00 GiB" in str(plan)
+    assert "replicate: the binned data, 35.16 KiB, fit into 40% of 2.00 GiB" in str(plan)
     unknown = dd.from_pandas(make_frame()[0], npartitions=2)
     assert DaskAUCForestClassifier(sampling="balanced").explain_plan(unknown).size.n_rows == 9000
     with pytest.raises(ValueError, match="explain_plan needs y"):

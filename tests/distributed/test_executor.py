@@ -216,7 +216,7 @@ def test_an_asynchronous_client_is_refused(client):
         async with Client(client.scheduler.address, asynchronous=True) as other:
             DaskExecutor(other)
 
-    with pytest.raises(TypeError, match="client must be one whose answers are waited for"):
+    with pytest.raises(TypeError, match="client must not be asynchronous"):
         asyncio.run(try_it())
 
 

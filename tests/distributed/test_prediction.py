@@ -47,6 +47,8 @@ def test_frames_with_an_empty_partition(named_forest, method):
     if method == "predict":
         assert predicted.divisions == parts.divisions
         assert found.index.equals(FRAME.index)
+    if method == "encode":
+        pd.testing.assert_frame_equal(found, known)
 
 
 def test_unknown_chunks(forest):
@@ -66,5 +68,9 @@ def test_the_forest_is_one_task(forest, monkeypatch):
 def test_other_features_are_refused_at_once(forest, named_forest):
     with pytest.raises(ValueError, match="X has 3 features, but AUCForestClassifier is expecting 4"):
         predict_lazily(forest, da.zeros((4, 3)), "predict")
+    with pytest.raises(TypeError, match=r"X must be a Dask DataFrame .*, but is a dask Series"):
+        predict_lazily(named_forest, dd.from_pandas(FRAME["a"], npartitions=2), "predict")
+    with pytest.raises(ValueError, match="X has 2 columns named 'a'"):
+        predict_lazily(named_forest, dd.from_pandas(FRAME.rename(columns={"b": "a"}), npartitions=2), "predict")
     with pytest.raises(ValueError, match="feature names"):
         predict_lazily(named_forest, dd.from_pandas(FRAME.rename(columns={"a": "e"}), npartitions=2), "predict")

@@ -70,12 +70,12 @@ def test_what_does_not_fit_is_refused(client):
         auc_sketch(labels, scores.rechunk(100))
     with pytest.raises(ValueError, match=r"y_true has chunks of \(300, .*, but y_score of \(299,"):
         auc_sketch(labels, scores.rechunk((299, 301, 300, 300, 300, 300, 200)))
-    with pytest.raises(ValueError, match="y_true of a stream must hold"):
+    with pytest.raises(ValueError, match="y_true must be bool, 0 and 1, or -1 and 1"):
         auc_sketch(da.from_array([0, 1, -1, 1], chunks=2), da.ones(4, chunks=2))
-    with pytest.raises(ValueError, match="y_true has no rows"):
+    with pytest.raises(ValueError, match="y_true has no samples"):
         auc_sketch(labels[:0], scores[:0])
     unequal = [da.from_delayed(delayed(np.array)(rows), (np.nan,), float) for rows in ([0, 1, 1], [0.5, 0.5])]
-    with pytest.raises(ValueError, match="y_true has 3 rows"):
+    with pytest.raises(ValueError, match="y_true has 3 samples"):
         auc_sketch(*unequal)
 
 

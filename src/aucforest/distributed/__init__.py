@@ -1,4 +1,4 @@
-"""Data beyond one machine's memory, and beyond one machine."""
+"""Training and prediction out of core and on Dask clusters."""
 
 from aucforest.distributed._errors import ClusterError, VersionMismatchError
 from aucforest.distributed._sketches import auc_sketch

@@ -1,4 +1,4 @@
-"""Dask collections as partitions that lie side by side."""
+"""Dask collections and their partitions."""
 
 from typing import Any, NamedTuple
 
@@ -26,18 +26,18 @@ def is_collection(X: Any) -> bool:
 def refuse_collections(*given: Any) -> None:
     """Raise TypeError for a collection, which numpy would compute in silence."""
     if any(map(is_collection, given)):
-        raise TypeError("this takes data in memory, not a Dask collection: call it on to_local() with X.compute()")
+        raise TypeError("this method does not support Dask collections: call it on to_local() with X.compute()")
 
 
 def as_rows(X: Any) -> Any:
     """Return a Dask array or frame whose partitions hold whole rows; refuse others, and tables without columns."""
     if not (is_collection(X) and getattr(X, "ndim", 0) == 2):
         raise TypeError(
-            f"X must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; data in memory"
-            " are for AUCForestClassifier"
+            f"X must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; for data in memory"
+            " use AUCForestClassifier"
         )
     if X.shape[1] == 0:
-        raise ValueError("X has no columns: at least 1 feature is needed")
+        raise ValueError("X has no columns: at least one feature is required")
     return X.rechunk({1: -1}) if hasattr(X, "chunks") and X.numblocks[1] > 1 else X
 
 
@@ -68,13 +68,13 @@ def align_columns(**columns: Any) -> list[list[Any]]:
         n_parts, n_values = leading.npartitions, values.npartitions
         if n_parts != n_values:
             raise ValueError(
-                f"{first} has {n_parts} partitions, but {name} has {n_values}: both must be cut at the same rows"
+                f"{first} has {n_parts} partitions, but {name} has {n_values}: both must be split at the same rows"
             )
         lengths = [known_lengths(collection) for collection in (leading, values)]
         if None not in lengths and lengths[0] != lengths[1]:
             raise ValueError(
-                f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them like the"
-                " other"
+                f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them to match"
+                " the other"
             )
     return [split(collection) for _, collection in given]
 

@@ -1,12 +1,12 @@
-"""What goes wrong on a cluster, by name."""
+"""Errors of Dask clusters."""
 
 
 class ClusterError(RuntimeError):
-    """A Dask cluster lacks or has lost what a computation needs: workers, their memory, or the connection to it."""
+    """Raised if a Dask cluster has too few workers or too little memory, or if the connection to it is lost."""
 
 
 class VersionMismatchError(ClusterError):
-    """A worker runs other versions of the packages than the process that it works for."""
+    """Raised if a worker has other package versions than the client."""
 
 
 def check_versions(here: dict[str, str], there: dict[str, str], worker: str) -> None:
@@ -20,4 +20,4 @@ def check_versions(here: dict[str, str], there: dict[str, str], worker: str) -> 
     for name, value in here.items():
         if there.get(name) != value:
             found = there.get(name, "missing")
-            raise VersionMismatchError(f"{name} is {value} here, but {found} on {worker}: install the same everywhere")
+            raise VersionMismatchError(f"{name} is {value} here, but {found} on {worker}: install the same version")

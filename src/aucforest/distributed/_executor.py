@@ -30,7 +30,7 @@ class DaskExecutor:
 
     def __init__(self, client: Any, advice: str = "") -> None:
         if client.asynchronous:
-            raise TypeError("client must be one whose answers are waited for, not Client(asynchronous=True)")
+            raise TypeError("client must not be asynchronous: create it without asynchronous=True")
         self.advice, self._client, self._distributed = advice, client, import_distributed()
         self._name, self._numbers, self._versions = uuid4().hex, count(), find_versions()
         self._futures: WeakSet[Any] = WeakSet()
@@ -123,7 +123,7 @@ class DaskExecutor:
     def _check_running(self) -> None:
         """Raise ClusterError when the client has lost its cluster."""
         if self._client.status != "running":
-            raise ClusterError(f"the Dask client is {self._client.status}: it has no connection to a scheduler")
+            raise ClusterError(f"the Dask client is {self._client.status}: it is not connected to a scheduler")
 
     async def _meet(self) -> dict[str, tuple[dict[str, str], int]]:
         """Return what workers report, and note how they are reached."""
@@ -191,7 +191,7 @@ def default_client(client: Any) -> Any:
     try:
         return distributed.default_client()
     except ValueError:
-        raise ClusterError("there is no Dask client: make a distributed.Client, or give one as client") from None
+        raise ClusterError("there is no Dask client: create a distributed.Client, or pass one as client") from None
 
 
 class WorkerStop:

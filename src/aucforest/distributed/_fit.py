@@ -13,10 +13,12 @@ from aucforest.fitting.job import check_seed
 from aucforest.fitting.plan import Plan
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
+from aucforest.tables.columns import check_table
 
 
 def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
     """Fit a DaskAUCForestClassifier; when that fails, all tasks are cancelled and the forest is as it was."""
+    check_table(partitions.meta)
     refuse_dates(partitions.meta)
     params = forest._params()
     if params["checkpoint_dir"] is not None:
@@ -38,7 +40,7 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
         if y is not None:
             target = read_target(executor, Partitions([], split(y), None, None, 0)).target
         elif isinstance(forest.sampling, dict):
-            raise ValueError(f"explain_plan needs y, since sampling={forest.sampling} are rates by class")
+            raise ValueError(f"explain_plan needs y if sampling is a dict, but sampling={forest.sampling}")
         else:
             parts = [executor.submit(len, part) for part in executor.compute(split(X))[0]]
             target = Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)

@@ -8,23 +8,24 @@ from sklearn.utils.validation import validate_data
 from aucforest._optional import import_optional
 from aucforest.distributed._collections import as_rows
 from aucforest.distributed._executor import identity
+from aucforest.tables.columns import check_table
 
 
 def predict_lazily(forest: Any, X: Any, method: str) -> Any:
-    """Return a collection of what a method of a forest says of every partition.
+    """Return the lazy result of a forest's method: a Dask Array with the chunks of X.
 
-    An Array with the chunks of X, but a Series with the divisions of a DataFrame for labels. Other collections are a
-    TypeError, other features than those of `fit` a ValueError.
+    For a DataFrame, labels are a Series and codes a DataFrame, with its divisions.
     """
     X = as_rows(X)
     is_array = hasattr(X, "chunks")
     head = np.empty((0, X.shape[1])) if is_array else X._meta
+    check_table(head)
     validate_data(forest, head, skip_check_array=True, reset=False)
     shared = import_optional("dask", purpose="Dask", extra="dask").delayed(identity, pure=False)(forest)
     meta = _predict_part(head, forest, method)
     if not is_array:
         predicted = X.map_partitions(_predict_part, shared, method, meta=meta)
-        return predicted if method == "predict" else predicted.to_dask_array()
+        return predicted if method in ("predict", "encode") else predicted.to_dask_array()
     axes = {"drop_axis": 1} if method == "predict" else {"chunks": (X.chunks[0], meta.shape[1:])}
     return X.map_blocks(_predict_part, forest=shared, method=method, dtype=meta.dtype, meta=meta, **axes)
 
@@ -35,7 +36,9 @@ def _predict_part(part: Any, forest: Any, method: str) -> Any:
     if not hasattr(part, "index"):
         return values
     pandas = import_optional("pandas", purpose="a Dask DataFrame", extra="dask")
-    return (pandas.Series if method == "predict" else pandas.DataFrame)(values, index=part.index)
+    if method == "predict":
+        return pandas.Series(values, index=part.index)
+    return pandas.DataFrame(values, index=part.index, columns=part.columns if method == "encode" else None)
 
 
 def _of_no_rows(forest: Any, method: str) -> Any:

@@ -1,4 +1,4 @@
-"""AUC of labels and scores that are spread over a cluster."""
+"""AUC of Dask collections."""
 
 from typing import Any
 
@@ -22,16 +22,16 @@ def auc_sketch(
     bits: int = 18,
     range: tuple[float, float] | None = None,
 ) -> AUCSketch:
-    """Count Dask collections of labels and scores in one sketch; scores stay where they are.
+    """Compute an AUCSketch of Dask collections of labels and scores.
 
     Parameters
     ----------
     y_true : dask Array or Series of shape (n_samples,)
-        Labels: bool, 0 and 1, or -1 and 1.
+        Binary labels: bool, 0 and 1, or -1 and 1.
     y_score : dask Array or Series of shape (n_samples,)
-        Scores, finite; cut into partitions at the same rows.
+        Finite scores, partitioned like y_true.
     sample_weight : dask Array or Series of shape (n_samples,), optional
-        Weights, not negative.
+        Non-negative sample weights.
     bits : int from 4 to 24, default=18
         The sketch has 2**bits bins.
     range : (float, float), optional
@@ -40,14 +40,14 @@ def auc_sketch(
     Returns
     -------
     AUCSketch
-        Has `score`, `error_bound` and `roc_curve`. It does not depend on how rows are spread over partitions.
+        The sketch, with `score`, `error_bound` and `roc_curve`. It does not depend on the partitions.
 
     Raises
     ------
     TypeError
-        For anything but Dask collections of one dimension.
+        If the input is not one-dimensional Dask collections.
     ValueError
-        For partitions that do not fit together, no rows at all, and what `AUCSketch.update` refuses.
+        If partitions do not match, there are no samples, and as in `AUCSketch.update`.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def auc_sketch(
     merged = merge_by_groups(lambda function, some: delayed(function)(some), _merge, sketches, _MERGED)
     sketch, labels = merged.compute()
     if len(labels) == 0:
-        raise ValueError("y_true has no rows")
+        raise ValueError("y_true has no samples")
     # Labels that fit in every partition may not fit together.
     AUCSketch(4).update(labels, np.zeros(len(labels)))
     return sketch
@@ -88,7 +88,7 @@ def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDAr
 
 
 def accuracy(y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
-    """Return the share of right labels in Dask collections of labels."""
+    """Return the accuracy of Dask collections of labels."""
     delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
     columns = align_columns(y_pred=y_pred, y=y_true, sample_weight=sample_weight)
     right, total = delayed(sum)([delayed(_count_right)(*parts) for parts in zip(*columns)]).compute()

@@ -250,7 +250,7 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
     """Return the classes of a partition; refuse what are no labels or weights."""
     n_rows = len(y)
     if sample_weight is not None and len(sample_weight) != n_rows:
-        raise ValueError(f"partition {place} of sample_weight has {len(sample_weight)} rows, but y has {n_rows} there")
+        raise ValueError(f"partition {place} of sample_weight has {len(sample_weight)} rows, that of y has {n_rows}")
     if n_rows == 0:
         weights = None if sample_weight is None else np.empty(0)
         return LabelledPart(np.empty(0), np.empty(0, dtype=np.uint16), weights)
@@ -267,7 +267,7 @@ def _look_at_values(
     """Return what the values of a partition are, None without rows."""
     n_rows = len(labelled.labels)
     if len(X) != n_rows:
-        raise ValueError(f"partition {place} of X has {len(X)} rows, but y has {n_rows} there")
+        raise ValueError(f"partition {place} of X has {len(X)} rows, that of y has {n_rows}")
     return summarize(read_table(X), kept_rows(labelled.sample_weight), sample, request) if n_rows > 0 else None
 
 

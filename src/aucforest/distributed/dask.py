@@ -1,4 +1,4 @@
-"""A random forest that is grown on a Dask cluster."""
+"""A random forest classifier for Dask."""
 
 import copy
 import os
@@ -38,7 +38,7 @@ def _lazily(method: Callable[..., Any]) -> Any:
         return method(local, X)
 
     doc = (method.__doc__ or "").replace("X : array-like", "X : dask DataFrame or Array, or array-like,")
-    call.__doc__ = doc.replace("    ndarray of", "    ndarray, or of a collection a lazy one with its chunks, of")
+    call.__doc__ = doc.replace("    ndarray of", "    ndarray, or lazy dask collection for a dask collection, of")
     return call
 
 
@@ -54,7 +54,9 @@ def _in_memory(method: Callable[..., Any]) -> Any:
 
 
 class DaskAUCForestClassifier(AUCForestClassifier):
-    """A random forest for Dask collections: bit for bit the one that one process grows from the same rows.
+    """A random forest classifier for Dask collections.
+
+    The forest is bitwise identical to the one that `AUCForestClassifier` grows from the same data.
 
     Parameters
     ----------
@@ -62,19 +64,19 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     min_weight_fraction_leaf, min_gain, max_leaf_nodes, monotonic_cst, bootstrap, sampling, max_samples, \
     prior_correction, class_weight, shrinkage, threshold, oob_score, max_bins, categorical_features, warm_start, \
     n_jobs, random_state, verbose
-        As in `AUCForestClassifier`. ``n_jobs`` is for what this process does.
+        As in `AUCForestClassifier`. ``n_jobs`` is the number of threads of this process.
     strategy : {"auto", "replicate", "gather", "level"}, default="auto"
-        Where trees grow: "replicate" copies the codes of all rows, a byte a value, to every worker; "gather" brings
-        the rows of one tree to a worker; "level" adds up histograms of the parts, until a node has few enough rows to
-        be gathered. "auto" takes the first that fits into 40 % of a worker's memory. See `explain_plan`.
+        Where trees are grown. "replicate" copies the binned data, one byte for each value, to every worker. "gather"
+        sends the samples of one tree to a worker. "level" sums histograms over the partitions until a node is small
+        enough for one worker. "auto" uses the first that fits into 40 % of a worker's memory. See `explain_plan`.
     local_rows : int, default=None
-        Most rows of a node that "level" hands to one worker; None is what fits into its memory.
+        The maximum number of samples in a node that "level" sends to one worker. None uses what fits into its memory.
     max_hist_bytes : int or str, default="256MB"
-        Most bytes of the histograms that "level" asks for at once.
+        The maximum memory of the histograms that "level" requests at once.
     checkpoint_dir : path-like, default=None
-        A folder for finished trees: `fit` with the same data and parameters grows the missing ones alone.
+        A folder for finished trees. Call `fit` again with the same data and parameters to resume.
     client : distributed.Client, default=None
-        None is the one in use. Never stored: a copy or a pickle has None.
+        The Dask client. None uses the default client. It is not included in pickles.
 
     Attributes
     ----------
@@ -84,23 +86,23 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     See Also
     --------
-    aucforest.AUCForestClassifier : The same for data in memory.
+    aucforest.AUCForestClassifier : Random forest classifier for data in memory.
 
     Notes
     -----
-    What `predict`, `predict_proba`, `predict_log_proba`, `apply` and `encode` say of a collection is lazy: an Array
-    with the chunks of X, or for labels of a DataFrame a Series with its divisions. `score` computes partition by
-    partition. All else takes data in memory: call it on `to_local`, with ``X.compute()``.
+    `predict`, `predict_proba`, `predict_log_proba`, `apply` and `encode` are lazy for Dask collections. They return an
+    Array with the chunks of X; for a DataFrame, labels are a Series and `encode` returns a DataFrame. `score` is
+    computed partition by partition. Other methods need data in memory: call them on `to_local` with ``X.compute()``.
 
-    Labels and weights of all rows, 2 and 8 bytes a row, and all trees come to this process. The partitions are held by
-    the workers (which write to disk what exceeds their memory) until they are coded; they are computed once more where
-    `oob_score`, `threshold` or `prior_correction` needs out-of-bag probabilities. A function as `oob_score` is refused.
+    This process holds the trees, and the labels and weights of all samples (2 and 8 bytes each). The workers hold the
+    partitions until they are binned, and compute them once more if `oob_score`, `threshold` or `prior_correction` needs
+    out-of-bag probabilities. A callable as `oob_score` is not supported.
 
-    What a worker held that dies is computed anew. Of one that only stops answering Dask waits for the time
-    ``distributed.scheduler.worker-ttl``, 5 minutes unless set: 60 s suit a forest, much less takes workers for dead
-    that load compiled code. One that is dead is tried for ``distributed.comm.timeouts.connect``, 30 s unless set. A
-    cluster without workers, or whose workers have no memory left, is given up after 5 minutes. Results come from the
-    workers themselves where they can be reached, unless the client was made with ``direct_to_workers=False``.
+    The results of a worker that dies are recomputed. A worker that stops responding is considered dead after
+    ``distributed.scheduler.worker-ttl``, 5 minutes by default. 60 s are enough for a forest; with a much shorter time,
+    workers that load compiled code are considered dead. Connections to a dead worker time out after
+    ``distributed.comm.timeouts.connect``, 30 s by default. `fit` fails if a cluster has no workers, or no free memory,
+    for 5 minutes. Results are fetched directly from workers unless the client has ``direct_to_workers=False``.
 
     Examples
     --------
@@ -164,16 +166,16 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "DaskAUCForestClassifier":
-        """Grow the forest on the cluster.
+        """Fit the forest on the cluster.
 
         Parameters
         ----------
         X : dask DataFrame, or Array of shape (n_samples, n_features)
-            Values as in `AUCForestClassifier.fit`. Lengths of partitions need not be known, and some may be empty.
+            The training samples. Partitions may have unknown lengths and may be empty.
         y : dask Series or Array of shape (n_samples,)
-            Class labels, cut into partitions at the same rows as X.
+            Class labels, partitioned like X.
         sample_weight : dask Series or Array of shape (n_samples,), default=None
-            Non-negative, cut likewise.
+            Non-negative sample weights, partitioned like X.
 
         Returns
         -------
@@ -182,32 +184,31 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         Raises
         ------
         TypeError
-            For anything but Dask collections.
+            If the data are not Dask collections.
         ValueError
-            For data that do not fit together, a single class, or a parameter out of range.
+            If the data are inconsistent or have a single class, or if a parameter is out of range.
         ClusterError
-            When workers have too little memory, other versions of the packages, or when the cluster is lost.
-
-            A fit that fails or is interrupted cancels its tasks, and leaves the forest as it was.
+            If workers have too little memory or other package versions, or if the cluster is lost. A fit that fails or
+            is interrupted cancels its tasks and does not change the forest.
         """
         fit_on_cluster(self, align(X, y, sample_weight))
         return self
 
     def explain_plan(self, X: Any, y: Any = None) -> Plan:
-        """Say how `fit` would spread the work over the cluster.
+        """Explain how `fit` would distribute the work over the cluster.
 
         Parameters
         ----------
         X : dask DataFrame, or Array of shape (n_samples, n_features)
-            Where lengths of partitions are not known they are computed.
+            The training samples. Unknown lengths of partitions are computed.
         y : dask Series or Array of shape (n_samples,), default=None
-            Tells the number of classes; two without it.
+            Class labels. Without them two classes are assumed.
 
         Returns
         -------
         Plan
-            Rows, bytes of their codes, memory of workers, the strategy and why, parts, and bytes of messages; ``print``
-            shows it as a table.
+            Size of the binned data, memory of workers, the strategy and its reason, number of parts, and size of
+            messages; ``print`` shows it as a table.
         """
         return explain(self, as_rows(X), y)
 
@@ -220,7 +221,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     set_threshold = _in_memory(AUCForestClassifier.set_threshold)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of `predict`; see `aucforest.distributed.auc_sketch` for what forests are good at.
+        """Return the accuracy of `predict`; for the ROC AUC see `aucforest.distributed.auc_sketch`.
 
         Parameters
         ----------
@@ -238,7 +239,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         return float(self.to_local().score(X, y, sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted forest into one file, for `aucforest.load`, which returns an `AUCForestClassifier`.
+        """Save the fitted forest to a file, from which `aucforest.load` restores an `AUCForestClassifier`.
 
         Parameters
         ----------
@@ -248,12 +249,12 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         self.to_local().save(path)
 
     def to_local(self) -> AUCForestClassifier:
-        """Return the same fitted forest as one that is saved, exported and looked into like any other.
+        """Return the fitted forest as an `AUCForestClassifier`.
 
         Returns
         -------
         AUCForestClassifier
-            Shares its trees with this one.
+            The forest, which shares its trees with this one.
         """
         local = AUCForestClassifier()
         own = {"_sklearn_version", *self.get_params(deep=False)} - local.get_params().keys()
