@@ -153,7 +153,7 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
         ((*files, *NAMES, "--metrics", "f1"), "metric 'f1' needs y_pred"),
         ((*files, *NAMES, "--metrics", "auc"), "metrics must be among"),
         ((*files, "--score", "label", "--target", "label"), "y_score must hold real numbers"),
-        ((one_class, files[1], *NAMES), "the reference must hold rows of all of two or more classes"),
+        ((one_class, files[1], *NAMES), "the reference must have samples of all classes, two or more"),
         ((*files, *NAMES, "--labels", "no,maybe"), "y_true has the label 'yes', which is not in labels"),
         ((*files, *NAMES, "--csv", tmp_path / "no" / "a.csv"), "does not exist"),
     ]

@@ -164,10 +164,10 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
         content.to_csv(tmp_path / f"{name}.csv", index=False)
     sentences = {
         "maybe": "line 6: column 'label' has the label 'maybe', but the classes of the model are 'no', 'yes'",
-        "gaps": "column 'label' has 3 missing labels, the first: gaps.csv, line 2",
-        "one": "column 'label' has one class only: no",
+        "gaps": "column 'label' has 3 missing labels, the first in gaps.csv, line 2",
+        "one": "column 'label' has only one class, 'no'",
         "none": "none.csv has a header, but no rows",
-        "lacking": "lacks columns that the model was fitted on: 'flag'",
+        "lacking": "lacks feature columns seen in fit: 'flag'",
     }
     for name, sentence in sentences.items():
         check_refusal(run("evaluate", files.model_aucforest, tmp_path / f"{name}.csv", "--target", "label"), sentence)

@@ -154,10 +154,10 @@ def test_a_quantity_with_decimals_is_refused(tmp_path, kind):
     for command in (("fit", path, "--out", tmp_path / "m"), ("compare", path)):
         check_refusal(
             run(*command, "--target", "price"),
-            "column 'price' has numbers such as 500.25, not labels of classes; --positive '>=450.25' makes two classes",
+            "column 'price' has numbers such as 500.25, not class labels; --positive '>=450.25' makes two classes",
         )
         result = run(*command, "--target", "price", "--positive", ">nan")
-        check_refusal(result, "'>nan' compares with nan, and no number is above or below nan")
+        check_refusal(result, "'>nan' compares with NaN, which no number is above or below")
 
 
 @pytest.mark.parametrize("validate", [[], ["--validate", 2]])
@@ -281,22 +281,22 @@ def refusals(folder):
         ((path(rows[:0], "parquet"),), "has no rows"),
         ((path(rows[:0], "parquet"), "--validate", "2"), "has a header, but no rows"),
         ((path(text.replace("width", "count").encode()),), "has two columns 'count'"),
-        ((path(f"{text}1,2\n{text}".encode()),), "line 42: the header names 7 columns, but the row has 2"),
-        ((path(f'{text}\n\n"1\n2",2\n'.encode()),), "line 44: the header names 7 columns, but the row has 2"),
-        ((path(f'{text}"1,2\n{text}'.encode()),), "line 42: the header names 7 columns, but the row has 5"),
-        ((path(text.replace("red", "grün").encode("latin-1")),), "column 'colour' is not text in UTF-8"),
-        ((path(text.replace("width", "größe").encode("latin-1")),), "the header is not text in UTF-8"),
+        ((path(f"{text}1,2\n{text}".encode()),), "line 42: the header has 7 columns, but the row has 2"),
+        ((path(f'{text}\n\n"1\n2",2\n'.encode()),), "line 44: the header has 7 columns, but the row has 2"),
+        ((path(f'{text}"1,2\n{text}'.encode()),), "line 42: the header has 7 columns, but the row has 5"),
+        ((path(text.replace("red", "grün").encode("latin-1")),), "column 'colour' is not encoded in UTF-8"),
+        ((path(text.replace("width", "größe").encode("latin-1")),), "the header is not encoded in UTF-8"),
         ((path(b"PAR1", "parquet"),), "cannot read"),
         ((path(b"PK", "xlsx"),), "a table must end in .csv or .parquet, got"),
         ((table, "--target", "lable"), "has no column 'lable'; did you mean 'label'?"),
         ((table, "--drop", "i"), "has no column 'i'"),
-        ((table, "--drop", "id,width,colour,count,flag,weight"), "has no column besides 'label' to learn from"),
+        ((table, "--drop", "id,width,colour,count,flag,weight"), "has no feature columns besides 'label'"),
         ((table, "--weight", "colour"), "column 'colour' holds '"),
         ((table, "--positive", "yess"), "has no label 'yess'; its labels are 'no', 'yes'"),
-        ((path(rows.assign(label="yes")),), "column 'label' has one class only: yes"),
-        ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first: "),
-        ((table, "--target", "width"), "not labels of classes; --positive '>="),
-        ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not labels of classes"),
+        ((path(rows.assign(label="yes")),), "column 'label' has only one class, yes"),
+        ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first in "),
+        ((table, "--target", "width"), "not class labels; --positive '>="),
+        ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not class labels"),
         ((path(rows.assign(day=pd.Timestamp("2024-02-29")), "parquet"),), "column 'day' is not numeric but timestamp"),
         ((path(rows.assign(day="2024-02-29")),), "column 'day' is not numeric but date32[day]; encode"),
         ((table, *no_id, "--validate", "31"), "too few for 31 folds"),

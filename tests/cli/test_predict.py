@@ -143,7 +143,7 @@ def test_a_failure_leaves_the_old_file(files, tmp_path):
     bad, out = tmp_path / "bad.csv", tmp_path / "p.csv"
     bad.write_text(files.test_csv.read_text() + "1,2,3\n")
     out.write_text("old")
-    check_refusal(run("predict", files.model_aucforest, bad, "--out", out), "bad.csv, line 252: the header names 7")
+    check_refusal(run("predict", files.model_aucforest, bad, "--out", out), "bad.csv, line 252: the header has 7")
     assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["bad.csv", "p.csv"]
 
@@ -235,15 +235,18 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
     cases = [
         (
             (model, tmp_path / "lacking.csv"),
-            "lacking.csv lacks columns that the model was fitted on: 'width', 'colour', ",
+            "lacking.csv lacks feature columns seen in fit: 'width', 'colour', ",
         ),
-        ((model, tmp_path / "words.csv"), "words.csv, line 9: column 'width' holds 'wide"),
-        ((model, tmp_path / "flags.csv"), f"line {first_flag}: column 'flag' holds 'perhaps', not true or false"),
-        ((model, tmp_path / "latin.csv"), "column 'colour' is not text in UTF-8"),
-        ((model, tmp_path / "dates.parquet"), "column 'width' holds timestamp[us], but the model wants a number"),
-        ((model, tmp_path / "numbers.parquet"), "column 'colour' holds int64, but the model wants text"),
+        ((model, tmp_path / "words.csv"), "words.csv, line 9: column 'width' has the value 'wide"),
+        (
+            (model, tmp_path / "flags.csv"),
+            f"line {first_flag}: column 'flag' has the value 'perhaps', which is not a boolean",
+        ),
+        ((model, tmp_path / "latin.csv"), "column 'colour' is not encoded in UTF-8"),
+        ((model, tmp_path / "dates.parquet"), "column 'width' has type timestamp[us], but the model needs a number"),
+        ((model, tmp_path / "numbers.parquet"), "column 'colour' has type int64, but the model needs a string"),
         ((model, files.test_csv, "--keep", "idd"), "has no column 'idd'; did you mean 'id'?"),
-        ((model, files.test_csv, "--keep", "id,id"), "the output would have two columns 'id'"),
+        ((model, files.test_csv, "--keep", "id,id"), "the result would have two columns named 'id'"),
         ((model, files.test_csv, "--out", files.test_csv), "would be overwritten"),
         ((model, files.test_csv, "--out", tmp_path / "no" / "p.csv"), "does not exist"),
         ((tmp_path / "none", files.test_csv), "there is no file"),

@@ -28,14 +28,14 @@ FITTED = small_forest().fit(X[TRAIN], Y[TRAIN])
         ((FITTED, X[:5], np.zeros(5)), {}, ValueError, "^y_test must have rows of at least two classes.*class 0$"),
         ((FITTED, X, Y + 1), {}, ValueError, "^y_test has the label 2, which is none of the 2 classes of the model$"),
         ((FITTED, X, np.where(Y, np.nan, 0.0)), {}, ValueError, "^y_test has a missing value"),
-        ((FITTED, X, Y), {"sample_weight": [1.0]}, ValueError, "^sample_weight has 1 rows, but y_test has 500$"),
+        ((FITTED, X, Y), {"sample_weight": [1.0]}, ValueError, "^sample_weight has 1 samples, but y_test has 500$"),
         ((FITTED, X, Y), {"sample_weight": np.zeros(500)}, ValueError, "none with weight$"),
         ((FITTED, X, Y), {"X_train": X}, ValueError, "^the training data are X_train and y_train: give both or none$"),
         ((FITTED, X, Y), {"X_train": X, "y_train": Y[:9]}, ValueError, "^X_train has 500 rows, but y_train has 9$"),
         ((FITTED, X, Y), {"X_train": X[TEST], "y_train": Y[TEST]}, ValueError, "must be the training"),
-        ((FITTED, X, Y), {"cost": (1, 3)}, ValueError, "^cost must be 2 x 2.*write .* instead of"),
-        ((FITTED, X, Y), {"n_bootstrap": 1}, ValueError, "^n_bootstrap must be an integer of at least 2, got 1$"),
-        ((FITTED, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer of at least 0, got -1$"),
+        ((FITTED, X, Y), {"cost": (1, 3)}, ValueError, "^cost must be a 2 x 2.*pass .* instead of"),
+        ((FITTED, X, Y), {"n_bootstrap": 1}, ValueError, "^n_bootstrap must be an integer >= 2, got 1$"),
+        ((FITTED, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer >= 0, got -1$"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_one_sentence(arguments, options, error, sentence):
