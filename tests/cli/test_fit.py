@@ -180,7 +180,7 @@ def test_comparisons_of_what_is_no_number(tmp_path):
     result = run("fit", path, "--target", "age", "--positive", ">=18", *arguments)
     assert "<18 40, >=18 80" in result.stdout
     result = run("fit", path, "--target", "label", "--positive", ">=18", *arguments)
-    check_refusal(result, "rows.csv, line 2: column 'label' holds 'no', not a number")
+    check_refusal(result, "rows.csv, line 2: column 'label' has the value 'no', which is not a number")
 
 
 def test_more_classes_and_labels_of_numbers(tmp_path):
@@ -280,7 +280,7 @@ def refusals(folder):
         ((path(rows[:0]),), "has a header, but no rows"),
         ((path(rows[:0], "parquet"),), "has no rows"),
         ((path(rows[:0], "parquet"), "--validate", "2"), "has a header, but no rows"),
-        ((path(text.replace("width", "count").encode()),), "has two columns 'count'"),
+        ((path(text.replace("width", "count").encode()),), "has two columns named 'count'"),
         ((path(f"{text}1,2\n{text}".encode()),), "line 42: the header has 7 columns, but the row has 2"),
         ((path(f'{text}\n\n"1\n2",2\n'.encode()),), "line 44: the header has 7 columns, but the row has 2"),
         ((path(f'{text}"1,2\n{text}'.encode()),), "line 42: the header has 7 columns, but the row has 5"),
@@ -291,7 +291,7 @@ def refusals(folder):
         ((table, "--target", "lable"), "has no column 'lable'; did you mean 'label'?"),
         ((table, "--drop", "i"), "has no column 'i'"),
         ((table, "--drop", "id,width,colour,count,flag,weight"), "has no feature columns besides 'label'"),
-        ((table, "--weight", "colour"), "column 'colour' holds '"),
+        ((table, "--weight", "colour"), "column 'colour' has the value '"),
         ((table, "--positive", "yess"), "has no label 'yess'; its labels are 'no', 'yes'"),
         ((path(rows.assign(label="yes")),), "column 'label' has only one class, yes"),
         ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first in "),

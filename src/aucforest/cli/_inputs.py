@@ -220,7 +220,7 @@ def _labels_of(model: Any, table: Columns, column: Any, target: str, positive: s
             f" are {_listed(classes)}"
         )
     if np.all(places == places[0]):
-        raise ValueError(f"column {target!r} has one class only: {classes[places[0]]}")
+        raise ValueError(f"column {target!r} has only one class, {str(classes[places[0]])!r}")
     return classes[places]
 
 
