@@ -1,26 +1,27 @@
 """The bundled data: shapes, kinds and counts as their source states them."""
 
 import csv
+import gzip
 import sys
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
-from aucforest.datasets import load_abalone, load_page_blocks
+from aucforest.datasets import load_abalone, load_flights, load_page_blocks
 
-LOADERS = [load_abalone, load_page_blocks]
+LOADERS = [load_abalone, load_page_blocks, load_flights]
 
 
 @pytest.mark.parametrize("load", LOADERS)
 def test_the_bunch_has_what_a_scikit_learn_user_expects(load):
     bunch = load()
-    assert set(bunch) == {"data", "target", "frame", "feature_names", "target_names", "DESCR", "filename"}
+    assert set(bunch) - {"day"} == {"data", "target", "frame", "feature_names", "target_names", "DESCR", "filename"}
     assert bunch.data.dtype == np.float64
     assert bunch.target.dtype == np.int64
     assert bunch.data.shape == (len(bunch.target), len(bunch.feature_names))
     assert bunch.frame is None
-    assert "CC BY 4.0" in bunch.DESCR
+    assert "Licence: CC" in bunch.DESCR
     assert all(f"| {name} |" in bunch.DESCR for name in bunch.feature_names)
     X, y = load(return_X_y=True)
     np.testing.assert_array_equal(X, bunch.data)
@@ -33,7 +34,7 @@ def test_frames_hold_the_same_values(load):
     assert list(frames.data.columns) == bunch.feature_names
     assert list(frames.frame.columns) == [*bunch.feature_names, frames.target.name]
     np.testing.assert_array_equal(frames.target, bunch.target)
-    numeric = frames.data.apply(lambda column: column.cat.codes if column.dtype == "category" else column)
+    numeric = frames.data.apply(lambda column: column.cat.codes if column.dtype == "category" else column).astype(float)
     np.testing.assert_array_equal(numeric, bunch.data)
     X, y = load(return_X_y=True, as_frame=True)
     assert X.equals(frames.data)
@@ -50,11 +51,27 @@ def test_abalone_is_the_file():
     assert frame["shell_weight"].tolist() == [float(row["shell_weight"]) for row in rows]
 
 
-def test_rare_classes_have_the_published_shares():
+def test_flights_are_the_file():
+    raw = (files("aucforest.datasets") / "data" / "flights.csv.gz").read_bytes()
+    rows = list(csv.DictReader(gzip.decompress(raw).decode().splitlines()))
+    flights = load_flights(as_frame=True)
+    assert flights.day.tolist() == [int(row["day"]) for row in rows]
+    assert "day" not in flights.data
+    for name in ("carrier", "origin", "dest"):
+        assert flights.data[name].tolist() == [row[name] for row in rows]
+        assert sorted(flights.data[name].cat.categories) == list(flights.data[name].cat.categories)
+    gusts = [float(row["wind_gust"] or "nan") for row in rows]
+    np.testing.assert_array_equal(flights.data["wind_gust"], gusts)
+    assert 0.7 < np.isnan(gusts).mean() < 0.8
+    assert flights.target.tolist() == [int(row["cancelled"]) for row in rows]
+
+
+def test_rare_classes_have_the_published_frequencies():
     rings = load_abalone().target
     assert (rings.min(), rings.max()) == (1, 29)
     assert round(100 * float(np.mean(rings >= 18)), 1) == 3.3
     assert round(100 * float(np.mean(rings == 19)), 1) == 0.8
+    assert round(100 * float(np.mean(load_flights().target)), 1) == 2.5
     assert np.bincount(load_page_blocks().target).tolist() == [4913, 329, 28, 87, 115]
 
 

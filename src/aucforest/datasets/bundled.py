@@ -1,5 +1,6 @@
 """The data sets that come with the package; origin and licence are in data/README.md."""
 
+import gzip
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -57,9 +58,9 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     >>> X.shape, int((rings >= 18).sum())
     ((4177, 8), 136)
     """
-    bunch = _read("abalone", converters={0: _SEXES.index})
+    bunch = _read("abalone.csv", {"sex": _SEXES})
     if as_frame:
-        _use_frames(bunch, "rings", {"sex": _SEXES})
+        _use_frames(bunch, {"sex": _SEXES})
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
@@ -94,19 +95,78 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     >>> dict(zip(blocks.target_names, np.bincount(blocks.target).tolist()))
     {'text': 4913, 'horizontal line': 329, 'picture': 28, 'vertical line': 87, 'graphic': 115}
     """
-    bunch = _read("page_blocks")
+    bunch = _read("page_blocks.csv", {})
     bunch.target -= 1
-    bunch.target_names = list(_BLOCKS)
     if as_frame:
-        _use_frames(bunch, "class", {})
+        _use_frames(bunch, {})
+    bunch.target_names = list(_BLOCKS)
     return (bunch.data, bunch.target) if return_X_y else bunch
 
 
-def _read(name: str, converters: Mapping[int | str, Any] | None = None) -> Bunch:
-    """Read a CSV file whose last column is an integer target."""
-    with (_DATA / f"{name}.csv").open(encoding="utf-8") as lines:
-        names = lines.readline().strip().split(",")
-        table = np.loadtxt(lines, delimiter=",", converters=converters)
+def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+    """Load the flights data: 40,000 flights from New York in 2013 with the weather, 2.5 % of them cancelled.
+
+    Weather is the same for all flights of an hour and an airport, so hold out whole days: ``day`` tells which rows
+    belong together.
+
+    Parameters
+    ----------
+    return_X_y, as_frame : bool, default=False
+        As for `load_abalone`.
+
+    Returns
+    -------
+    bunch or (data, target)
+        As of `load_abalone`: data of shape (40000, 17), with missing values; target of shape (40000,), 1 for a
+        cancelled flight. The columns "carrier", "origin" and "dest" are categories, in the array codes from 0 in the
+        order of the alphabet: ``categorical_features=[4, 5, 6]``. The Bunch also has
+
+        - day : int64 array of shape (40000,), the day of the year from 1 to 365.
+
+    Raises
+    ------
+    ImportError
+        With ``as_frame=True`` when pandas is missing.
+
+    References
+    ----------
+    Wickham: nycflights13, flights that departed NYC in 2013. R package, 2013. CC0.
+
+    Examples
+    --------
+    >>> from aucforest.datasets import load_flights
+    >>> flights = load_flights()
+    >>> test = flights.day % 3 == 0  # every third day
+    >>> int(test.sum()), int(flights.target[test].sum())
+    (13468, 373)
+    """
+    categories = dict.fromkeys(("carrier", "origin", "dest"))
+    bunch = _read("flights.csv.gz", categories)
+    bunch.day = bunch.data[:, 0].astype(np.int64)
+    bunch.data, bunch.feature_names = np.ascontiguousarray(bunch.data[:, 1:]), bunch.feature_names[1:]
+    if as_frame:
+        _use_frames(bunch, categories)
+    return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def _read(filename: str, categories: dict[str, Any]) -> Bunch:
+    """Read a CSV file whose last column is an integer target.
+
+    The columns in `categories` become codes, positions in their labels; None becomes the sorted labels of the column.
+    """
+    raw = (_DATA / filename).read_bytes()
+    lines = (gzip.decompress(raw) if filename.endswith(".gz") else raw).decode().splitlines()
+    names = lines[0].split(",")
+    texts = np.loadtxt(lines[1:], dtype=str, delimiter=",")
+    table = np.empty(texts.shape)
+    for j, (name, values) in enumerate(zip(names, texts.T)):
+        if name in categories:
+            labels, codes = np.unique(values, return_inverse=True)
+            categories[name] = categories[name] or labels.tolist()
+            table[:, j] = np.array([categories[name].index(label) for label in labels])[codes]
+        else:
+            table[:, j] = np.where(values == "", "nan", values).astype(np.float64)
+    stem = filename.split(".")[0]
     sections = (_DATA / "README.md").read_text(encoding="utf-8").split("\n## ")
     return Bunch(
         data=np.ascontiguousarray(table[:, :-1]),
@@ -114,16 +174,17 @@ def _read(name: str, converters: Mapping[int | str, Any] | None = None) -> Bunch
         frame=None,
         feature_names=names[:-1],
         target_names=names[-1:],
-        DESCR=next(section for section in sections if section.startswith(f"{name}\n")),
-        filename=f"{name}.csv",
+        DESCR=next(section for section in sections if section.startswith(f"{stem}\n")),
+        filename=filename,
     )
 
 
-def _use_frames(bunch: Bunch, target_name: str, categories: Mapping[str, Sequence[str]]) -> None:
+def _use_frames(bunch: Bunch, categories: Mapping[str, Sequence[str]]) -> None:
     """Turn data and target of a Bunch into pandas objects; some columns are codes of categories."""
     pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")
     bunch.frame = pandas.DataFrame(bunch.data, columns=bunch.feature_names)
     for name, labels in categories.items():
         bunch.frame[name] = pandas.Categorical.from_codes(bunch.frame[name].astype(int), categories=labels)
-    bunch.frame[target_name] = bunch.target
-    bunch.data, bunch.target = bunch.frame[bunch.feature_names], bunch.frame[target_name]
+    (target,) = bunch.target_names
+    bunch.frame[target] = bunch.target
+    bunch.data, bunch.target = bunch.frame[bunch.feature_names], bunch.frame[target]
