@@ -1,83 +1,81 @@
-"""Draw the picture of the README: what two criteria think of every cut, and what forests reach with them."""
+"""Draw the picture of the README: mean AUC against fit time, and on how many sets the forest ranks better than a peer.
 
+    python docs/readme_picture.py [--from ranking.csv]
+
+It is drawn from docs/ranking.csv, the means by set and model of what benchmarks/ranking.py measured. `--from` writes
+that file first, from the results of a new run.
+"""
+
+import argparse
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
+import pandas as pd
 
-from aucforest.datasets import load_abalone, load_page_blocks
-from aucforest.inspection import CriterionLandscapeDisplay, compare_criteria
-
-PICTURE = Path(__file__).parent / "images" / "criteria.png"
-COLORS = {"auc": "C0", "gini": "0.45"}
-DEPTHS = (1, 2, 3, 4, 6, 8, None)
-
-
-def draw_cuts(panel, x, old):
-    """Draw what both criteria think of every cut, in the colours of this picture."""
-    labels = np.where(old, "the old", "the young")
-    display = CriterionLandscapeDisplay.from_data(x, labels, feature_name="the shell weight (g / 200)", ax=panel)
-    for name, color in COLORS.items():
-        display.lines_[name].set_color(color)
-        display.marks_[name].set_color(color)
-    panel.set_ylim(0, 1.4)
-    panel.set_title("old abalone: two opinions of the same cuts", fontsize=10)
-    panel.legend(loc="upper right", frameon=False, fontsize=8)
+HERE = Path(__file__).parent
+RESULTS, PICTURE = HERE / "ranking.csv", HERE / "images" / "ranking.png"
+OURS = "aucforest"
+PEERS = ["scikit-learn", "extra trees", "balanced forest", "XGBoost", "LightGBM", "CatBoost"]
+NAMES = {
+    "scikit-learn": "scikit-learn's forest",
+    "extra trees": "scikit-learn's extra trees",
+    "balanced forest": "imbalanced-learn's balanced forest",
+}
 
 
-def draw_forests(panel, data):
-    """Draw by how much forests of AUC trees beat forests of Gini trees, for trees of some depths."""
-    places = np.arange(len(DEPTHS))
-    for k, (title, (X, y)) in enumerate(data.items()):
-        rows = [
-            compare_criteria(
-                X,
-                y,
-                metrics=["roc_auc"],
-                n_repeats=5,
-                random_state=0,
-                n_jobs=-1,
-                max_depth=depth,
-                n_estimators=100,
-                verbose=0,
-            ).summary()[0]
-            for depth in DEPTHS
-        ]
-        middle = [row.difference for row in rows]
-        ends = np.transpose(
-            [(row.difference - row.difference_low, row.difference_high - row.difference) for row in rows]
-        )
-        panel.errorbar(
-            places + 0.12 * (k - 1),
-            middle,
-            ends,
-            fmt="o-",
-            color=f"C{k}",
-            markersize=4,
-            linewidth=1,
-            label=title,
-        )
-    panel.axhline(0, color=COLORS["gini"], linestyle="--", linewidth=1)
-    panel.set_xticks(places, ["unlimited" if depth is None else depth for depth in DEPTHS])
-    panel.set(xlabel="max_depth", ylabel="ROC AUC, auc less gini")
-    panel.set_title("100 trees: gain on held-out rows, 25 folds, 95 % intervals", fontsize=10)
-    panel.legend(loc="upper right", frameon=False, fontsize=8)
+def aggregate(path):
+    """Write the mean AUC and the median fit time of each set and model over its folds."""
+    found = pd.read_csv(path).drop_duplicates(["set", "fold", "model"])
+    found = found[found["model"].isin([OURS, *PEERS])]
+    groups = found.groupby(["set", "kind", "model"])
+    table = groups.agg(folds=("fold", "nunique"), auc=("auc", "mean"), fit_seconds=("fit_seconds", "median"))
+    table.round({"auc": 5, "fit_seconds": 3}).to_csv(RESULTS)
+
+
+def draw_times(panel, table):
+    """Draw the mean AUC of each model against the sum of its fit times, on the sets that all models had."""
+    auc = table.pivot(index="set", columns="model", values="auc").dropna()
+    seconds = table.pivot(index="set", columns="model", values="fit_seconds").loc[auc.index].sum()
+    for name in [OURS, *PEERS]:
+        color = "C0" if name == OURS else "0.4"
+        panel.plot(seconds[name], auc[name].mean(), "o", color=color, markersize=9 if name == OURS else 6)
+        style = {"textcoords": "offset points", "fontsize": 9, "color": color, "va": "center"}
+        panel.annotate(NAMES.get(name, name), (seconds[name], auc[name].mean()), (8, 0), **style)
+    panel.set_xscale("log")
+    panel.set_xlim(2, 3000)
+    panel.set(xlabel="seconds for one fit of every set, one thread", ylabel="mean test ROC AUC")
+    panel.set_title(f"{len(auc)} data sets of at most 5,000 rows", fontsize=10)
+
+
+def draw_wins(panel, table):
+    """Draw on how many sets the forest ranks better than, as well as and worse than each peer."""
+    auc = table.pivot(index="set", columns="model", values="auc")
+    for place, name in enumerate(PEERS):
+        gain = (auc[OURS] - auc[name]).dropna()
+        left = 0
+        for count, color in (((gain > 0).sum(), "C0"), ((gain == 0).sum(), "0.85"), ((gain < 0).sum(), "0.6")):
+            panel.barh(place, count / len(gain), left=left, color=color)
+            if count:
+                panel.text(left + count / len(gain) / 2, place, count, ha="center", va="center", fontsize=9)
+            left += count / len(gain)
+    panel.set_yticks(range(len(PEERS)), [NAMES.get(name, name) for name in PEERS])
+    panel.invert_yaxis()
+    panel.set(xlim=(0, 1), xticks=[])
+    panel.set_title("sets on which aucforest ranks better | equal | worse", fontsize=10)
 
 
 def main():
-    abalone, blocks = load_abalone(), load_page_blocks()
-    old = abalone.target >= 18
-    data = {
-        "abalone, rings ≥ 18 (3.3 %)": (abalone.data, old),
-        "page blocks, pictures (0.5 %)": (blocks.data, blocks.target == 2),
-        "page blocks, 5 classes": (blocks.data, blocks.target),
-    }
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--from", dest="source", type=Path, help="CSV of benchmarks/ranking.py")
+    options = parser.parse_args()
+    if options.source:
+        aggregate(options.source)
+    table = pd.read_csv(RESULTS)
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
-    draw_cuts(left, abalone.data[:, abalone.feature_names.index("shell_weight")], old)
-    draw_forests(right, data)
+    draw_times(left, table)
+    draw_wins(right, table)
     for panel in (left, right):
         panel.spines[["top", "right"]].set_visible(False)
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(PICTURE, dpi=110)
     print(PICTURE)
 

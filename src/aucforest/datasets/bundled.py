@@ -140,7 +140,7 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     >>> int(test.sum()), int(flights.target[test].sum())
     (13468, 373)
     """
-    categories = dict.fromkeys(("carrier", "origin", "dest"))
+    categories: dict[str, Any] = dict.fromkeys(("carrier", "origin", "dest"))
     bunch = _read("flights.csv.gz", categories)
     bunch.day = bunch.data[:, 0].astype(np.int64)
     bunch.data, bunch.feature_names = np.ascontiguousarray(bunch.data[:, 1:]), bunch.feature_names[1:]

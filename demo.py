@@ -1,0 +1,156 @@
+"""The demo: which flights are cancelled? A forest against its peers, split criteria against Gini, and a report.
+
+    make demo
+
+Everything it writes goes to out/. LightGBM takes part where it is installed.
+"""
+
+import json
+from pathlib import Path
+from time import perf_counter
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold
+
+from aucforest import AUCForestClassifier
+from aucforest.datasets import load_flights
+from aucforest.inspection import compare_criteria
+from aucforest.report import report
+
+OUT = Path(__file__).parent / "out"
+PRECISION = 0.2
+N_TREES = 300
+CRITERIA = ["auto", "auc", "entropy", "hellinger", "gini"]
+METRICS = {"roc_auc": "ROC AUC", "average_precision": "average precision", "g_mean": "G-mean"}
+
+plt.switch_backend("agg")
+console = Console()
+
+
+def make_models():
+    """Return the models, and whether each takes categories as they are."""
+    models = {
+        "aucforest": (AUCForestClassifier(n_jobs=-1, random_state=0), True),
+        "scikit-learn's forest": (RandomForestClassifier(N_TREES, n_jobs=-1, random_state=0), False),
+    }
+    try:
+        from lightgbm import LGBMClassifier
+    except ImportError:
+        console.print("LightGBM is not installed, so it is not compared: pip install lightgbm")
+    else:
+        models["LightGBM"] = (LGBMClassifier(n_jobs=-1, random_state=0, verbose=-1), True)
+    return models
+
+
+def with_codes(X):
+    """Return the frame with integers in place of categories."""
+    return X.assign(**{name: X[name].cat.codes for name in X.select_dtypes("category")})
+
+
+def recall_at(precision, y, score):
+    """Return the greatest recall of all thresholds whose precision is at least this."""
+    precisions, recalls, _ = precision_recall_curve(y, score)
+    return recalls[precisions >= precision].max()
+
+
+def compare_models(X, y, test):
+    """Fit all models on the same rows, print how well each ranks the test rows, and return the rows of the table."""
+    rows = []
+    with console.status("") as status:
+        for name, (model, takes_categories) in make_models().items():
+            status.update(f"fitting {name}")
+            data = X if takes_categories else with_codes(X)
+            start = perf_counter()
+            model.fit(data[~test], y[~test])
+            seconds = perf_counter() - start
+            score = model.predict_proba(data[test])[:, 1]
+            found = roc_auc_score(y[test], score), average_precision_score(y[test], score)
+            rows.append((name, *map(float, found), float(recall_at(PRECISION, y[test], score)), seconds))
+    table = Table("model", "ROC AUC", "average precision", f"recall at precision {PRECISION}", "fit, seconds")
+    for name, *values in rows:
+        table.add_row(name, *(f"{value:.3f}" for value in values[:3]), f"{values[3]:.1f}")
+    console.print(table)
+    return rows
+
+
+def compare_with_gini(X, y, days):
+    """Cross-validate forests of all criteria by days, print and draw their differences from Gini, and return them."""
+    comparison = compare_criteria(
+        X,
+        y,
+        criteria=CRITERIA,
+        cv=list(StratifiedGroupKFold(5, shuffle=True, random_state=0).split(X, y, days)),
+        metrics=list(METRICS),
+        n_estimators=100,
+        threshold="prevalence",
+        n_jobs=-1,
+        random_state=0,
+    )
+    rows = [row for row in comparison.summary() if row.criterion != "gini"]
+    table = Table("metric", "criterion", "mean", "less Gini's", "95 % interval")
+    for row in rows:
+        ends = f"{row.difference_low:+.4f} to {row.difference_high:+.4f}"
+        table.add_row(METRICS[row.metric], row.criterion, f"{row.mean:.4f}", f"{row.difference:+.4f}", ends)
+    console.print(table)
+    draw_differences(rows, OUT / "criteria.png")
+    return [row._asdict() for row in rows]
+
+
+def draw_differences(rows, path):
+    """Draw the paired differences from Gini with their intervals, a panel for each metric."""
+    figure, panels = plt.subplots(1, len(METRICS), figsize=(11, 2.6), sharey=True, layout="constrained")
+    for panel, (metric, title) in zip(panels, METRICS.items()):
+        found = [row for row in rows if row.metric == metric]
+        middle = np.array([row.difference for row in found])
+        ends = [middle - [row.difference_low for row in found], [row.difference_high for row in found] - middle]
+        panel.errorbar(middle, range(len(found)), xerr=ends, fmt="o", capsize=3)
+        panel.axvline(0, color="0.45", linestyle="--", linewidth=1)
+        panel.set(title=f"{title}, less Gini's")
+        panel.set_yticks(range(len(found)), [row.criterion for row in found])
+    panels[0].invert_yaxis()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def write_report(X, y, test):
+    """Fit a forest with a tuned threshold, save it, and write a report on the test rows."""
+    forest = AUCForestClassifier(threshold="gmean", n_jobs=-1, random_state=0).fit(X[~test], y[~test])
+    forest.save(OUT / "flights.aucforest")
+    page = report(forest, X[test], y[test], X_train=X[~test], y_train=y[~test], title="Cancelled flights", random_state=0)
+    page.save(OUT / "report.html")
+
+
+def main():
+    start = perf_counter()
+    OUT.mkdir(exist_ok=True)
+    flights = load_flights(as_frame=True)
+    X, y, test = flights.data, flights.target, flights.day % 3 == 0
+    console.print(
+        f"[bold]Which flights are cancelled?[/] {len(y):,} flights from New York in 2013, {y.mean():.1%} cancelled. "
+        f"Every third day is held out: {test.sum():,} flights, {y[test].sum()} cancelled."
+    )
+    with console.status("compiling, once for an installation"):
+        AUCForestClassifier(n_jobs=-1).fit(X[~test], y[~test])
+    console.rule("against other models")
+    models = compare_models(X, y, test)
+    console.rule("split criteria, 100 trees, five folds of days, labels by the prevalence threshold")
+    criteria = compare_with_gini(X, y, flights.day)
+    columns = ["model", "roc_auc", "average_precision", "recall", "fit_seconds"]
+    found = {"models": pd.DataFrame(models, columns=columns).to_dict("records"), "criteria": criteria}
+    (OUT / "demo.json").write_text(json.dumps(found, indent=1))
+    console.rule("report")
+    with console.status("writing the report"):
+        write_report(X, y, test)
+    for name in ("report.html", "criteria.png", "demo.json", "flights.aucforest"):
+        console.print(f"out/{name}")
+    console.print(f"{perf_counter() - start:.0f} seconds")
+
+
+if __name__ == "__main__":
+    main()

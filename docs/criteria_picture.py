@@ -1,0 +1,86 @@
+"""Draw the picture of the criteria: how two of them score every split, and what forests reach with them."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from aucforest.datasets import load_abalone, load_page_blocks
+from aucforest.inspection import CriterionLandscapeDisplay, compare_criteria
+
+PICTURE = Path(__file__).parent / "images" / "criteria.png"
+COLORS = {"auc": "C0", "gini": "0.45"}
+DEPTHS = (1, 2, 3, 4, 6, 8, None)
+
+
+def draw_splits(panel, x, old):
+    """Draw how both criteria score every split, in the colours of this picture."""
+    labels = np.where(old, "the old", "the young")
+    display = CriterionLandscapeDisplay.from_data(x, labels, feature_name="the shell weight (g / 200)", ax=panel)
+    for name, color in COLORS.items():
+        display.lines_[name].set_color(color)
+        display.marks_[name].set_color(color)
+    panel.set_ylim(0, 1.4)
+    panel.set_title("old abalone: two scores of the same splits", fontsize=10)
+    panel.legend(loc="upper right", frameon=False, fontsize=8)
+
+
+def draw_forests(panel, data):
+    """Draw the difference in ROC AUC of forests of AUC trees from forests of Gini trees, by depth."""
+    places = np.arange(len(DEPTHS))
+    for k, (title, (X, y)) in enumerate(data.items()):
+        rows = [
+            compare_criteria(
+                X,
+                y,
+                metrics=["roc_auc"],
+                n_repeats=5,
+                random_state=0,
+                n_jobs=-1,
+                max_depth=depth,
+                n_estimators=100,
+                verbose=0,
+            ).summary()[0]
+            for depth in DEPTHS
+        ]
+        middle = [row.difference for row in rows]
+        ends = np.transpose(
+            [(row.difference - row.difference_low, row.difference_high - row.difference) for row in rows]
+        )
+        panel.errorbar(
+            places + 0.12 * (k - 1),
+            middle,
+            ends,
+            fmt="o-",
+            color=f"C{k}",
+            markersize=4,
+            linewidth=1,
+            label=title,
+        )
+    panel.axhline(0, color=COLORS["gini"], linestyle="--", linewidth=1)
+    panel.set_xticks(places, ["unlimited" if depth is None else depth for depth in DEPTHS])
+    panel.set(xlabel="max_depth", ylabel="ROC AUC, auc less gini")
+    panel.set_title("100 trees: gain on held-out rows, 25 folds, 95 % intervals", fontsize=10)
+    panel.legend(loc="upper right", frameon=False, fontsize=8)
+
+
+def main():
+    abalone, blocks = load_abalone(), load_page_blocks()
+    old = abalone.target >= 18
+    data = {
+        "abalone, rings ≥ 18 (3.3 %)": (abalone.data, old),
+        "page blocks, pictures (0.5 %)": (blocks.data, blocks.target == 2),
+        "page blocks, 5 classes": (blocks.data, blocks.target),
+    }
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
+    draw_splits(left, abalone.data[:, abalone.feature_names.index("shell_weight")], old)
+    draw_forests(right, data)
+    for panel in (left, right):
+        panel.spines[["top", "right"]].set_visible(False)
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(PICTURE, dpi=110)
+    print(PICTURE)
+
+
+if __name__ == "__main__":
+    main()
