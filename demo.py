@@ -26,8 +26,8 @@ from aucforest.report import report
 OUT = Path(__file__).parent / "out"
 PRECISION = 0.2
 N_TREES = 300
-CRITERIA = ["auto", "auc", "entropy", "hellinger", "gini"]
-METRICS = {"roc_auc": "ROC AUC", "average_precision": "average precision", "g_mean": "G-mean"}
+CRITERIA = ["auto", "auc", "entropy", "gini"]
+METRICS = {"roc_auc": "ROC AUC", "average_precision": "average precision", "g_mean": "G-mean of labels by prevalence"}
 
 plt.switch_backend("agg")
 console = Console()
@@ -111,7 +111,7 @@ def draw_differences(rows, path):
         ends = [middle - [row.difference_low for row in found], [row.difference_high for row in found] - middle]
         panel.errorbar(middle, range(len(found)), xerr=ends, fmt="o", capsize=3)
         panel.axvline(0, color="0.45", linestyle="--", linewidth=1)
-        panel.set(title=f"{title}, less Gini's")
+        panel.set_title(f"{title}, less Gini's", fontsize=10)
         panel.set_yticks(range(len(found)), [row.criterion for row in found])
     panels[0].invert_yaxis()
     figure.savefig(path, dpi=110)
@@ -139,7 +139,7 @@ def main():
         AUCForestClassifier(n_jobs=-1).fit(X[~test], y[~test])
     console.rule("against other models")
     models = compare_models(X, y, test)
-    console.rule("split criteria, 100 trees, five folds of days, labels by the prevalence threshold")
+    console.rule("split criteria: 100 trees, five folds of days")
     criteria = compare_with_gini(X, y, flights.day)
     columns = ["model", "roc_auc", "average_precision", "recall", "fit_seconds"]
     found = {"models": pd.DataFrame(models, columns=columns).to_dict("records"), "criteria": criteria}

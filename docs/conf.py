@@ -59,7 +59,7 @@ html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_theme_options = {
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "navbar_align": "left",

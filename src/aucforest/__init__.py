@@ -23,7 +23,7 @@ __all__ = [
     "report",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # the subpackages that define the classes and functions of this namespace
 _HOMES = dict.fromkeys(("AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "load"), "estimators")
