@@ -10,27 +10,20 @@ base_python := $(shell for name in $(PYTHON) python3; do $(call python_works,$$n
 bin := .venv/bin
 # files to processes, two at least: many tests wait for one core
 parallel := --numprocesses logical --maxprocesses 4 --dist loadfile
-blocks := src/aucforest/datasets/data/page_blocks.csv
 # all that Sphinx makes: what an earlier build left would not follow the code
 pages := docs/_build docs/generated docs/notebooks docs/reference/generated
 
 help:
-	@echo "make demo    compare split criteria on the bundled data, report on a forest; results in out/"
+	@echo "make demo    a forest, its peers and split criteria on a rare class, and a report; results in out/"
 	@echo "make test    lint, types, tests and doctests"
 	@echo "make slow    the tests marked slow"
 	@echo "make lint    ruff, mypy and notebooks without outputs alone; make format repairs what can be repaired"
 	@echo "make bench   the benchmarks, each against its named peer"
-	@echo "make picture the picture of the README"
+	@echo "make picture the pictures of the README and of the page on criteria"
 	@echo "make docs    the documentation, in docs/_build/html, notebooks run anew; a warning is an error"
 
 demo: .venv/.cli
-	mkdir -p out
-	$(bin)/aucforest compare --criteria auc,gini,hellinger,entropy --json out/criteria.json --plot out/criteria.png
-	awk 'NR == 1 || NR % 3' $(blocks) > out/train.csv
-	awk 'NR == 1 || NR % 3 == 0' $(blocks) > out/test.csv
-	$(bin)/aucforest fit out/train.csv --target class --positive 5 --threshold gmean --out out/graphics.aucforest
-	$(bin)/aucforest report out/graphics.aucforest out/test.csv --target class --positive 5 --train out/train.csv \
-		--title "Graphics among the blocks of pages" --out out/report.html
+	$(bin)/python demo.py
 
 # as many processes as cores: more threads for algebra only wait for each other
 test: export OPENBLAS_NUM_THREADS ?= 1
@@ -67,6 +60,7 @@ docs: .venv/.docs
 
 picture: .venv/.cli
 	$(bin)/python docs/readme_picture.py
+	$(bin)/python docs/criteria_picture.py
 
 clean:
 	rm -rf .venv out build dist $(pages)

@@ -13,7 +13,11 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTAL
 def test_the_python_runs(capsys, program):
     exec(program, {})
     # each prints an AUC or a p-value
-    assert 0 < float(capsys.readouterr().out.split()[-1]) < 1
+    printed = capsys.readouterr().out
+    assert 0 < float(printed.split()[-1]) < 1
+    # what a comment says is printed is printed
+    for said in re.findall(r'^print\(.+\)  # (.+)$', program, flags=re.MULTILINE):
+        assert said in printed.splitlines()
 
 
 def test_the_links_lead_somewhere():

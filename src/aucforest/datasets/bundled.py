@@ -106,8 +106,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
 def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the flights data: 40,000 flights from New York in 2013 with the weather, 2.5 % of them cancelled.
 
-    Weather is the same for all flights of an hour and an airport, so hold out whole days: ``day`` tells which rows
-    belong together.
+    Weather is the same for all flights of an hour and an airport and lasts for days, so hold out whole weeks by ``day``.
 
     Parameters
     ----------
@@ -136,9 +135,9 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     --------
     >>> from aucforest.datasets import load_flights
     >>> flights = load_flights()
-    >>> test = flights.day % 3 == 0  # every third day
+    >>> test = (flights.day - 1) // 7 % 3 == 2  # every third week
     >>> int(test.sum()), int(flights.target[test].sum())
-    (13468, 373)
+    (13101, 334)
     """
     categories: dict[str, Any] = dict.fromkeys(("carrier", "origin", "dest"))
     bunch = _read("flights.csv.gz", categories)
