@@ -66,7 +66,12 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "install": [], "tutorial": [], "benchmarks": [], "changes": [], "contributing": []}
+html_sidebars = {
+    page: []
+    for page in (
+        "index", "install", "tutorial", "gallery", "benchmarks", "scale", "changes", "architecture", "contributing"
+    )
+}  # fmt: skip
 
 
 def formula(translator, node):

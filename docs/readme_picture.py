@@ -19,7 +19,7 @@ PEERS = ["scikit-learn", "extra trees", "balanced forest", "XGBoost", "LightGBM"
 NAMES = {
     "scikit-learn": "scikit-learn's forest",
     "extra trees": "scikit-learn's extra trees",
-    "balanced forest": "imbalanced-learn's balanced forest",
+    "balanced forest": "imbalanced-learn's forest",
 }
 
 
