@@ -122,11 +122,21 @@ def write_report(X, y, test):
     """Fit a forest with a tuned threshold, save it, and write a report on the test rows."""
     forest = AUCForestClassifier(threshold="gmean", n_jobs=-1, random_state=0).fit(X[~test], y[~test])
     forest.save(OUT / "flights.aucforest")
-    page = report(forest, X[test], y[test], X_train=X[~test], y_train=y[~test], title="Cancelled flights", n_jobs=-1, random_state=0)
+    page = report(
+        forest,
+        X[test],
+        y[test],
+        X_train=X[~test],
+        y_train=y[~test],
+        title="Cancelled flights",
+        n_jobs=-1,
+        random_state=0,
+    )
     page.save(OUT / "report.html")
 
 
 def main():
+    """Run the demo."""
     start = perf_counter()
     OUT.mkdir(exist_ok=True)
     flights = load_flights(as_frame=True)

@@ -1,4 +1,4 @@
-"""sdist and wheel: what is in them, and that the wheel works in a clean environment with the core dependencies alone."""
+"""sdist and wheel: what is in them, and that the wheel works in a clean environment without extras."""
 
 import os
 import re

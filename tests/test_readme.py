@@ -16,7 +16,7 @@ def test_the_python_runs(capsys, program):
     printed = capsys.readouterr().out
     assert 0 < float(printed.split()[-1]) < 1
     # what a comment says is printed is printed
-    for said in re.findall(r'^print\(.+\)  # (.+)$', program, flags=re.MULTILINE):
+    for said in re.findall(r"^print\(.+\)  # (.+)$", program, flags=re.MULTILINE):
         assert said in printed.splitlines()
 
 
