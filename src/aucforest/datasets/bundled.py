@@ -106,7 +106,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
 def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the flights data: 40,000 flights from New York in 2013 with the weather, 2.5 % of them cancelled.
 
-    The weather is the same for all flights of an hour and an airport, and lasts for days. Hold out whole weeks, by ``day``.
+    The weather is the same for all flights of an hour and an airport, and lasts for days: hold out weeks, by ``day``.
 
     Parameters
     ----------
