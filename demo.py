@@ -27,7 +27,7 @@ OUT = Path(__file__).parent / "out"
 PRECISION = 0.2
 N_TREES = 300
 CRITERIA = ["auto", "auc", "entropy", "gini"]
-METRICS = {"roc_auc": "ROC AUC", "average_precision": "average precision", "g_mean": "G-mean of labels by prevalence"}
+METRICS = {"roc_auc": "ROC AUC", "average_precision": "average precision", "g_mean": "G-mean"}
 
 plt.switch_backend("agg")
 console = Console()
@@ -93,7 +93,8 @@ def compare_with_gini(X, y, weeks):
         random_state=0,
     )
     rows = [row for row in comparison.summary() if row.criterion != "gini"]
-    table = Table("metric", "criterion", "mean", "less Gini's", "95 % interval")
+    caption = "G-mean of labels by the prevalence threshold"
+    table = Table("metric", "criterion", "mean", "less Gini's", "95 % interval", caption=caption)
     for row in rows:
         ends = f"{row.difference_low:+.4f} to {row.difference_high:+.4f}"
         table.add_row(METRICS[row.metric], row.criterion, f"{row.mean:.4f}", f"{row.difference:+.4f}", ends)
