@@ -5,7 +5,7 @@ Rows to train on have the types that the file shows, rows to evaluate a model on
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +25,11 @@ from aucforest.tables.kinds import (
     Columns,
     ModelColumns,
     as_kind,
+    as_text,
     check_types,
     feature_names,
     find_column,
+    holds_text,
     kind_of,
 )
 from aucforest.tables.labels import LabelReader, find_comparison, not_label, read_target, read_weights, refuse_missing
@@ -125,7 +127,7 @@ def read_for_model(
         features: list[Any] = []
         rest: list[Any] = []
         for batch in table.batches(list(dict.fromkeys([*columns.names, *others]))):
-            features.append(columns.typed(batch, n_rows))
+            features.append(_large_integers_kept(columns.typed(batch, n_rows), batch))
             rest.append(pa.table(batch.select(others)))
             n_rows += batch.num_rows
         if n_rows == 0:
@@ -133,7 +135,7 @@ def read_for_model(
         beside = pa.concat_tables(rest)
         y = _labels_of(model, table, beside.column(target), target, positive)
         weights = None if weight is None else read_weights(table, beside.column(weight), weight)
-    X = _to_frame(pa.concat_tables(features))
+    X = _to_frame(pa.concat_tables(features, promote_options="permissive"))
     X = X if columns.has_names else X.set_axis(range(len(columns.names)), axis=1)
     return Labelled(_title(table, target, positive), X, y, weights, model.classes_)
 
@@ -143,6 +145,18 @@ def check_folds(data: Labelled, n_folds: int) -> None:
     counts = np.bincount(data.y)
     if counts.min() < n_folds:
         raise ValueError(f"class {data.classes[counts.argmin()]} has {counts.min()} rows, too few for {n_folds} folds")
+
+
+def _large_integers_kept(typed: Any, batch: Any) -> Any:
+    """Return the numbers of a batch with integers beyond 2**53 as such, since float64 does not tell them apart."""
+    for place, name in enumerate(typed.column_names):
+        column = typed.column(place)
+        if pa.types.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) > 2**53:
+            with suppress(pa.ArrowInvalid):  # no integers
+                given = batch.column(name)
+                integers = (as_text(given) if holds_text(given.type) else given).cast(pa.int64())
+                typed = typed.set_column(place, name, integers)
+    return typed
 
 
 def _title(table: Columns, target: str, positive: str | None) -> str:
