@@ -46,6 +46,9 @@ def roc_confidence_band(
     is between TPR(t - d) - e and TPR(t + d) + e [1]_. "bootstrap" covers the true positive rate at each t separately,
     by percentiles of bootstrap curves. Its coverage is too low near rates of 0 and 1.
 
+    The simultaneous band stays open at the ends of the curve: beyond the highest and the lowest score of few samples,
+    the true curve may rise earlier or later than the curve of these samples.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
