@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import aucforest
@@ -22,7 +23,9 @@ def test_the_page_is_that_of_python(files, tmp_path, with_training):
     test, train = mixed(250, 1), mixed(300, 0)
     training = {"X_train": frame_of(train), "y_train": train["label"].to_numpy(str)} if with_training else {}
     model = aucforest.load(files.model_aucforest).set_params(n_jobs=-1)  # of the option --jobs
-    expected = report(model, frame_of(test), test["label"].to_numpy(str), title="A", random_state=0, **training)
+    facts = {"Target": "label", "Data": "test.csv"} | ({"Training data": "train.csv"} if with_training else {})
+    options = {"title": "A", "facts": facts, "random_state": 0, **training}
+    expected = report(model, frame_of(test), test["label"].to_numpy(str), **options)
     page, wanted = (re.sub("<svg.*?</svg>", "", html, flags=re.DOTALL) for html in (out.read_text(), expected.html))
     assert page == wanted
 
@@ -34,3 +37,40 @@ def test_refusals(files, tmp_path):
     other = run("report", *arguments, tmp_path / "page.html", "--train", files.test_parquet)
     check_refusal(other, "row")
     assert not (tmp_path / "page.html").exists()
+
+
+def test_subgroups_of_columns_that_the_model_does_not_know(files, tmp_path):
+    test = mixed(250, 1)
+    test["region"] = np.where(np.arange(250) < 100, "north", "south")
+    test.to_csv(tmp_path / "test.csv", index=False)
+    arguments = ["report", files.model_aucforest, tmp_path / "test.csv", "--target", "label"]
+    arguments += ["--out", tmp_path / "p.html"]
+    result = run(*arguments, "--by", "region,colour", "--intended-use", "Sorts <labels>.")
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "p.html").read_text()
+    assert re.findall("<caption>Performance by (.*?)</caption>", page) == ["region", "colour"]
+    rows = re.findall(r'<th scope="row">(north|south)</th>\s*<td class="r">(\d+)', page)
+    assert rows == [("south", "150"), ("north", "100")]
+    assert "Intended use: Sorts &lt;labels&gt;." in page
+    check_refusal(run(*arguments, "--by", "regoin"), "has no column 'regoin'; did you mean 'region'?")
+    arguments[2] = "-"
+    by_input = run(*arguments, "--by", "region", input=(tmp_path / "test.csv").read_bytes())
+    check_usage(by_input, "is for files: standard input and pipes cannot be read twice")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_large_integers_are_counted_right(tmp_path, suffix):
+    """float64 holds four of these identifiers."""
+    table = mixed(250, 1)[["width", "label"]].assign(order=2**62 + 16 * np.arange(250))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet")
+    fitted = run("fit", tmp_path / "t.csv", "--target", "label", "--trees", 5, "--out", tmp_path / "m.aucforest")
+    assert fitted.exit_code == 0, fitted.output
+    page = tmp_path / "page.html"
+    result = run("report", tmp_path / "m.aucforest", tmp_path / f"t.{suffix}", "--target", "label", "--out", page)
+    assert result.exit_code == 0, result.output
+    described = (
+        r'<th scope="row">order</th>\s*<td class="l">number</td>\s*<td class="r">0.0 %</td>\s*<td class="r">250<'
+    )
+    assert re.search(described, page.read_text())
+    assert "another value in nearly every row: order." in page.read_text()

@@ -122,15 +122,18 @@ def test_the_last_point_by_trees_is_the_score_of_the_forest():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (1.0, "1"), (0.88412, "0.884"), (0.00751, "0.0075"), (-8.26e-5, "−8.3e−05"), (12.365, "12.37"),
+    [(0, "0"), (1.0, "1"), (0.88412, "0.884"), (0.00751, "0.0075"), (-8.26e-5, "−0.000083"), (12.365, "12.37"),
+     (3.9e-5, "0.000039"), (1e-7, "1.0 × 10⁻⁷"), (-2.5e-12, "−2.5 × 10⁻¹²"),
      (1234.56, "1,235"), (-2.0, "−2"), (float("nan"), "–"), (float("inf"), "∞"), (-float("inf"), "−∞")],
 )  # fmt: skip
-def test_numbers_are_printed_to_three_digits(value, text):
+def test_numbers_are_printed_to_a_few_digits_and_without_exponents(value, text):
     assert number(value) == text
 
 
 def test_shares_and_differences():
-    assert [percent(share) for share in (0.0, 0.5, 0.0321, 0.00044)] == ["0.0 %", "50.0 %", "3.2 %", "0.044 %"]
+    assert [percent(share) for share in (0.0, 1.0, 0.5, 0.0321, 0.00044)] == [
+        "0.0 %", "100.0 %", "50.0 %", "3.2 %", "0.044 %",
+    ]  # fmt: skip
     assert interval(-0.25, 0.75, signed) == "−0.250 to +0.750"
     assert interval(float("nan"), float("nan"), signed) == "–"
 

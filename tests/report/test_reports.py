@@ -22,10 +22,11 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from aucforest import __version__
 from aucforest.inspection import compare_criteria, oob_permutation_importance
 from aucforest.metrics import auc_confidence_interval, hand_till_score
 from aucforest.report import report
-from aucforest.report.data import column_table
+from aucforest.report.data import column_table, describe_columns, useless_columns
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=500, missing=0.0, seed=3)
@@ -110,7 +111,7 @@ def with_training_rows():
     return model, report(model, X[TEST], Y[TEST], X_train=X[TRAIN], y_train=Y[TRAIN], **QUICK)
 
 
-SCORES = "Scores on these rows, beside a model that only knows how frequent the classes are"
+SCORES = "Metrics on these rows, beside a model that only knows the class frequencies"
 
 
 def printed(value):
@@ -195,16 +196,16 @@ def test_importances_are_those_out_of_bag_where_training_rows_are_given(with_tra
     model, page = with_training_rows[0], Page(with_training_rows[1].html)
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     expected = oob_permutation_importance(model, X[TRAIN], Y[TRAIN], n_repeats=1, random_state=seed)
-    found = figures(page, FALLS)
+    found = figures(page, DECREASES)
     for name, fall in zip(expected.feature_names, expected.importances_mean):
         assert printed(found[name][0]) == pytest.approx(fall, abs=5e-4)
-    assert "Out-of-bag ROC AUC of the first trees, on training rows that they did not draw." in page.alts
+    assert "Out-of-bag ROC AUC by the number of trees, with 95 % intervals." in page.alts
     assert [cells[1] for cells in page.tables["Classes of the training rows"][1:]] == [
         str(n) for n in np.bincount(Y[TRAIN])
     ]
 
 
-FALLS = "Fall of the ROC AUC by column"
+DECREASES = "Decrease of the ROC AUC by column"
 
 
 def test_equal_seeds_give_equal_pages(model, made):
@@ -269,7 +270,7 @@ def test_frames_are_described_and_their_columns_permuted(library):
     model = small_forest(20).fit(frame[:300], Y[TRAIN])
     html = report(model, frame[300:], Y[TEST], **QUICK).html
     page = Page(html)
-    assert set(figures(page, FALLS)) == set(columns)
+    assert set(figures(page, DECREASES)) == set(columns)
     described = {cells[0]: cells[1:] for cells in page.tables["The 3 columns"][1:]}
     assert list(described) == list(columns)
     assert described["kind"][0] == "category"
@@ -286,14 +287,14 @@ def test_a_frame_of_numbered_columns_is_described():
     frame = pandas.DataFrame(X, index=np.arange(500) % 7)
     page = Page(report(LogisticRegression().fit(frame[:300], Y[TRAIN]), frame[300:], Y[TEST], **QUICK).html)
     plain = Page(report(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], **QUICK).html)
-    found, expected = figures(page, FALLS), figures(plain, FALLS)
+    found, expected = figures(page, DECREASES), figures(plain, DECREASES)
     assert [found[str(j)] for j in range(5)] == [expected[f"feature_{j}"] for j in range(5)]
 
 
 def test_flags_with_gaps_are_described():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"flag": pd.array([True, None, False] * 50 + [True] * 50, dtype="boolean")})
-    (cells,) = column_table(X).rows
+    (cells,) = column_table(describe_columns(X)).rows
     assert cells == ["flag", "category", "25.0 %", "2", "True (66.7 %), False (33.3 %)"]
 
 
@@ -310,14 +311,14 @@ def test_large_integers_are_told_apart(gaps):
         np.array(numbers, dtype=object)[:, None],
     ]
     for table in tables if gaps else [*tables, np.array(numbers)[:, None], pd.DataFrame({"id": numbers})]:
-        ((_, kind, missing, distinct, _),) = column_table(table).rows
+        ((_, kind, missing, distinct, _),) = column_table(describe_columns(table)).rows
         assert (kind, distinct) == ("number", "1,000"), type(table)
         assert missing == ("0.050 %" if gaps else "0.0 %")
 
 
 def test_a_sparse_table_has_no_columns_to_describe():
     page = Page(report(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), csr_array(X[TEST]), Y[TEST], **QUICK).html)
-    assert "What the model looks at" not in page.headings
+    assert "Feature importance" not in page.headings
     assert list(figures(page, SCORES)) == ["ROC AUC", "average precision", "Brier score", "log loss", "G-mean"]
 
 
@@ -334,7 +335,10 @@ def test_the_interval_of_a_perfect_model(n_positive, interval):
     y = x[:, 0] >= 200 - n_positive
     html = report(small_forest(20, shrinkage=0).fit(x, y), x, y, **BARE).html
     assert figures(Page(html), SCORES)["ROC AUC"][:2] == ["1", interval]
-    assert f"ROC AUC 1{'' if interval == '–' else f', with 95 % confidence {interval}'}; chance is 0.5" in html
+    assert (
+        f"ROC AUC 1{'' if interval == '–' else f', with 95 % confidence {interval}'}; a model without skill has 0.5"
+        in html
+    )
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +386,7 @@ def test_a_comparison_is_shown_with_its_tests(tmp_path):
     page = report(comparison, title="Criteria")
     page.save(tmp_path / "page.html")
     found = Page((tmp_path / "page.html").read_text())
-    assert found.headings == ["Criteria", "At a glance", "Figures"]
+    assert found.headings == ["Criteria", "At a glance", "Metrics"]
     first = comparison.summary()[0]
     cells = figures(found, "ROC AUC (more is better)")["auc"]
     assert printed(cells[0]) == pytest.approx(first.mean, abs=5e-4)
@@ -405,3 +409,55 @@ def test_a_notebook_shows_the_page_in_a_frame(made):
     assert found[0]["srcdoc"] == made.html
     assert found[0]["title"] == made.title == 'a "b"'
     assert re.fullmatch(r"<Report .* kB>", repr(made))
+
+
+def test_facts_stand_below_the_title(model, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    pandas = pytest.importorskip("pandas")
+    facts = {"Data": "payments of May", "Model": "forest 3"}
+    y = pandas.Series(Y[TEST], name="fraud")
+    html = report(model, X[TEST], y, facts=facts, intended_use="Ranks <payments>.", **BARE).html
+    shown = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", html))
+    assert shown == {
+        "Target": "fraud", "Data": "payments of May", "Model": "forest 3", "Rows evaluated": "200",
+        "Positive class": "1",
+        "Positive rows": shown["Positive rows"],
+        "Date": "1970-01-02", "Written by": f"aucforest {__version__}",
+    }  # fmt: skip
+    assert "Intended use: Ranks &lt;payments&gt;." in html
+
+
+def test_the_summary_says_in_words_what_scikit_learn_counts(model, made):
+    p, y = model.predict_proba(X[TEST])[:, 1], Y[TEST]
+    lead = re.search('id="summary".*?class="lead">(.*?)</p>', made.html, re.DOTALL)[1]
+    top = y[np.argsort(-p, kind="stable")[:20]]
+    assert lead.startswith(f"In {100 * roc_auc_score(y, p):.1f} % of all pairs")
+    assert f"Of the 10 % of rows with the highest scores, {100 * top.mean():.1f} % are" in lead
+    predicted = model.predict(X[TEST])
+    assert (
+        f"for {100 * predicted.mean():.1f} % of the rows: this is right for {100 * y[predicted == 1].mean():.1f} %"
+        in lead
+    )
+    assert f"finds {100 * recall_score(y, predicted):.1f} % of all rows" in lead
+
+
+def test_empty_constant_and_identifier_like_columns_are_named():
+    pandas = pytest.importorskip("pandas")
+    rows = np.arange(200)
+    columns = {
+        "id": 2**62 + 16 * rows, "code": [f"n{row}" for row in rows], "empty": np.full(200, np.nan),
+        "constant": ["x"] * 200, "amount": X[TEST][:, 0], "age": rows % 90, "when": pandas.to_datetime(rows, unit="D"),
+    }  # fmt: skip
+    assert useless_columns(describe_columns(pandas.DataFrame(columns))) == [
+        "Empty columns, without any value on these rows: empty.",
+        "Constant columns, with a single value on these rows: constant.",
+        "Columns that look like identifiers, with another value in nearly every row: id, code.",
+    ]
+    assert useless_columns(describe_columns(X[TEST])) == []
+
+
+def test_progress_is_shown(model, capfd):
+    report(model, X[TEST], Y[TEST], verbose=1, **BARE)
+    assert "report: " in capfd.readouterr().err
+    report(model, X[TEST], Y[TEST], **BARE)
+    assert capfd.readouterr().err == ""

@@ -70,7 +70,7 @@ def threshold(page):
 
 
 def counts(page):
-    return [value(page, f"[data-figure={name}]") for name in ("tn", "fp", "fn", "tp")]
+    return [value(page, f"[data-metric={name}]") for name in ("tn", "fp", "fn", "tp")]
 
 
 def expected(threshold):
@@ -98,11 +98,11 @@ def test_the_slider_shows_what_scikit_learn_counts(page):
         assert counts(page) == expected(threshold(page))
         y, called = Y[TEST], fitted().predict_proba(X[TEST])[:, 1] >= threshold(page)
         recall = recall_score(y, called)
-        assert value(page, "[data-figure=recall]") == pytest.approx(recall)
-        assert value(page, "[data-figure=f1]") == pytest.approx(f1_score(y, called))
+        assert value(page, "[data-metric=recall]") == pytest.approx(recall)
+        assert value(page, "[data-metric=f1]") == pytest.approx(f1_score(y, called))
         specificity = recall_score(y, called, pos_label=0)
-        assert value(page, "[data-figure=gmean]") == pytest.approx(np.sqrt(recall * specificity))
-        shown = page.find_element("css selector", "[data-figure=precision]").text
+        assert value(page, "[data-metric=gmean]") == pytest.approx(np.sqrt(recall * specificity))
+        shown = page.find_element("css selector", "[data-metric=precision]").text
         assert shown == (f"{precision_score(y, called):.3f}" if called.any() else "–")
     assert len(seen) == 6
 
@@ -115,7 +115,7 @@ def test_the_keyboard_moves_the_slider(page):
         assert int(cut.get_attribute("value")) == after
         assert counts(page) == expected(threshold(page))
     text = cut.get_attribute("aria-valuetext")
-    assert text.endswith("recall 1.000, precision " + page.find_element("css selector", "[data-figure=precision]").text)
+    assert text.endswith("recall 1.000, precision " + page.find_element("css selector", "[data-metric=precision]").text)
 
 
 def test_costs_change_the_least_cost(page):
@@ -128,19 +128,19 @@ def test_costs_change_the_least_cost(page):
             field.send_keys(str(cost))
         page.find_element("css selector", "[data-best=cost]").send_keys(keys.ENTER)
         costs = [false_positive * fp + false_negative * fn for _, fp, fn, _ in map(expected, cuts)]
-        assert value(page, "[data-figure=cost]") == min(costs)
+        assert value(page, "[data-metric=cost]") == min(costs)
         assert costs[int(np.flatnonzero(cuts == threshold(page))[0])] == min(costs)
-        assert value(page, "[data-figure=cost-row]") == pytest.approx(min(costs) / len(y))
+        assert value(page, "[data-metric=cost-row]") == pytest.approx(min(costs) / len(y))
 
 
 @pytest.mark.parametrize("name", ["gmean", "f1"])
 def test_the_best_thresholds_are_best(page, name):
     page.find_element("css selector", f"[data-best={name}]").click()
-    found = value(page, f"[data-figure={name}]")
+    found = value(page, f"[data-metric={name}]")
     last = int(page.find_element("id", "cut").get_attribute("max"))
     for place in range(0, last + 1, 7):
         move(page, place)
-        assert not value(page, f"[data-figure={name}]") > found
+        assert not value(page, f"[data-metric={name}]") > found
 
 
 def test_the_dots_stand_on_the_curves(page):
@@ -153,8 +153,8 @@ def test_the_dots_stand_on_the_curves(page):
         dot = svg.find_element("css selector", "circle.cursor")
         place = [float(dot.get_attribute(axis)) for axis in ("cx", "cy")]
         found = (place[0] - left) / (right - left), (place[1] - bottom) / (top - bottom)
-        x, y = (None if key is None else value(page, f"[data-figure={key}]") for key in keys_of_axes)
-        assert found == pytest.approx((1 - value(page, "[data-figure=specificity]") if x is None else x, y), abs=1e-3)
+        x, y = (None if key is None else value(page, f"[data-metric={key}]") for key in keys_of_axes)
+        assert found == pytest.approx((1 - value(page, "[data-metric=specificity]") if x is None else x, y), abs=1e-3)
 
 
 def test_nothing_is_fetched_and_nothing_complains(page, path):

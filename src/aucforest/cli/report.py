@@ -1,14 +1,16 @@
 """``aucforest report``: a page on a model."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from aucforest.cli._inputs import Labelled, read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Target, Weight
+from aucforest.cli._inputs import Labelled, open_table, read_for_model, read_model
+from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Target, Weight, names_in
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
+from aucforest.tables.kinds import find_column
 
 
 def report(
@@ -17,11 +19,22 @@ def report(
     target: Target,
     out: Annotated[Path, typer.Option(metavar="PAGE", help="The .html file to write.")],
     train: Annotated[
-        Path | None, typer.Option(metavar="TRAIN", help="The training table: importances are then out of bag.")
+        Path | None,
+        typer.Option(
+            metavar="TRAIN",
+            help="The training table: for out-of-bag importances, and a warning where its rows are in DATA.",
+        ),
     ] = None,
     positive: Positive = None,
     weight: Weight = None,
-    title: Annotated[str | None, typer.Option(help="The headline of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns of DATA whose values make subgroups; the model need not know them."),
+    ] = None,
+    intended_use: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="For which decisions the model is meant; shown on the page.")
+    ] = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
 ) -> None:
@@ -34,6 +47,9 @@ def report(
     forest = read_model(model, jobs)
     test = read_for_model(forest, data, target, positive, weight)
     training = Labelled("", None, None) if train is None else read_for_model(forest, train, target, positive, weight)
+    facts = {"Target": target if positive is None else f"{target}: {positive}", "Data": data.name}
+    if train is not None:
+        facts["Training data"] = train.name
     page = report_on(
         forest,
         test.X,
@@ -42,9 +58,23 @@ def report(
         X_train=training.X,
         y_train=training.y,
         sample_weight_train=training.weight,
-        title=title or f"{model.name}, judged by {test.title}",
+        title=title or f"{model.name}, evaluated on {test.title}",
+        facts=facts,
+        intended_use=intended_use,
+        by=None if by is None else _read_groups(data, names_in(by)),
         n_jobs=jobs,
         random_state=seed,
+        verbose=int(sys.stderr.isatty()),
     )
     page.save(out)
     typer.echo(f"report: {out}", err=True)
+
+
+def _read_groups(data: Path, names: list[str]) -> Any:
+    """Read the columns of subgroups, which need not be those of the model."""
+    if not data.is_file():
+        raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint="--by")
+    with open_table(data) as table:
+        for name in names:
+            find_column(table, name)
+        return table.whole(as_text=[]).select(names).to_pandas()

@@ -1,4 +1,4 @@
-"""What every threshold of two classes makes of the rows, for the explorer."""
+"""Confusion matrices of two classes at every threshold, for the explorer."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -17,9 +17,9 @@ _MOST_THRESHOLDS = 500
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Rising thresholds; a row is called positive when its score is at least the threshold."""
+    """Rising thresholds; a row is predicted positive when its score is at least the threshold."""
 
-    thresholds: FloatArray  # scores of rows, and infinity last: nothing is called positive
+    thresholds: FloatArray  # scores of rows, and infinity last: nothing is predicted positive
     tp: FloatArray  # weight of true positives
     fp: FloatArray  # and of false ones
     own: int | None  # the place of the model's own threshold, None where its labels follow none
@@ -27,7 +27,7 @@ class Thresholds:
     best_g_mean: int  # a place
 
     def curves(self) -> dict[str, FloatArray]:
-        """Return what the thresholds are worth; precision is NaN where nothing is called positive."""
+        """Return metrics at the thresholds; precision is NaN where nothing is predicted positive."""
         return {name: curve[::-1] for name, curve in threshold_curves(self.tp[::-1], self.fp[::-1]).items()}
 
     def as_json(self, cost: FloatArray) -> dict[str, Any]:
@@ -64,10 +64,10 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
 
 
 def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
-    """Return the least score that the model calls positive (infinity if none), and its name for its threshold.
+    """Return the least score that the model predicts positive (infinity if none), and its name for its threshold.
 
-    The model's own figure is taken where its labels agree with it, else that least score; None twice where a row
-    called negative has a score as high as one called positive.
+    The model's own threshold is taken where its labels agree with it, else that least score; None twice where a row
+    predicted negative has a score as high as one predicted positive.
     """
     score, positive = rows.scores[:, 1], rows.predicted == 1
     highest_negative = float(score[~positive].max(initial=-np.inf))

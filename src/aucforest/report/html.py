@@ -1,31 +1,41 @@
-"""Reports: one HTML file that tells a reader what a model, or a comparison of criteria, is worth."""
+"""Reports: one HTML file on a model, or on a comparison of criteria."""
 
 import html
 import os
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples
+from tqdm import tqdm
 
+from aucforest import __version__
 from aucforest._files import write_whole
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.fitting.out_of_bag import TrainingRows
+from aucforest.inspection import PermutationImportance
 from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
 from aucforest.metrics.thresholds import check_cost
 from aucforest.metrics.validation import check_weights
 from aucforest.report import sections
+from aucforest.report.alerts import alerts_section
+from aucforest.report.checks import Training, check_training
+from aucforest.report.comparison import comparison_facts, comparison_sections
 from aucforest.report.explorer import costs_of
 from aucforest.report.importances import column_names, held_out_importance
 from aucforest.report.metrics import resample
+from aucforest.report.model import dependence_sections, importance_section, model_section
 from aucforest.report.page import Section, percent, render
 from aucforest.report.plots import drawing
 from aucforest.report.rows import ScoredRows, number_labels, score_rows
+from aucforest.report.subgroups import Groups, default_groups, read_groups, subgroups_section
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,23 +74,28 @@ def report(
     y_train: ArrayLike | None = None,
     sample_weight_train: ArrayLike | None = None,
     title: str | None = None,
+    facts: Mapping[str, str] | None = None,
+    intended_use: str | None = None,
+    by: Any = None,
     cost: ArrayLike | None = None,
     n_bootstrap: int = 500,
     n_repeats: int = 5,
     n_jobs: int | None = None,
     random_state: Any = None,
+    verbose: int = 0,
 ) -> Report:
     """Write a report on a fitted classifier, or on a comparison of criteria, as one self-contained HTML page.
 
-    Of a model: its scores beside those of a model without skill, ROC and precision-recall curves, calibration, an
-    explorer of thresholds and costs (two classes), permutation importances and the data. A forest also tells about
-    its trees and, given its training rows, its out-of-bag AUC by their number.
+    Of a model: a summary in plain words, metrics beside those of a model without skill, ROC and precision-recall
+    curves, calibration, permutation importances, partial dependence, performance in subgroups, and the data. Of two
+    classes also gains, lift, precision at k, and an explorer of thresholds and costs. Of a forest also its trees and,
+    given its training rows, its out-of-bag AUC by the number of trees.
 
     Parameters
     ----------
     model_or_comparison : classifier or CriteriaComparison
         Any fitted scikit-learn classifier; without `predict_proba` its `decision_function` is evaluated, and there is
-        no calibration. Or what `compare_criteria` returned, which needs nothing else.
+        no calibration. Or what `compare_criteria` returned, without any rows.
     X_test : array-like or frame of shape (n_samples, n_features)
         Rows that the model was not trained on.
     y_test : array-like of shape (n_samples,)
@@ -88,24 +103,34 @@ def report(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of these rows, not negative. With weights the ROC curve has no band.
     X_train, y_train : array-like, default=None
-        The training rows and labels. A forest with ``bootstrap=True`` then takes importances from its out-of-bag rows
-        instead of `X_test`.
+        The training rows and labels. The page then warns where test rows are among them, and importances of a forest
+        with ``bootstrap=True`` are those of its out-of-bag rows instead of `X_test`.
     sample_weight_train : array-like, default=None
         The weights of the training.
     title : str, default=None
-        Headline; None names the model.
+        Title of the page; None names the model.
+    facts : mapping of str to str, default=None
+        What else stands below the title, such as ``{"Target": "fraud", "Data": "payments of May"}``; entries of the
+        same name, such as "Date", are replaced. The date is that of `SOURCE_DATE_EPOCH`, where that variable is set.
+    intended_use : str, default=None
+        For which decisions, and on which rows, the model is meant.
+    by : str, sequence of str, or frame or mapping of arrays, default=None
+        Columns whose values make subgroups: names of columns of `X_test`, or columns of their own, which the model need
+        not know. None takes the two most important columns of at most ten categories.
     cost : array-like of shape (n_classes, n_classes), default=None
-        ``cost[i][j]`` is what it costs to predict class j where i is true. Of two classes the explorer starts with what
+        ``cost[i][j]`` is the cost of predicting class j where i is true. Of two classes the explorer starts with what
         errors cost more than right predictions; None takes the forest's `threshold`, or else 1 for each error.
     n_bootstrap : int, default=500
-        How often rows are drawn again, from each class as many as it has, for percentile intervals; that of the ROC
-        AUC of two classes is a score interval with DeLong's variance.
+        Number of stratified bootstrap samples for percentile intervals; that of the ROC AUC of two classes is a score
+        interval with DeLong's variance.
     n_repeats : int, default=5
-        How often each column is permuted; 0 leaves importances out.
+        How often each column is permuted; 0 leaves importances and partial dependence out.
     n_jobs : int or None, default=None
-        Threads of out-of-bag importances.
+        Number of threads of out-of-bag importances.
     random_state : int, RandomState instance or None, default=None
-        Draws rows and permutations; equal seeds give equal pages.
+        Controls bootstrap samples and permutations; equal seeds give equal pages of the same date.
+    verbose : int, default=0
+        1 shows progress.
 
     Returns
     -------
@@ -116,7 +141,7 @@ def report(
     ------
     ValueError
         For rows that the model cannot read, lengths that differ, labels that the model does not know, a single class,
-        training rows that are not those of the forest, or an option out of its range.
+        training rows that are not those of the forest, unknown columns in `by`, or an option out of its range.
     TypeError
         For what is neither a classifier nor a comparison.
     sklearn.exceptions.NotFittedError
@@ -135,49 +160,82 @@ def report(
     >>> forest = AUCForestClassifier(20, random_state=0).fit(X, y)
     >>> page = report(forest, X_test, y_test, title="Old abalone", n_bootstrap=50, n_repeats=1, random_state=0)
     >>> "Old abalone" in page.html, page.html.count("<svg")
-    (True, 7)
+    (True, 15)
     """
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
-            parts = sections.comparison_sections(model_or_comparison)
-        return Report(title, render(title, sections.comparison_facts(model_or_comparison), parts))
+            parts = comparison_sections(model_or_comparison)
+        return Report(title, render(title, comparison_facts(model_or_comparison) | dict(facts or {}), parts))
     check_count("n_bootstrap", n_bootstrap, 2)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
-    matrix = costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes))
-    training = _read_training(rows.model, X_train, y_train, sample_weight_train)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    resamples = resample(rows, n_bootstrap, seed)
+    request = _Request(
+        rows,
+        training=_read_training(rows.model, X_train, y_train, sample_weight_train),
+        groups=read_groups(by, rows, sample_weight),
+        cost=costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes)),
+        intended_use=intended_use,
+        n_bootstrap=n_bootstrap,
+        n_repeats=n_repeats,
+        n_jobs=n_jobs,
+        seed=seed,
+    )
+    seen, warning = check_training(rows, request.training)
     with drawing():
-        parts = [sections.summary_section(rows, resamples), sections.ranking_section(rows, resamples)]
-        if rows.is_probability:
-            parts.append(sections.calibration_section(rows))
-        if len(rows.classes) == 2:
-            parts.append(sections.threshold_section(rows, matrix))
-        if n_repeats > 0:
-            parts += _importances(rows, training, n_repeats, n_jobs, seed)
-        parts.append(sections.model_section(rows.model, training and training.rows))
-        parts.append(sections.data_section(rows, training and (training.labels, training.sample_weight)))
+        parts = list(tqdm(_sections(request, seen), desc="report", unit=" sections", disable=not verbose))
     if title is None:
         of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
         title = f"{type(rows.model).__name__}: {of}"
-    return Report(title, render(title, _facts(rows), parts))
+    target = getattr(y_test, "name", None)
+    stated = ({} if target is None else {"Target": str(target)}) | dict(facts or {})
+    page = render(title, stated | _facts(rows) | stated, parts, [warning] if warning else [])
+    return Report(title, page)
 
 
-class _Training(NamedTuple):
-    """The training data, and of a forest that draws rows also its draws."""
+class _Request(NamedTuple):
+    """What a report on a model is made of."""
 
-    X: Any
-    y: NDArray[Any]
-    labels: NDArray[np.int64]
-    sample_weight: NDArray[np.float64] | None
-    rows: TrainingRows | None
+    rows: ScoredRows
+    training: Training | None
+    groups: Groups | None
+    cost: NDArray[np.float64]
+    intended_use: str | None
+    n_bootstrap: int
+    n_repeats: int
+    n_jobs: int | None
+    seed: int
 
 
-def _read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> _Training | None:
+def _sections(request: _Request, seen: str) -> Iterator[Section]:
+    """Yield the sections of a report on a model."""
+    rows, training, seed = request.rows, request.training, request.seed
+    two = len(rows.classes) == 2
+    resamples = resample(rows, request.n_bootstrap, seed)
+    yield sections.summary_section(rows, resamples)
+    importance = _importance(request) if request.n_repeats > 0 else None
+    groups = request.groups or default_groups(rows, importance)
+    yield sections.use_section(rows, request.intended_use, seen, bool(groups))
+    yield sections.ranking_section(rows, resamples)
+    if two:
+        yield alerts_section(rows, sections.LEVEL)
+    if rows.is_probability:
+        yield sections.calibration_section(rows)
+    if two:
+        yield sections.threshold_section(rows, request.cost)
+    if groups:
+        yield subgroups_section(rows, groups, sections.LEVEL)
+    if importance is not None:
+        yield importance_section(importance, out_of_bag=training is not None and training.rows is not None)
+        yield from dependence_sections(rows, importance, seed)
+    yield model_section(rows.model, training and training.rows)
+    yield sections.data_section(rows, training and (training.labels, training.sample_weight))
+
+
+def _read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Training | None:
     """Return the training data where they are given."""
     if X is None and y is None and sample_weight is None:
         return None
@@ -188,27 +246,29 @@ def _read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: Array
         raise ValueError(f"X_train has {_num_samples(X)} rows, but y_train has {len(given)}")
     labels = number_labels(given, model.classes_, "y_train")
     weights = check_weights(sample_weight, len(given), of="y_train")
-    draws = isinstance(model, AUCForestClassifier) and model.bootstrap
-    return _Training(X, given, labels, weights, training_rows(model, X, given, weights) if draws else None)
+    has_bootstrap = isinstance(model, AUCForestClassifier) and model.bootstrap
+    return Training(X, given, labels, weights, training_rows(model, X, given, weights) if has_bootstrap else None)
 
 
-def _importances(
-    rows: ScoredRows, training: _Training | None, n_repeats: int, n_jobs: int | None, seed: int
-) -> list[Section]:
-    """Return what the columns are worth, out of bag where that can be; nothing for what has no columns."""
+def _importance(request: _Request) -> PermutationImportance | None:
+    """Return permutation importances, out of bag where that can be; None for what has no columns."""
+    rows, training, n_repeats, seed = request.rows, request.training, request.n_repeats, request.seed
     if training is not None and training.rows is not None:
-        options: dict[str, Any] = {"n_repeats": n_repeats, "sample_weight": training.sample_weight, "n_jobs": n_jobs}
-        found = oob_permutation_importance(rows.model, training.X, training.y, random_state=seed, **options)
-        return [sections.importance_section(found, "training rows, each predicted by the trees that did not draw it")]
-    if column_names(rows.X) is None:
-        return []
-    return [sections.importance_section(held_out_importance(rows, n_repeats, seed), "of the rows of this report")]
+        options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": request.n_jobs}
+        options |= {"n_repeats": n_repeats, "random_state": seed}
+        return oob_permutation_importance(rows.model, training.X, training.y, **options)
+    return None if column_names(rows.X) is None else held_out_importance(rows, n_repeats, seed)
 
 
-def _facts(rows: ScoredRows) -> list[tuple[str, str]]:
-    """Return what stands below the title."""
-    facts = [("Model", type(rows.model).__name__), ("Rows judged", f"{rows.labels.size:,}")]
+def _facts(rows: ScoredRows) -> dict[str, str]:
+    """Return what stands below the title; the date is that of SOURCE_DATE_EPOCH where it is set."""
+    facts = {"Model": type(rows.model).__name__, "Rows evaluated": f"{rows.labels.size:,}"}
     if len(rows.classes) == 2:
-        positive_rows = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
-        return [*facts, ("Positive class", rows.classes[1]), ("Positive rows", positive_rows)]
-    return [*facts, ("Classes", str(len(rows.classes)))]
+        facts["Positive class"] = rows.classes[1]
+        facts["Positive rows"] = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
+    else:
+        facts["Classes"] = str(len(rows.classes))
+    seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
+    facts["Date"] = datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    facts["Written by"] = f"aucforest {__version__}"
+    return facts

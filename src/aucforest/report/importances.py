@@ -45,14 +45,14 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     of_repeats, before = importance.deal_out(parts, n_repeats), importance.deal_out(baseline, n_repeats)
     importances, errors = np.empty((len(names), n_repeats)), np.empty(len(names))
     for feature in range(len(names)):
-        tables = (_permuted(X, feature, generator.permutation(chosen.size)) for _ in range(n_repeats))
+        tables = (permuted(X, feature, generator.permutation(chosen.size)) for _ in range(n_repeats))
         after = [scores(some, scores_of(rows.model, table)) for some, table in zip(of_repeats, tables)]
         importances[feature], errors[feature] = importance.measure_falls(before, after)
     found = importances, errors, baseline[0], chosen.size
     return PermutationImportance(*found, scoring="roc_auc", feature_names=tuple(names), n_parts=len(parts) - 1)
 
 
-def _permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:
+def permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:
     """Return a table with one column in another order."""
     if hasattr(X, "columns"):
         frame = nw.from_native(X, eager_only=True)

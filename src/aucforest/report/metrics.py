@@ -15,13 +15,13 @@ from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report.rows import FloatArray, ScoredRows
 
-_MOST_GROUPS = 2000  # distinct scores beyond so many are merged before curves are drawn again
+_MOST_GROUPS = 2000  # distinct scores beyond so many are merged before curves are bootstrapped
 _BINS = 10
 _ROUNDING = 1e-12  # a recall of 7 / 20 and the number 0.35 differ by as much
 RECALLS = np.linspace(0.0, 1.0, 101)
 _MEANINGS = {
-    "ROC AUC": "Chance that two rows of different classes are told apart, mean over pairs of classes (Hand and Till).",
-    "average precision": "Mean share of {positive} among the rows called so, over all recalls.",
+    "ROC AUC": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
+    "average precision": "Mean precision of {positive} over all recalls.",
     "Brier score": "Mean squared error of the probabilities; less is better.",
     "log loss": "Mean negative logarithm of the probability of the true class; less is better.",
     "G-mean": "Geometric mean of the recalls of the classes, by the labels that the model predicts.",
@@ -29,7 +29,7 @@ _MEANINGS = {
 
 
 class Score(NamedTuple):
-    """A score, its interval (NaN where there is none), and what a model without skill has."""
+    """A metric, its interval (NaN where there is none), and what a model without skill has."""
 
     name: str
     value: float
@@ -40,14 +40,14 @@ class Score(NamedTuple):
 
 
 class Resamples(NamedTuple):
-    """What rows drawn again have."""
+    """Metrics of bootstrap samples."""
 
     scores: dict[str, FloatArray]  # by the name of the score
     precision: FloatArray  # at `RECALLS`, (n_bootstrap, len(RECALLS)); of two classes only
 
     @property
     def n_draws(self) -> int:
-        """How often rows were drawn."""
+        """The number of bootstrap samples."""
         return len(self.scores["G-mean"])
 
     def interval(self, name: str, level: float) -> tuple[float, float]:
@@ -92,7 +92,7 @@ def g_mean(confusion: FloatArray) -> float:
 
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
-    """Draw rows again, from each class as many as it has, and score them."""
+    """Return the metrics of stratified bootstrap samples."""
     generator, two = np.random.default_rng(seed), len(rows.classes) == 2
     by_class = [np.flatnonzero(rows.labels == k) for k in rows.present]
     losses, curves = row_losses(rows), _Curves(rows) if two else None
@@ -122,7 +122,7 @@ def group_by_score(rows: ScoredRows, k: int, most: int) -> tuple[NDArray[np.int6
 
 
 class _Curves:
-    """Precision-recall curves of rows drawn again: rows are sorted and grouped by score once."""
+    """Precision-recall curves of bootstrap samples: rows are sorted and grouped by score once."""
 
     def __init__(self, rows: ScoredRows) -> None:
         self._group, self._n_groups = group_by_score(rows, 1, _MOST_GROUPS)
@@ -147,7 +147,7 @@ def auc_interval(
 
 
 def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Score]:
-    """Return the scores of the whole, each beside what the class frequencies alone would have."""
+    """Return the metrics of all rows, each beside that of a model that only knows the class frequencies."""
     frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
     values["G-mean"] = g_mean(rows.confusion())
@@ -156,7 +156,7 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
         auc = auc_interval(is_positive, score, rows.sample_weight, level)
-        meaning = f"Chance that a random row of {positive} scores above a random other one."
+        meaning = f"Probability that a random row of {positive} has a higher score than a random other row."
         scores.append(Score("ROC AUC", *auc, 0.5, meaning))
         precision = float(average_precision_score(is_positive, score, sample_weight=rows.sample_weight))
         values, no_skill["average precision"] = {"average precision": precision, **values}, float(frequencies[1])
@@ -181,7 +181,7 @@ class Bin(NamedTuple):
 
 
 def reliability(rows: ScoredRows, k: int, level: float) -> list[Bin]:
-    """Return bins of the probability of class k that hold like parts of class k and of the rest.
+    """Return bins of the probability of class k that hold like proportions of class k and of the rest.
 
     Intervals are Wilson's, of the effective number of rows where there are weights.
     """

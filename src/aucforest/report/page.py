@@ -2,11 +2,13 @@
 
 import math
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from aucforest._optional import import_optional
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Table(NamedTuple):
@@ -28,7 +30,7 @@ class Plot(NamedTuple):
 class Section(NamedTuple):
     """A part of the page: a heading, a sentence that says what it shows, and what is shown.
 
-    `explorer` holds what the threshold explorer needs, where it belongs to the section.
+    `explorer` holds what the threshold explorer needs, where it belongs to the section; `points` are listed sentences.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Section(NamedTuple):
     plots: list[Plot]
     tables: list[Table]
     explorer: dict[str, Any] | None = None
+    points: Sequence[str] = ()
 
 
 def number(value: float) -> str:
@@ -48,8 +51,11 @@ def number(value: float) -> str:
         text = f"{value:,.0f}"
     elif size >= 0.01:
         text = f"{value:,.4g}" if size >= 1 else f"{value:.3f}"
+    elif size >= 1e-6:
+        text = f"{value:.{1 - math.floor(math.log10(size))}f}"
     else:
-        text = f"{value:.2g}"
+        digits, exponent = f"{value:.1e}".split("e")
+        text = f"{digits} × 10" + str(int(exponent)).translate(_RAISED)
     return text.replace("-", "−")
 
 
@@ -65,7 +71,8 @@ def interval(low: float, high: float, form: Callable[[float], str] = number) -> 
 
 def percent(proportion: float) -> str:
     """Return a proportion as it is printed: small ones with more digits."""
-    return f"{proportion:.{1 if proportion >= 0.0095 or proportion == 0 else 3}%}".replace("%", " %")
+    digits = 1 if proportion >= 0.0995 or proportion <= 0.0 else -1 - math.floor(math.log10(proportion))
+    return f"{100 * proportion:.{digits}f} %"
 
 
 def shortened(text: str, most: int) -> str:
@@ -73,7 +80,7 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def render(title: str, facts: list[tuple[str, str]], sections: list[Section]) -> str:
+def render(title: str, facts: dict[str, str], sections: list[Section], warnings: Sequence[str] = ()) -> str:
     """Return the page; all text is escaped, and a browser runs no program but the page's own."""
     jinja2 = import_optional("jinja2", purpose="a report", extra="report")
     environment = jinja2.Environment(
@@ -87,6 +94,7 @@ def render(title: str, facts: list[tuple[str, str]], sections: list[Section]) ->
     page: str = environment.get_template("page.html").render(
         title=title,
         facts=facts,
+        warnings=warnings,
         sections=sections,
         style=style,
         program=program,

@@ -10,6 +10,7 @@ import numpy as np
 from aucforest._optional import import_optional
 from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
 from aucforest.metrics import RocBand, RocCurveDisplay, RocEntry
+from aucforest.report.dependence import Dependence
 from aucforest.report.explorer import Thresholds
 from aucforest.report.importances import TreePoint
 from aucforest.report.metrics import RECALLS, Bin, cumulate_class, thin
@@ -20,6 +21,7 @@ from aucforest.report.rows import FloatArray, ScoredRows
 COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
 _MOST_POINTS = 800
+_WIDTH = 4.6  # inches: on a phone, letters are still large enough
 _MOST_FEATURES = 20
 _PIXELS_PER_POINT = 1.5
 _STYLE = {
@@ -100,7 +102,7 @@ def _own(value: str, key: str, name: str) -> str:
 
 def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> Any:
     """Draw the ROC curves of some classes against all others."""
-    figure, axes = _panels(4.6, 4.4)
+    figure, axes = _panels(_WIDTH, 4.4)
     entries = {}
     for k in classes:
         cumulated = cumulate_class(rows, k)
@@ -115,15 +117,14 @@ def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> 
 
 def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatArray | None) -> Any:
     """Draw the precision-recall curves of some classes against all others."""
-    figure, axes = _panels(4.6, 4.4)
+    figure, axes = _panels(_WIDTH, 4.4)
     for color, k in zip(COLORS, classes):
         cumulated = cumulate_class(rows, k)
         places = thin(cumulated, _MOST_POINTS)[1:]
         tps, called = cumulated.tps[places], cumulated.tps[places] + cumulated.fps[places]
         axes.step(tps / tps[-1], tps / called, color=color, where="pre", label=rows.classes[k], clip_on=False)
         if len(classes) == 1:
-            share = float(rows.frequencies[k])
-            axes.axhline(share, color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
+            axes.axhline(float(rows.frequencies[k]), color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
     if band is not None:
         axes.fill_between(RECALLS, *band, color=COLORS[0], alpha=0.14, linewidth=0.0, label="95 % band")
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1))
@@ -132,9 +133,68 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
     return figure
 
 
+def gains_plot(rows: ScoredRows) -> Any:
+    """Draw the recall against the proportion of rows with the highest scores."""
+    figure, axes = _panels(_WIDTH, 4.4)
+    cumulated, positive = cumulate_class(rows, 1), float(rows.frequencies[1])
+    places = thin(cumulated, _MOST_POINTS)
+    alerted, found = (cumulated.tps + cumulated.fps)[places], cumulated.tps[places]
+    axes.plot(alerted / alerted[-1], found / found[-1], color=COLORS[0], label="model")
+    axes.plot([0, positive, 1], [0, 1, 1], color="#6b747d", linestyle="--", linewidth=1.2, label="perfect model")
+    axes.plot([0, 1], [0, 1], color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
+    axes.set(xlabel="proportion of rows alerted", ylabel="recall", xlim=(0, 1), ylim=(0, 1))
+    axes.legend(loc="lower right")
+    return figure
+
+
+def lift_plot(rows: ScoredRows) -> Any:
+    """Draw the lift against the proportion of rows with the highest scores, from five rows on."""
+    figure, axes = _panels(_WIDTH, 4.4)
+    cumulated = cumulate_class(rows, 1)
+    places = thin(cumulated, _MOST_POINTS)[1:]
+    alerted, found = (cumulated.tps + cumulated.fps)[places], cumulated.tps[places]
+    shown = alerted >= min(5.0 / rows.labels.size, 0.5) * alerted[-1]
+    alerted, found = alerted[shown] / alerted[-1], found[shown] / found[-1]
+    axes.plot(100 * alerted, found / alerted, color=COLORS[0], label="model")
+    axes.axhline(1.0, color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
+    axes.set(xscale="log", xlabel="rows alerted, % (logarithmic)", ylabel="lift")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(lambda value, _: "")
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="upper right")
+    return figure
+
+
+def dependence_plot(found: Dependence, classes: dict[str, int], limits: tuple[float, float], label: str) -> Any:
+    """Draw the partial dependence on one feature: a curve on numbers, dots on categories."""
+    figure, axes = _panels(3.4, 2.7)
+    is_number = not isinstance(found.values[0], str)
+    places = np.asarray(found.values) if is_number else np.arange(len(found.values))
+    for color, (name, k) in zip(COLORS, classes.items()):
+        if is_number:
+            axes.plot(places, found.means[:, k], "o-", markersize=3, color=color, label=name)
+            if found.of_missing is not None:
+                axes.axhline(found.of_missing[k], color=color, linestyle=":", linewidth=1.2, label="where missing")
+        else:
+            axes.plot(found.means[:, k], places, "o", color=color, label=name)
+    if is_number:
+        axes.set(xlabel=shortened(found.name, 32), ylabel=label, ylim=limits)
+        axes.locator_params(axis="x", nbins=5)
+    else:
+        axes.set_yticks(places, [shortened(str(value), 16) for value in found.values])
+        axes.set(xlabel=label, xlim=limits)
+        axes.set_title(shortened(found.name, 32), fontsize=9)
+        axes.locator_params(axis="x", nbins=4)
+        axes.margins(y=0.1)
+        axes.invert_yaxis()
+    if len(classes) > 1 or (is_number and found.of_missing is not None):
+        axes.legend(loc="best")
+    return figure
+
+
 def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
-    """Draw observed shares against mean probabilities, with intervals where there is one class."""
-    figure, axes = _panels(4.6, 4.4)
+    """Draw observed frequencies against mean probabilities, with intervals where there is one class."""
+    figure, axes = _panels(_WIDTH, 4.4)
     drawn = [each for bins in by_class.values() for each in bins]
     top = max(max(each.high if len(by_class) == 1 else each.observed, each.mean) for each in drawn)
     top = min(1.0, 1.05 * top) or 1.0
@@ -145,66 +205,66 @@ def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
             ends = [[each.observed - each.low for each in bins], [each.high - each.observed for each in bins]]
             axes.errorbar(means, observed, np.maximum(ends, 0.0), color=color, linewidth=1.2, capsize=2.5)
         axes.plot(means, observed, "o-", color=color, markersize=4.5, linewidth=1.2, label=name)
-    axes.set(xlabel="mean predicted probability", ylabel="observed share", xlim=(0, top), ylim=(0, top))
+    axes.set(xlabel="mean predicted probability", ylabel="observed frequency", xlim=(0, top), ylim=(0, top))
     axes.set_aspect("equal")
     axes.legend(loc="upper left")
     return figure
 
 
 def score_plot(rows: ScoredRows) -> Any:
-    """Draw how the scores of either class are spread, each by itself."""
-    figure, axes = _panels(4.6, 4.4, rows=2, sharex=True)
+    """Draw the distribution of the scores of each class."""
+    figure, axes = _panels(_WIDTH, 4.4, rows=2, sharex=True)
     scores = rows.scores[:, 1]
     limits = (0.0, float(scores.max()) or 1.0) if rows.is_probability else (float(scores.min()), float(scores.max()))
     for k, panel in enumerate(axes):
         members = rows.labels == k
         weights = rows.weights[members] / rows.totals[k]
         panel.hist(scores[members], bins=40, range=limits, weights=weights, color=COLORS[1 - k], alpha=0.85)
-        panel.set_ylabel("share of rows")
+        panel.set_ylabel("proportion")
         panel.set_title(f"{rows.classes[k]}: {int(members.sum()):,} rows", fontsize=9, loc="left")
     axes[1].set_xlabel("predicted probability" if rows.is_probability else "decision value")
     return figure
 
 
 def thresholds_plot(found: Thresholds) -> Any:
-    """Draw what the thresholds make of the rows, evenly spaced as on the slider below the picture."""
-    figure, axes = _panels(7.6, 3.4)
+    """Draw metrics at the thresholds, evenly spaced as on the slider below the picture."""
+    figure, axes = _panels(5.0, 3.6)
     places = np.arange(found.thresholds.size, dtype=np.float64)
     display = ThresholdCurveDisplay(places, found.curves(), threshold=found.own).plot(axes)
     for line, dash in zip(display.lines_.values(), DASHES):
         line.set(linestyle=dash, drawstyle="default")
     if display.mark_ is not None:
         display.mark_.set_label("model's own threshold")
-    ticks = np.unique(np.linspace(0, places.size - 2, min(8, places.size - 1)).round().astype(int))
+    ticks = np.unique(np.linspace(0, places.size - 2, min(6, places.size - 1)).round().astype(int))
     axes.set_xticks(ticks, [number(found.thresholds[place]) for place in ticks])
     axes.set(xlim=(0, places.size - 1), xlabel="threshold (spaced by rows)", ylabel="")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=6)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.24), ncols=3)
     return figure
 
 
 def importance_plot(importance: PermutationImportance) -> Any:
     """Draw the importances of the first features with their intervals."""
-    figure, axes = _panels(7.6, 0.8 + 0.27 * min(_MOST_FEATURES, len(importance.feature_names)))
+    figure, axes = _panels(_WIDTH, 0.8 + 0.27 * min(_MOST_FEATURES, len(importance.feature_names)))
     importance.plot(axes, max_features=_MOST_FEATURES)
-    axes.set_yticks(axes.get_yticks(), [shortened(label.get_text(), 32) for label in axes.get_yticklabels()])
-    axes.set_xlabel("fall of the ROC AUC when the column is permuted")
+    axes.set_yticks(axes.get_yticks(), [shortened(label.get_text(), 24) for label in axes.get_yticklabels()])
+    axes.set_xlabel("decrease of the ROC AUC")
     return figure
 
 
 def mixture_plot(forest: Any) -> Any:
     """Draw the variants of a mixed forest."""
-    figure, axes = _panels(7.6, 0.8 + 0.3 * len(forest.mixture_["n_trees"]))
+    figure, axes = _panels(_WIDTH, 0.8 + 0.3 * len(forest.mixture_["n_trees"]))
     MixtureDisplay.from_estimator(forest, ax=axes)
     return figure
 
 
 def trees_plot(points: Sequence[TreePoint]) -> Any:
     """Draw the out-of-bag AUC of the first trees with its intervals."""
-    figure, axes = _panels(7.6, 2.9)
+    figure, axes = _panels(_WIDTH, 2.9)
     numbers, scores, low, high = np.array(points).T
     OOBCurveDisplay(numbers, scores, scoring="ROC AUC").plot(axes)
     axes.fill_between(numbers, low, high, alpha=0.14, linewidth=0.0)
     axes.set_xscale("log")
     axes.minorticks_off()
-    axes.set_xticks(numbers, [f"{n:,.0f}" for n in numbers])
+    axes.set_xticks(numbers[::-2], [f"{n:,.0f}" for n in numbers[::-2]])
     return figure

@@ -1,34 +1,24 @@
-"""The sections of a report: on a model, and on a comparison of split criteria."""
+"""The sections of a report on how well a model does, and on which rows."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._pprint import _changed_params
 
-from aucforest._optional import import_optional
-from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection import PermutationImportance, forest_summary
-from aucforest.inspection.comparison import BASELINE, ComparisonRow, CriteriaComparison
-from aucforest.inspection.scoring import METRICS
 from aucforest.metrics import average_precision_score, roc_confidence_band
 from aucforest.report import plots
-from aucforest.report.data import class_table, column_table
+from aucforest.report.alerts import alert_depths, count_alerts
+from aucforest.report.data import class_table, column_table, describe_columns, useless_columns
 from aucforest.report.explorer import find_thresholds
-from aucforest.report.importances import auc_by_trees
 from aucforest.report.metrics import Resamples, auc_interval, reliability, summarize
-from aucforest.report.page import Section, Table, interval, number, percent, shortened, signed
+from aucforest.report.page import Section, Table, interval, number, percent
 from aucforest.report.rows import ScoredRows
 
 LEVEL = 0.95
 _MOST_CURVES = 10
-_MOST_FEATURES = 30
-_MOST_LETTERS = 200
-_OF_THE_MACHINE = ("n_jobs", "verbose")
-_FIGURES = [
+_METRICS = [
     ("recall", "recall (sensitivity)"), ("specificity", "specificity"), ("precision", "precision"),
-    ("gmean", "G-mean"), ("f1", "F1"), ("called", "share called positive"), ("cost", "cost, total"),
+    ("gmean", "G-mean"), ("f1", "F1"), ("called", "proportion predicted positive"), ("cost", "cost, total"),
     ("cost-row", "cost per row"),
 ]  # fmt: skip
 
@@ -41,23 +31,70 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     if len(rows.classes) == 2:
         sources = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
     sure = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
-    lead = (
-        f"ROC AUC {number(auc.value)}{sure}; chance is 0.5. {sources} "
-        f"percentiles of {resamples.n_draws} draws of the rows, of each class as many as there are."
-    )
+    points = [
+        f"ROC AUC {number(auc.value)}{sure}; a model without skill has 0.5. {sources} percentiles of "
+        f"{resamples.n_draws} stratified bootstrap samples."
+    ]
     if rows.sample_weight is not None:
-        lead += " Rows count by their weights."
+        points.append("Rows count by their weights.")
     body = [
         [each.name, number(each.value), interval(each.low, each.high), number(each.no_skill), each.meaning]
         for each in scores
     ]
-    columns = ["score", "model", "95 % interval", "no skill", "meaning"]
-    caption = "Scores on these rows, beside a model that only knows how frequent the classes are"
+    columns = ["metric", "model", "95 % interval", "no skill", "meaning"]
+    caption = "Metrics on these rows, beside a model that only knows the class frequencies"
     tables = [Table(caption, columns, body, "lrrrl")]
     if len(rows.classes) > 2:
         tables.append(_by_class(rows))
         tables.append(_confusion(rows))
-    return Section("summary", "Summary", lead, [], tables)
+    return Section("summary", "Summary", _headline(rows, auc.value), [], tables, points=points)
+
+
+def _headline(rows: ScoredRows, auc: float) -> str:
+    """Return what the model is worth, for readers who know no metric."""
+    hits, totals = rows.confusion(), rows.totals
+    correct = f"The class that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows"
+    if len(rows.classes) > 2:
+        return f"The model ranks {percent(auc)} of all pairs of rows of two classes rightly; guessing: 50 %. {correct}."
+    label, frequency = rows.classes[1], float(rows.frequencies[1])
+    of = "of the positive class" if label in ("True", "1") else f"of class {label}"
+    text = (
+        f"In {percent(auc)} of all pairs of a row {of} and another row, the model gives the first the higher score; "
+        "guessing gives 50 %."
+    )
+    depths = alert_depths(rows.labels.size, [10 if frequency < 0.05 and rows.labels.size >= 1000 else 100])
+    for per_1000, k in depths.items():
+        top = count_alerts(rows, k, LEVEL)
+        text += (
+            f" Of the {per_1000 // 10} % of rows with the highest scores, {percent(top.precision)} are {of}, against "
+            f"{percent(frequency)} of all rows; they hold {percent(top.recall)} of all rows {of}."
+        )
+    positive = float(hits[:, 1].sum())
+    text += f" The model predicts {label} for {percent(positive / float(totals.sum()))} of the rows"
+    if not positive:
+        return f"{text}."
+    precision, recall = percent(float(hits[1, 1]) / positive), percent(float(hits[1, 1] / totals[1]))
+    return f"{text}: this is right for {precision} of them, and finds {recall} of all rows {of}."
+
+
+def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_groups: bool) -> Section:
+    """Return what the model is for, as far as it is known, and what the metrics of this page do not say."""
+    few = float(rows.totals[rows.present].min())
+    points = [
+        f"Intended use: {intended_use or 'not stated by the author of this page.'}",
+        f"All metrics are estimates from {rows.labels.size:,} rows. They hold for new rows that come from the same "
+        "source. Where class frequencies change, so do precision, lift and calibration.",
+        seen,
+        "Feature importance and partial dependence describe the model. They do not show causes.",
+    ]
+    if rows.sample_weight is None and few < 100:
+        points.insert(2, f"The rarest class has {few:.0f} rows only, so its metrics are uncertain: see the intervals.")
+    if not rows.is_probability:
+        points.append("The scores are no probabilities; only their order and the threshold mean something.")
+    if not has_groups:
+        points.append("Performance in subgroups was not evaluated.")
+    lead = "What the model is for, and what this page does not say."
+    return Section("use", "Intended use and limits", lead, [], [], points=points)
 
 
 def _by_class(rows: ScoredRows) -> Table:
@@ -71,18 +108,18 @@ def _by_class(rows: ScoredRows) -> Table:
         shown = number(auc), interval(low, high), number(area), number(float(hit / rows.totals[k]))
         precision = number(float(hit / called[k]) if called[k] else np.nan)
         body.append([rows.classes[k], percent(float(rows.frequencies[k])), *shown, precision])
-    columns = ["class", "share", "ROC AUC", "95 % interval", "average precision", "recall", "precision"]
+    columns = ["class", "frequency", "ROC AUC", "95 % interval", "average precision", "recall", "precision"]
     return Table("Each class against all others", columns, body, "lrrrrrr")
 
 
 def _confusion(rows: ScoredRows) -> Table:
     """Return the confusion matrix of the predicted labels."""
     body = [[rows.classes[k], *(number(cell) for cell in cells)] for k, cells in enumerate(rows.confusion())]
-    columns = ["truth", *(f"called {name}" for name in rows.classes)]
+    columns = ["true class", *(f"predicted {name}" for name in rows.classes)]
     return Table("Confusion matrix of the labels that the model predicts", columns, body, "l" + "r" * len(rows.classes))
 
 
-def _drawn_classes(rows: ScoredRows) -> list[int]:
+def drawn_classes(rows: ScoredRows) -> list[int]:
     """Return the classes whose curves are drawn: the second of two, or the most frequent ones."""
     if len(rows.classes) == 2:
         return [1]
@@ -92,11 +129,11 @@ def _drawn_classes(rows: ScoredRows) -> list[int]:
 
 def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
     """Return ROC and precision-recall curves."""
-    classes, two = _drawn_classes(rows), len(rows.classes) == 2
+    classes, two = drawn_classes(rows), len(rows.classes) == 2
     of = rows.classes[1] if two else "each class against all others"
     captions = [
-        f"ROC curve of {of}: how much of it is found at which rate of false alarms.",
-        f"Precision-recall curve of {of}: how pure the rows called so are, the more of it is found.",
+        f"ROC curve of {of}: true positive rate (recall) against false positive rate.",
+        f"Precision-recall curve of {of}: precision against recall, over all thresholds.",
     ]
     roc_band = precision_band = None
     if two:
@@ -104,10 +141,13 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
         captions[1] += " The band covers the precision at any one recall with 95 % confidence."
         if rows.sample_weight is None:
             roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)
-            captions[0] += " The band covers the whole true curve with 95 % confidence."
+            captions[0] += (
+                " The band covers the whole true curve with 95 % confidence. It stays open in the corners, where the "
+                "curve ends: so few rows lie there that the true curve may rise earlier or later."
+            )
         captions = [f"{caption} The dot is at the threshold that is chosen below." for caption in captions]
     cursor = "point" if two else None
-    lead = "How well the scores order the rows, whatever the threshold."
+    lead = "How well the scores rank the rows, at all thresholds."
     if not two and len(classes) < len(rows.present):
         lead += f" The {len(classes)} most frequent classes are drawn."
     drawn = [
@@ -118,30 +158,30 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
 
 
 def calibration_section(rows: ScoredRows) -> Section:
-    """Return whether probabilities are what they say."""
-    classes, two = _drawn_classes(rows), len(rows.classes) == 2
+    """Return whether predicted probabilities agree with observed frequencies."""
+    classes, two = drawn_classes(rows), len(rows.classes) == 2
     bins = {rows.classes[k]: reliability(rows, k, LEVEL) for k in classes}
-    caption = "Observed shares against predicted probabilities; on the diagonal they agree."
+    caption = "Observed frequencies against mean predicted probabilities; on the diagonal they agree."
     if two:
-        caption += " Whiskers are 95 % intervals; the bins hold like parts of both classes."
+        caption += " Whiskers are 95 % intervals. Each bin holds a like proportion of the classes."
     drawn = [plots.picture(plots.reliability_plot(bins), "reliability", caption)]
     tables = []
     if two:
-        caption = "How the probabilities of either class are spread, each class by itself."
+        caption = "Distribution of the predicted probabilities of each class."
         drawn.append(plots.picture(plots.score_plot(rows), "scores", caption))
         body = [
             [f"{number(each.least)} to {number(each.most)}", f"{each.n_rows:,}", number(each.mean),
              number(each.observed), interval(each.low, each.high)]
             for each in bins[rows.classes[1]]
         ]  # fmt: skip
-        columns = ["probability", "rows", "mean probability", "observed share", "95 % interval"]
+        columns = ["probability", "rows", "mean probability", "observed frequency", "95 % interval"]
         tables.append(Table("The bins of the calibration curve", columns, body, "lrrrr"))
     mean = np.average(rows.scores[:, classes], axis=0, weights=rows.weights)
     k = int(np.argmax(np.abs(mean - rows.frequencies[classes])))
     name, share = rows.classes[classes[k]], float(rows.frequencies[classes[k]])
     lead = (
-        f"Whether probabilities mean what they say: for {name} they average {number(float(mean[k]))}, its share is "
-        f"{number(share)}."
+        f"Whether predicted probabilities agree with observed frequencies. The mean probability of {name} is "
+        f"{percent(float(mean[k]))}, its frequency {percent(share)}."
     )
     return Section("calibration", "Calibration", lead, drawn, tables)
 
@@ -151,10 +191,10 @@ def threshold_section(rows: ScoredRows, cost: NDArray[np.float64]) -> Section:
     found = find_thresholds(rows)
     negative, positive = rows.classes
     alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {found.tp.size} thresholds."
-    if found.own is None:
+    if found.own_threshold is None:
         own_sentence = "The labels that the model predicts follow no single threshold."
     else:
-        own_sentence = f"The model's own threshold is {found.own_threshold:.4g}."
+        own_sentence = f"The model's own threshold is {number(found.own_threshold)}."
     explorer = {
         "svg": plots.as_svg(plots.thresholds_plot(found), "cuts", alt, cursor="line"),
         "data": found.as_json(cost),
@@ -162,63 +202,10 @@ def threshold_section(rows: ScoredRows, cost: NDArray[np.float64]) -> Section:
         "own_sentence": own_sentence,
         "negative": negative,
         "positive": positive,
-        "figures": _FIGURES,
+        "metrics": _METRICS,
     }
-    lead = "What follows from the choice of a threshold, on these rows and at your costs."
+    lead = "Metrics and costs at any threshold, on these rows."
     return Section("thresholds", "Thresholds", lead, [], [], explorer)
-
-
-def importance_section(importance: PermutationImportance, source: str) -> Section:
-    """Return how much each feature is worth."""
-    mean, intervals = importance.importances_mean, importance.importances_interval(LEVEL)
-    caption = "Fall of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
-    body = [
-        [importance.feature_names[j], signed(mean[j]), interval(intervals[j, 0], intervals[j, 1], signed)]
-        for j in np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
-    ]
-    table = Table("Fall of the ROC AUC by column", ["column", "mean fall", "95 % interval"], body, "lrr")
-    lead = (
-        f"How much ROC AUC, {number(importance.baseline_score)} on {importance.n_scored:,} {source}, is lost without "
-        "the information of a column; columns that tell the same thing stand in for each other."
-    )
-    drawn = [plots.picture(plots.importance_plot(importance), "importance", caption)]
-    return Section("columns", "What the model looks at", lead, drawn, [table])
-
-
-def model_section(model: Any, training: TrainingRows | None) -> Section:
-    """Return how the model was made; of a forest also what its trees are, and whether there are enough of them."""
-    lead, drawn, tables = "What the model is.", [], []
-    changed = sorted(_changed_params(model).items())
-    body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _OF_THE_MACHINE]
-    if body:
-        tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
-    if isinstance(model, AUCForestClassifier):
-        tables.append(_forest_table(model))
-        if hasattr(model, "mixture_"):
-            caption = "Trees by criterion and splitter: more of those that raise the out-of-bag AUC of the forest most."
-            drawn.append(plots.picture(plots.mixture_plot(model), "mixture", caption))
-        points = [] if training is None else auc_by_trees(model, training, LEVEL)
-        if points:
-            caption = "Out-of-bag ROC AUC of the first trees, on training rows that they did not draw."
-            drawn.append(plots.picture(plots.trees_plot(points), "trees", caption))
-            lead = "What the model is, and whether it has enough trees: where the curve is flat, more would not help."
-    return Section("model", "Model", lead, drawn, tables)
-
-
-def _forest_table(forest: AUCForestClassifier) -> Table:
-    """Return what the trees are."""
-    size = forest_summary(forest)
-    body = [
-        ["trees", f"{size.n_trees:,}"],
-        ["split criteria", ", ".join(dict.fromkeys(criterion for criterion, _ in forest.variants_))],
-        ["splitters", ", ".join(dict.fromkeys(splitter for _, splitter in forest.variants_))],
-        ["nodes of a tree, mean", number(float(size.n_nodes.mean()))],
-        ["depth of a tree, mean", number(float(size.max_depth.mean()))],
-        ["depth of the deepest tree", f"{size.max_depth.max()}"],
-        ["size of all trees, MiB", number(float(size.n_bytes.sum() / 2**20))],
-        ["shrinkage (lambda)", number(float(forest.shrinkage_))],
-    ]
-    return Table("The trees", ["figure", "value"], body, "lr")
 
 
 def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | None] | None) -> Section:
@@ -226,49 +213,8 @@ def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | 
     tables = [class_table("Classes of the rows of this report", rows.classes, rows.labels, rows.sample_weight)]
     if training is not None:
         tables.append(class_table("Classes of the training rows", rows.classes, *training))
-    columns = column_table(rows.X)
-    lead = f"The {rows.labels.size:,} rows that all figures are of, unless something else is said."
-    return Section("data", "Data", lead, [], tables if columns is None else [*tables, columns])
-
-
-def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
-    """Return the picture, and a table a metric."""
-    pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
-    figure = comparison.plot()
-    caption = "Every fold as a faint dot, the means and their 95 % intervals; an arrow says which end is better."
-    drawn = plots.picture(figure, "criteria", caption)
-    pyplot.close(figure)
-    rows = comparison.summary()
-    tables = [_criteria_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics]
-    lead = (
-        f"Forests that differ in nothing but the split criterion, on the same {len(comparison.folds)} folds; "
-        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, not adjusted for "
-        "the number of comparisons."
-    )
-    return [
-        Section("picture", "At a glance", lead, [drawn], []),
-        Section("figures", "Figures", "Means over folds with 95 % intervals.", [], tables),
-    ]
-
-
-def comparison_facts(comparison: CriteriaComparison) -> list[tuple[str, str]]:
-    """Return what stands below the title."""
-    n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
-    return [
-        ("Criteria", ", ".join(comparison.criteria)),
-        ("Folds", str(len(comparison.folds))),
-        ("Rows a fold", f"{n_train:,} for training, {n_test:,} for testing"),
-    ]
-
-
-def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
-    """Return the means of a metric, a row a criterion."""
-    better = "more" if METRICS[metric].higher_is_better else "less"
-    body = []
-    for row in rows:
-        difference, pvalue = ["–", "–"], row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–"
-        if row.criterion != BASELINE:
-            difference = [signed(row.difference), interval(row.difference_low, row.difference_high, signed)]
-        body.append([row.criterion, number(row.mean), interval(row.low, row.high), *difference, pvalue])
-    columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]
-    return Table(f"{METRICS[metric].title} ({better} is better)", columns, body, "lrrrrr")
+    columns = describe_columns(rows.X)
+    if columns:
+        tables.append(column_table(columns))
+    lead = f"The {rows.labels.size:,} rows that the model was evaluated on."
+    return Section("data", "Data", lead, [], tables, points=useless_columns(columns))

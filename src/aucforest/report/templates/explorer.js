@@ -8,10 +8,10 @@
   const slider = document.getElementById("cut"), shown = document.getElementById("threshold");
   const costs = ["cost-fp", "cost-fn"].map((id) => document.getElementById(id));
   const cells = (name) => Array.from(document.querySelectorAll(`[data-${name}]`));
-  const [now, own] = [cells("figure"), cells("own")];
+  const [now, own] = [cells("metric"), cells("own")];
 
   const ratio = (part, whole) => (whole > 0 ? part / whole : NaN);
-  const figuresAt = (place) => {
+  const metricsAt = (place) => {
     const tp = data.tp[place], fp = data.fp[place];
     const fn = positives - tp, tn = negatives - fp;
     const recall = ratio(tp, positives), specificity = ratio(tn, negatives);
@@ -33,10 +33,10 @@
     const digits = whole.has(name) ? { maximumFractionDigits: 2 } : { minimumFractionDigits: 3, maximumFractionDigits: 3 };
     return value.toLocaleString("en", digits);
   };
-  const fill = (targets, key, figures) => {
+  const fill = (targets, key, metrics) => {
     for (const cell of targets) {
-      cell.textContent = text(cell.dataset[key], figures[cell.dataset[key]]);
-      cell.dataset.value = figures[cell.dataset[key]];
+      cell.textContent = text(cell.dataset[key], metrics[cell.dataset[key]]);
+      cell.dataset.value = metrics[cell.dataset[key]];
     }
   };
 
@@ -49,13 +49,14 @@
     return marker;
   });
   const where = {
-    roc: (figures) => [1 - figures.specificity, figures.recall],
-    pr: (figures) => [figures.recall, figures.precision],
+    gains: (metrics) => [metrics.called, metrics.recall],
+    roc: (metrics) => [1 - metrics.specificity, metrics.recall],
+    pr: (metrics) => [metrics.recall, metrics.precision],
     cuts: (_, place) => [place, 0],
   };
-  const mark = (svg, marker, place, figures) => {
+  const mark = (svg, marker, place, metrics) => {
     const [left, right, bottom, top, xLow, xHigh, yLow, yHigh] = svg.dataset.axes.split(" ").map(Number);
-    const [x, y] = where[svg.dataset.name](figures, place);
+    const [x, y] = where[svg.dataset.name](metrics, place);
     const px = left + ((x - xLow) / (xHigh - xLow)) * (right - left);
     const py = bottom + ((y - yLow) / (yHigh - yLow)) * (top - bottom);
     marker.style.display = Number.isNaN(px + py) ? "none" : "";
@@ -72,25 +73,25 @@
   };
 
   const show = () => {
-    const place = slider.valueAsNumber, figures = figuresAt(place), threshold = data.thresholds[place];
-    shown.textContent = threshold === null ? "none is called" : threshold.toPrecision(4).replace("-", "−");
+    const place = slider.valueAsNumber, metrics = metricsAt(place), threshold = data.thresholds[place];
+    shown.textContent = threshold === null ? "none is predicted" : threshold.toLocaleString("en", { minimumSignificantDigits: 4, maximumSignificantDigits: 4 }).replace("-", "−");
     shown.dataset.value = threshold === null ? "Infinity" : threshold;
     slider.setAttribute("aria-valuetext",
-      `${shown.textContent}: recall ${text("", figures.recall)}, precision ${text("", figures.precision)}`);
-    fill(now, "figure", figures);
-    if (data.own !== null) fill(own, "own", figuresAt(data.own));
-    svgs.forEach((svg, i) => mark(svg, markers[i], place, figures));
+      `${shown.textContent}: recall ${text("", metrics.recall)}, precision ${text("", metrics.precision)}`);
+    fill(now, "metric", metrics);
+    if (data.own !== null) fill(own, "own", metricsAt(data.own));
+    svgs.forEach((svg, i) => mark(svg, markers[i], place, metrics));
   };
 
   const best = (score) => {
-    const scores = data.tp.map((_, place) => score(figuresAt(place)));
+    const scores = data.tp.map((_, place) => score(metricsAt(place)));
     return scores.lastIndexOf(Math.max(...scores));
   };
   const choices = {
     own: () => data.own,
-    gmean: () => best((figures) => figures.gmean),
-    f1: () => best((figures) => figures.f1),
-    cost: () => best((figures) => -figures.cost),
+    gmean: () => best((metrics) => metrics.gmean),
+    f1: () => best((metrics) => metrics.f1),
+    cost: () => best((metrics) => -metrics.cost),
   };
   for (const button of document.querySelectorAll("[data-best]")) {
     button.addEventListener("click", () => {

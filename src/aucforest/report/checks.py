@@ -1,0 +1,86 @@
+"""Whether the rows of a report were trained on."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.fitting.out_of_bag import TrainingRows
+from aucforest.metrics.validation import is_missing
+from aucforest.report.data import columns_of
+from aucforest.report.metrics import auc_interval
+from aucforest.report.page import number, percent
+from aucforest.report.rows import ScoredRows
+
+_LEVEL = 0.999  # of the interval above which an AUC is too good beside the out-of-bag one
+
+
+class Training(NamedTuple):
+    """The training data, and of a forest with bootstrap samples also which rows are in them."""
+
+    X: Any
+    y: NDArray[Any]
+    labels: NDArray[np.int64]
+    sample_weight: NDArray[np.float64] | None
+    rows: TrainingRows | None
+
+
+def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
+    """Return a sentence on whether rows were trained on, and a warning or None.
+
+    With training rows there is a warning where more rows have a duplicate among them than they have among themselves,
+    by three standard errors. Without, there is one where the ROC AUC is too good beside the out-of-bag one.
+    """
+    if training is None:
+        unknown = "Whether the model was trained on these rows was not checked: no training rows were given."
+        return unknown, _beyond_out_of_bag(rows)
+    seen, alike = _count_seen(rows, training.X, training.labels)
+    n_rows = rows.labels.size
+    if seen == 0:
+        return "No row of this report has the same label and values as a training row.", None
+    alarming = seen / n_rows > alike + 3.0 * np.sqrt(alike * (1.0 - alike) / n_rows)
+    text = (
+        f"{seen:,} of the {n_rows:,} rows of this report ({percent(seen / n_rows)}) have the same label and values as "
+        f"a training row; among the training rows themselves {percent(alike)} have a duplicate."
+    )
+    return text, f"{text} If these rows were trained on, all metrics here are too good." if alarming else None
+
+
+def _count_seen(rows: ScoredRows, X: Any, labels: NDArray[np.int64]) -> tuple[int, float]:
+    """Return how many rows equal a training row, and the proportion of training rows that equal another one."""
+    ours, theirs = columns_of(rows.X), columns_of(X)
+    generator, n_rows = np.random.default_rng(0), rows.labels.size
+    keys = np.zeros(n_rows + labels.size, dtype=np.uint64)
+    pairs = [(ours[name], theirs[name]) for name in ours if name in theirs]
+    for pair in [(rows.labels, labels), *pairs]:
+        codes = _codes(*pair)
+        # A row's key is the sum of a random word for each of its values (Zobrist's hash).
+        keys += generator.integers(2**64, size=int(codes.max()) + 1, dtype=np.uint64)[codes]
+    trained, counts = np.unique(keys[n_rows:], return_counts=True)
+    return int(np.isin(keys[:n_rows], trained).sum()), float(counts[counts > 1].sum() / labels.size)
+
+
+def _codes(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of every value among the distinct ones of both."""
+    if "O" in (ours.dtype.kind, theirs.dtype.kind):
+        values = [*ours.tolist(), *theirs.tolist()]
+        both = np.array(["" if is_missing(value) else f"={value}" for value in values])
+    else:
+        both = np.concatenate([ours, theirs])
+    return np.asarray(np.unique(both, return_inverse=True)[1])
+
+
+def _beyond_out_of_bag(rows: ScoredRows) -> str | None:
+    """Return a warning where a forest of two classes ranks these rows far better than its out-of-bag rows."""
+    forest = rows.model
+    if len(rows.classes) != 2 or not isinstance(forest, AUCForestClassifier) or forest.oob_score is not True:
+        return None
+    auc, low, _ = auc_interval(rows.labels == 1, rows.scores[:, 1], rows.sample_weight, _LEVEL)
+    if not low > forest.oob_score_:
+        return None
+    return (
+        f"The ROC AUC of these rows, {number(auc)}, exceeds that of the out-of-bag rows, "
+        f"{number(float(forest.oob_score_))}, by more than chance explains. Check that the model was not trained on "
+        "these rows."
+    )

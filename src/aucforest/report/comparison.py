@@ -1,0 +1,50 @@
+"""The sections of a report on a comparison of split criteria."""
+
+from aucforest._optional import import_optional
+from aucforest.inspection.comparison import BASELINE, ComparisonRow, CriteriaComparison
+from aucforest.inspection.scoring import METRICS
+from aucforest.report import plots
+from aucforest.report.page import Section, Table, interval, number, signed
+
+
+def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
+    """Return the picture, and a table a metric."""
+    pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
+    figure = comparison.plot()
+    caption = "Folds as light dots, means and 95 % intervals; the arrow points to better values."
+    drawn = plots.picture(figure, "criteria", caption)
+    pyplot.close(figure)
+    rows = comparison.summary()
+    tables = [_criteria_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics]
+    lead = (
+        f"Forests that differ only in the split criterion, on the same {len(comparison.folds)} folds; "
+        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, not adjusted for "
+        "the number of comparisons."
+    )
+    return [
+        Section("picture", "At a glance", lead, [drawn], []),
+        Section("metrics", "Metrics", "Means over folds with 95 % intervals.", [], tables),
+    ]
+
+
+def comparison_facts(comparison: CriteriaComparison) -> dict[str, str]:
+    """Return what stands below the title."""
+    n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
+    return {
+        "Criteria": ", ".join(comparison.criteria),
+        "Folds": str(len(comparison.folds)),
+        "Rows per fold": f"{n_train:,} for training, {n_test:,} for testing",
+    }
+
+
+def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
+    """Return the means of a metric, a row a criterion."""
+    better = "more" if METRICS[metric].higher_is_better else "less"
+    body = []
+    for row in rows:
+        difference, pvalue = ["–", "–"], row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–"
+        if row.criterion != BASELINE:
+            difference = [signed(row.difference), interval(row.difference_low, row.difference_high, signed)]
+        body.append([row.criterion, number(row.mean), interval(row.low, row.high), *difference, pvalue])
+    columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]
+    return Table(f"{METRICS[metric].title} ({better} is better)", columns, body, "lrrrrr")

@@ -1,0 +1,68 @@
+"""Partial dependence of the most important features."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from aucforest.metrics.validation import is_missing
+from aucforest.report.data import columns_of, numbers_in
+from aucforest.report.importances import permuted
+from aucforest.report.rows import FloatArray, ScoredRows, scores_of
+
+_MOST_ROWS = 500
+_MOST_VALUES = 12
+
+
+class Dependence(NamedTuple):
+    """Mean scores, (n_values, n_classes), if all rows had a value of one feature; a value is a number or a text."""
+
+    name: str
+    values: list[float] | list[str]
+    means: FloatArray
+    of_missing: FloatArray | None  # where numbers are missing
+
+
+def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list[Dependence]:
+    """Return the partial dependence of some features, by its definition, on a sample of the rows.
+
+    The values are those of rows, so that frames of any library keep their types; scikit-learn's function takes no
+    frames of polars.
+    """
+    n_rows = rows.labels.size
+    chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
+    X, weights = _safe_indexing(rows.X, chosen), rows.weights[chosen]
+    columns = list(columns_of(X).items())
+
+    def mean_scores(feature: int, row: int) -> FloatArray:
+        table = permuted(X, feature, np.full(chosen.size, row))
+        return np.asarray(np.average(scores_of(rows.model, table), axis=0, weights=weights))
+
+    found = []
+    for feature in features:
+        name, column = columns[feature]
+        values, places, missing = _grid(column)
+        if len(values) + (missing is not None) > 1:
+            means = np.array([mean_scores(feature, row) for row in places])
+            of_missing = None if missing is None else mean_scores(feature, missing)
+            found.append(Dependence(name, values, means, of_missing))
+    return found
+
+
+def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
+    """Return values of a column, for each a row that has it, and a row whose number is missing."""
+    numbers = numbers_in(column)
+    if numbers is None:
+        texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
+        values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:_MOST_VALUES]
+        return values[order].tolist(), firsts[order].tolist(), None
+    known, missing = np.flatnonzero(~np.isnan(numbers)), np.flatnonzero(np.isnan(numbers))
+    ordered = known[np.argsort(numbers[known], kind="stable")]
+    values, firsts = np.unique(numbers[ordered], return_index=True)
+    if values.size > _MOST_VALUES:
+        quantiles = (np.linspace(0.02, 0.98, _MOST_VALUES) * (ordered.size - 1)).astype(np.int64)
+        values, places = np.unique(numbers[ordered[quantiles]], return_index=True)
+        firsts = quantiles[places]
+    return values.tolist(), ordered[firsts].tolist(), int(missing[0]) if missing.size else None
