@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples
 from tqdm import tqdm
 
-from aucforest import __version__
 from aucforest._files import write_whole
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
@@ -270,5 +270,5 @@ def _facts(rows: ScoredRows) -> dict[str, str]:
         facts["Classes"] = str(len(rows.classes))
     seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
     facts["Date"] = datetime.fromtimestamp(seconds, UTC).date().isoformat()
-    facts["Written by"] = f"aucforest {__version__}"
+    facts["Written by"] = f"aucforest {version('aucforest')}"
     return facts
