@@ -1,4 +1,4 @@
-"""Model inspection: comparison of criteria, importances, explanations, proximities, standard errors, text export and plots."""
+"""Model inspection: comparison of criteria, importances, explanations, standard errors, text export and plots."""
 
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.explanation import Explanation, ExplanationDisplay, Reason, explain
