@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from aucforest.inspection._permuted import add_permuted, find_homes, path_words
-from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees
+from aucforest.inspection._permuted import BLOCK_ROWS, add_permuted, find_homes, path_words
+from aucforest.tree.prediction import PackedTrees
 from tests.persistence.trees import make_tree
 from tests.reference.importance import features_on_the_way, out_of_bag_sums
 
@@ -33,7 +33,8 @@ def test_words_tell_the_features_on_the_way(first_feature):
     for tree in range(5):
         entries = slice(*found.starts[tree : tree + 2])
         for row, leaf, met in zip(found.rows[entries], found.leaves[entries], found.met[entries]):
-            assert words[packed.first_leaf[tree] + leaf] == met
+            number = packed.nodes.numbers[packed.first[tree] + leaf]
+            assert words[packed.first_leaf[tree] + number] == met
             expected = features_on_the_way(trees[tree], X[row]) & set(range(first_feature, first_feature + 64))
             assert {first_feature + b for b in range(64) if int(met) >> b & 1} == expected
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, add_probabilities, find_leaves
+from aucforest.tree.prediction import GROUP_ROWS, PackedTrees, add_probabilities, find_leaves
 from tests.persistence.trees import make_tree
 from tests.reference.tree import leaf_of
 from tests.tree.test_tree import small_tree
@@ -45,9 +45,6 @@ def rows_for(trees, n_rows: int, seed: int = 0) -> np.ndarray:
             X[rng.integers(n_rows), tree.feature[node]] = rng.choice(beside)
     special = rng.random(X.shape) < 0.2
     X[special] = rng.choice(EXTREMES, special.sum())
-    # A first block without missing values, which are looked for block by block.
-    first_block = X[:BLOCK_ROWS] if n_rows > BLOCK_ROWS else X[:0]
-    first_block[np.isnan(first_block)] = 0.5
     return X
 
 
@@ -59,7 +56,7 @@ def scratch(n_rows: int):
 def leaves_of(trees, X) -> np.ndarray:
     """Return the leaf of every row in every tree."""
     packed, found = PackedTrees(trees), np.full((len(trees), len(X)), -1, dtype=np.int64)
-    find_leaves(*packed.arguments(packed.names), X, np.zeros_like(found, dtype=np.uint16), *scratch(len(X)), found)
+    find_leaves(packed.nodes, packed.first, X, np.zeros_like(found, dtype=np.uint16), *scratch(len(X)), found)
     return found.T
 
 
@@ -72,7 +69,7 @@ def test_packed_trees_hold_every_leaf_once(trees):
         assert np.array_equal(packed.values[leaves], tree.prediction[packed.names[leaves]])
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, BLOCK_ROWS + 90])
+@pytest.mark.parametrize("n_rows", [1, 2, GROUP_ROWS + 90])
 def test_rows_reach_the_leaves_of_a_naive_walk(trees, n_rows):
     X = rows_for(trees, n_rows)
     assert leaves_of(trees, X).tolist() == [[leaf_of(tree, row) for tree in trees] for row in X]
@@ -80,20 +77,27 @@ def test_rows_reach_the_leaves_of_a_naive_walk(trees, n_rows):
     assert leaves_of(trees, X).tolist() == [[leaf_of(tree, row) for tree in trees] for row in X]
 
 
+def test_nodes_of_many_features_have_wide_words(trees):
+    X, wide = rows_for(trees, 90), [replace(tree, n_features=2**30) for tree in trees]
+    assert PackedTrees(trees).nodes.words.dtype == np.uint32
+    assert PackedTrees(wide).nodes.words.dtype == np.uint64
+    assert leaves_of(wide, X).tolist() == [[leaf_of(tree, row) for tree in trees] for row in X]
+
+
 def test_sets_of_codes_are_walked(trees):
     """Feature 3 holds codes; one of the trees has no set."""
     mixed = [tree if i == 1 else with_sets(tree, 3, i) for i, tree in enumerate(trees)]
-    X = rows_for(trees, BLOCK_ROWS + 90)
+    X = rows_for(trees, GROUP_ROWS + 90)
     codes = np.random.default_rng(5).integers(0, 255, len(X)).astype(float)
-    codes[BLOCK_ROWS:][:40] = np.nan
+    codes[GROUP_ROWS:][:40] = np.nan
     X[:, 3] = codes
     packed = PackedTrees(mixed)
-    assert len(packed.sets) == sum(len(tree.sets) for tree in mixed) > 4
+    assert len(packed.nodes.sets) == sum(len(tree.sets) for tree in mixed) > 4
     assert leaves_of(mixed, X).tolist() == [[leaf_of(tree, row) for tree in mixed] for row in X]
-    assert PackedTrees(trees).sets is None
+    assert PackedTrees(trees).nodes.sets is None
 
 
-@pytest.mark.parametrize("n_rows", [1, BLOCK_ROWS + 90])
+@pytest.mark.parametrize("n_rows", [1, GROUP_ROWS + 90])
 def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
     packed, X = PackedTrees(trees).take_predictions(trees), rows_for(trees, n_rows, seed=1)
     total = np.full((n_rows, trees[0].n_classes), 0.25)
@@ -105,7 +109,7 @@ def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
 
 
 def test_out_of_bag_rows_alone_are_walked(trees):
-    n_rows = BLOCK_ROWS + 90
+    n_rows = GROUP_ROWS + 90
     packed, X = PackedTrees(trees).take_predictions(trees), rows_for(trees, n_rows, seed=2)
     counts = np.random.default_rng(0).poisson(1.0, (len(trees), n_rows)).astype(np.uint16)
     # All rows are out of the bag of the first tree, none of that of the second.
@@ -119,7 +123,7 @@ def test_out_of_bag_rows_alone_are_walked(trees):
     assert np.array_equal(total, expected)
     assert np.array_equal(n_trees, 7 + np.sum(counts == 0, axis=0))
     found = np.full(counts.shape, -1, dtype=np.int64)
-    find_leaves(*packed.arguments(packed.names), X, counts, *scratch(n_rows), found)
+    find_leaves(packed.nodes, packed.first, X, counts, *scratch(n_rows), found)
     assert np.array_equal(found, np.where(counts == 0, leaves_of(trees, X).T, -1))
 
 

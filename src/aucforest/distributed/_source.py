@@ -238,7 +238,8 @@ def choose_plan(executor: DaskExecutor, params: dict[str, Any], spec: FitSpec, t
 
 def _cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
     """Cut trees into groups that are not too much for a message."""
-    ends = packed.nodes.itemsize * packed.first + packed.values.itemsize * packed.values.shape[1] * packed.first_leaf
+    node_bytes = packed.nodes.nbytes // len(packed.nodes.words)
+    ends = node_bytes * packed.first + packed.values.itemsize * packed.values.shape[1] * packed.first_leaf
     bounds = [0]
     while bounds[-1] < n_trees:
         fitting = int(np.searchsorted(ends, ends[bounds[-1]] + _GROUP_BYTES, side="right")) - 1

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
@@ -37,8 +38,8 @@ from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.prediction import PackedTrees, add_probabilities, find_leaves
 from aucforest.tree.tree import MISSING_CODE, Tree
 
-# Rows of one task of prediction: a task takes some milliseconds.
-_TASK_ROWS = 2048
+# Rows of one task of prediction, at most: deep trees are read from far caches once for each task.
+_TASK_ROWS = 8192
 # Class frequencies that all leaves may predict to be kept for the next prediction, 1 GiB; and else of some trees.
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 # Seconds that a node takes to be laid out for walking, or so.
@@ -210,13 +211,14 @@ class TreeBasedClassifier(Model):
 
     def _walk_blocks(self, X: NDArray[Any], output: NDArray[Any], kernel: Any, arrays: tuple[Any, ...]) -> None:
         """Run a walk over blocks of rows; a block sees all trees in order, so sums do not depend on n_jobs."""
+        n_rows = min(_TASK_ROWS, -(-len(X) // effective_n_jobs(self._n_jobs)))
 
         def walk(start: int) -> None:
-            block = np.ascontiguousarray(X[start : start + _TASK_ROWS], dtype=np.float64)
-            active, leaves = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
-            kernel(*arrays, block, active, leaves, output[start : start + _TASK_ROWS])
+            block = np.ascontiguousarray(X[start : start + n_rows], dtype=np.float64)
+            active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
+            kernel(*arrays, block, active, found, output[start : start + n_rows])
 
-        for _ in run_in_threads(self._n_jobs)(walk, range(0, len(X), _TASK_ROWS)):
+        for _ in run_in_threads(self._n_jobs)(walk, range(0, len(X), n_rows)):
             pass
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -279,7 +281,7 @@ class TreeBasedClassifier(Model):
         X = self._validate_X(X, reset=False)
         packed = self._pack_nodes()
         leaves = np.empty((len(X), len(self.trees_)), dtype=np.int64)
-        self._walk_blocks(X, leaves, _find_all_leaves, packed.arguments(packed.names))
+        self._walk_blocks(X, leaves, _find_all_leaves, (packed.nodes, packed.first))
         return leaves
 
     @property

@@ -153,7 +153,7 @@ class OutOfBagScores:
             counts = self._counts([first + place for place in parts[part]])
             leaves, packed = np.empty(counts.shape, dtype=np.int64), PackedTrees(some)
             scratch = np.empty(len(self._table), dtype=np.uint64), np.empty(len(self._table), dtype=np.uint32)
-            find_leaves(*(*packed.arguments(packed.names), self._table, counts, *scratch, leaves))
+            find_leaves(*(packed.nodes, packed.first, self._table, counts, *scratch, leaves))
             for tree, found, drawn in zip(some, leaves, counts):
                 add_shrunk(tree, self._amounts, found, drawn, self._sums[part], self._n_trees[part])
 

@@ -121,7 +121,7 @@ def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     found = np.empty((1, len(drawn)), dtype=np.int64)
     scratch = np.empty(len(drawn), dtype=np.uint64), np.empty(len(drawn), dtype=np.uint32)
     walks_all = np.zeros(found.shape, dtype=np.uint16)
-    find_leaves(*(*packed.arguments(packed.names), table, walks_all, *scratch, found))
+    find_leaves(*(packed.nodes, packed.first, table, walks_all, *scratch, found))
     held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
     np.add.at(held, (found[0], rows.labels[drawn]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]

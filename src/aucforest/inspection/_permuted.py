@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.prediction import BLOCK_ROWS, PackedTrees, _add_leaf, _walk
+from aucforest.tree.prediction import PackedTrees, add_leaf, nodes_of, walk
 from aucforest.tree.tree import LEAF, Tree
 
+BLOCK_ROWS = 512  # rows that walk together
 WORD_FEATURES = 64  # features whose splits are marked at once: the bits of a word
 
 
@@ -45,7 +46,7 @@ class Homes(NamedTuple):
 
     starts: NDArray[np.int64]  # where the entries of a block and tree begin, and the end
     rows: NDArray[np.uint32]  # rows within their block; the last element is scratch
-    leaves: NDArray[np.uint32]  # numbers of leaves within their trees
+    leaves: NDArray[np.uint32]  # numbers of nodes within their trees
     met: NDArray[np.uint64]  # the bits of `path_words`
 
 
@@ -66,7 +67,7 @@ def find_homes(
 
 
 @bare_kernel
-def _fill_homes(nodes, sets, first, paths, first_leaf, X, counts, any_missing, active, leaves, homes):
+def _fill_homes(nodes, first, paths, first_leaf, X, counts, any_missing, active, leaves, homes):
     """Fill the arrays of homes."""
     n_entries = np.uint64(0)
     place = 0
@@ -75,24 +76,24 @@ def _fill_homes(nodes, sets, first, paths, first_leaf, X, counts, any_missing, a
         for tree in range(len(first) - 1):
             homes.starts[place] = n_entries
             place += 1
-            drawn = counts[tree, start : start + BLOCK_ROWS]
+            tree_nodes, drawn = nodes_of(nodes, first, tree), counts[tree, start : start + BLOCK_ROWS]
             n_active = np.uint64(0)
             for i in range(np.uint64(len(block))):
                 active[n_active] = i
                 homes.rows[n_entries + n_active] = i
                 n_active += np.uint64(drawn[i] == 0)
-            _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
+            walk(tree_nodes, block, any_missing, active[:n_active], leaves)
             for entry in range(n_entries, n_entries + n_active):
                 leaf = leaves[np.uint64(homes.rows[entry])]
                 homes.leaves[entry] = leaf
-                homes.met[entry] = paths[np.uint64(first_leaf[tree]) + np.uint64(leaf)]
+                homes.met[entry] = paths[np.uint64(first_leaf[tree]) + np.uint64(tree_nodes.numbers[np.uint64(leaf)])]
             n_entries += n_active
     homes.starts[place] = n_entries
 
 
 @bare_kernel
 def add_permuted(
-    nodes, sets, first, values, first_leaf, X, feature, bit, column, any_missing, homes, total, active, leaves, marks
+    nodes, first, values, first_leaf, X, feature, bit, column, any_missing, homes, total, active, leaves, marks
 ):
     """Add the leaf frequencies of the trees that did not draw a row, in order, with other values of one feature.
 
@@ -108,6 +109,7 @@ def add_permuted(
             marks[i] = bit if block[i, feature] != other[i] else np.uint64(0)
             block[i, feature], other[i] = other[i], block[i, feature]
         for tree in range(len(first) - 1):
+            tree_nodes = nodes_of(nodes, first, tree)
             entries = range(np.uint64(homes.starts[place]), np.uint64(homes.starts[place + 1]))
             place += 1
             n_active = np.uint64(0)
@@ -116,10 +118,10 @@ def add_permuted(
                 leaves[row] = homes.leaves[entry]
                 active[n_active] = row
                 n_active += np.uint64((homes.met[entry] & marks[row]) != np.uint64(0))
-            _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
+            walk(tree_nodes, block, any_missing, active[:n_active], leaves)
             leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
             for entry in entries:
                 row = np.uint64(homes.rows[entry])
-                _add_leaf(leaf_values, np.uint64(leaves[row]), sums[row])
+                add_leaf(leaf_values, np.uint64(tree_nodes.numbers[np.uint64(leaves[row])]), sums[row])
         for i in range(np.uint64(len(block))):
             block[i, feature], other[i] = other[i], block[i, feature]

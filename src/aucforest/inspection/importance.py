@@ -14,11 +14,11 @@ from aucforest.estimators.out_of_bag import Scorer, resolve_scorer, score_probab
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
+from aucforest.inspection._permuted import BLOCK_ROWS as WALK_ROWS
 from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
 from aucforest.inspection.display import Display, HtmlTable
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.metrics.intervals import require_level, t_quantile
-from aucforest.tree.prediction import BLOCK_ROWS as WALK_ROWS
 
 T = TypeVar("T")
 _MOST_PARTS = 10  # how many random parts of the rows are scored; fewer only when a class has fewer rows

@@ -1,12 +1,14 @@
 """Walking trees: raw values against thresholds, codes of categories against sets.
 
-All rows of a block go down one tree together, a level at a time. The step of one row does not wait for that of the
-row before, so the processor overlaps their memory reads; rows that have reached a leaf drop out.
+Rows of a group go down one tree together, a step at a time: the step of one row does not wait for that of the row
+before, so the processor overlaps their memory reads. Rows in a leaf stay there, and every few steps they drop out of
+the list: to ask at each step costs more than the steps that lead nowhere. One group after another goes down a tree,
+which is then in a near cache, before the next tree is looked at.
 """
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,34 +17,48 @@ from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.tree import LEAF, MISSING_CODE, Tree
 
-# Rows that walk together: their values and the hot part of a tree stay in the nearest caches.
-BLOCK_ROWS = 512
-
-_LEAF = np.uint32(0xFFFFFFFF)
-_MISSING_LEFT = np.uint32(0x80000000)
-_BY_SET = np.uint32(0x40000000)
-_FEATURE_BITS = np.uint32(0x3FFFFFFF)
-
-# 16 bytes, a quarter of a cache line; the top bit of `feature` says where missing values go, the next one that the
-# threshold is the number of a set. A leaf has its number among the leaves of the tree in place of a child.
-_NODE = np.dtype([("threshold", np.float64), ("left_child", np.uint32), ("feature", np.uint32)], align=True)
-
-# A row on its way: row number (32 bits), node (32 bits).
-_NODE_BITS = np.uint64(32)
-_NODE_MASK = np.uint64(0xFFFFFFFF)
+# Rows that walk together: their values stay in the nearest cache.
+GROUP_ROWS = 128
+# Steps from one look at who has arrived to the next.
+_STEPS = 4
 
 _MISSING_CODE = np.float64(MISSING_CODE)
 _CODE_BITS = np.uint64(0xFF)
 
 
+class WalkNodes(NamedTuple):
+    """The nodes of some trees as walks read them, numbered as in `Tree`.
+
+    A word holds, from the lowest bit on, the feature; whether missing values go right; whether there is a set; and from
+    bit `shift` on how much further the left child is. That of a leaf is 0, and no value exceeds its threshold: a row
+    that goes on from a leaf stays.
+    """
+
+    words: NDArray[np.unsignedinteger]
+    thresholds: NDArray[np.float64]  # or the number of a set
+    numbers: NDArray[np.uint32]  # of leaves, in their tree
+    sets: NDArray[np.uint64] | None  # of all trees; for None walks are compiled without sets
+    shift: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what there is for every node."""
+        return self.words.nbytes + self.thresholds.nbytes + self.numbers.nbytes
+
+    def some(self, nodes: slice) -> "WalkNodes":
+        """Return some of the nodes."""
+        return WalkNodes(self.words[nodes], self.thresholds[nodes], self.numbers[nodes], self.sets, self.shift)
+
+
 class PackedTrees:
-    """The nodes of some trees in one array, laid out for walking: nodes that many rows pass stand close together.
+    """Some trees laid out for walking.
 
     The trees are valid and of the same numbers of features and classes; `run` is that of `bin_matrix`.
 
     Attributes
     ----------
-    nodes : ndarray of shape (n_all_nodes,), packed nodes
+    nodes : WalkNodes
+        Of all trees, one after another.
     first : ndarray of shape (n_trees + 1,), int64
         Where the nodes of each tree begin.
     values : ndarray of shape (n_all_leaves, n_classes), float64
@@ -51,26 +67,23 @@ class PackedTrees:
         Their numbers in `Tree`.
     first_leaf : ndarray of shape (n_trees + 1,), int64
         Where the leaves of each tree begin.
-    sets : ndarray of shape (n_all_sets, 4), uint64, or None
-        Of all trees; None where no tree splits a categorical feature: for None the walks are compiled without sets.
     """
 
     def __init__(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
         self.first = _starts([tree.n_nodes for tree in trees])
         self.first_leaf = _starts([tree.n_leaves for tree in trees])
-        self.nodes = np.empty(self.first[-1], dtype=_NODE)
         self.names = np.empty(self.first_leaf[-1], dtype=np.int64)
         first_set = _starts([len(tree.sets) for tree in trees])
-        self.sets = np.concatenate([tree.sets for tree in trees]) if first_set[-1] > 0 else None
+        sets = np.concatenate([tree.sets for tree in trees]) if first_set[-1] > 0 else None
+        shift = (trees[0].n_features - 1).bit_length() + 2
+        most_bits = shift + max(tree.n_nodes for tree in trees).bit_length()
+        words = np.empty(self.first[-1], dtype=np.uint32 if most_bits <= 32 else np.uint64)
+        self.nodes = WalkNodes(words, np.empty(len(words)), np.empty(len(words), dtype=np.uint32), sets, shift)
 
         def pack(i: int) -> None:
-            tree, nodes = trees[i], self.nodes[self.first[i] : self.first[i + 1]]
-            place, next_pair = np.empty(tree.n_nodes, dtype=np.int64), np.empty(64, dtype=np.int64)
-            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, np.frexp(tree.n_samples)[1])
-            _pack_tree(*parts, next_pair, place, nodes, self.names[self.first_leaf[i] : self.first_leaf[i + 1]])
-            by_set = place[tree.set_nodes]
-            nodes["threshold"][by_set] = np.arange(first_set[i], first_set[i + 1])
-            nodes["feature"][by_set] |= _BY_SET
+            tree, names = trees[i], self.names[self.first_leaf[i] : self.first_leaf[i + 1]]
+            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.set_nodes)
+            _pack_tree(*parts, first_set[i], self.nodes, self.first[i], names)
 
         list(run(pack, range(len(trees))))
 
@@ -92,7 +105,8 @@ class PackedTrees:
         some = copy(self)
         nodes, leaves = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
         some.first, some.first_leaf = nodes - nodes[0], leaves - leaves[0]
-        some.nodes, some.names = self.nodes[nodes[0] : nodes[-1]], self.names[leaves[0] : leaves[-1]]
+        some.nodes = self.nodes.some(slice(nodes[0], nodes[-1]))
+        some.names = self.names[leaves[0] : leaves[-1]]
         if hasattr(self, "values"):
             some.values = self.values[leaves[0] : leaves[-1]]
         return some
@@ -101,7 +115,7 @@ class PackedTrees:
         """Return the first arguments of a walk of some trees that reads something of all leaves, such as `values`."""
         trees = range(len(self.first) - 1) if trees is None else trees
         first, first_leaf = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
-        return self.nodes, self.sets, first, leaves[first_leaf[0] : first_leaf[-1]], first_leaf - first_leaf[0]
+        return self.nodes, first, leaves[first_leaf[0] : first_leaf[-1]], first_leaf - first_leaf[0]
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
@@ -110,40 +124,28 @@ def _starts(sizes: list[int]) -> NDArray[np.int64]:
 
 
 @bare_kernel
-def _pack_tree(feature, threshold, missing_left, left_child, n_bits, next_pair, place, nodes, names):
-    """Lay out one tree: the root, then pairs of children by falling powers of two of their parents' samples.
-
-    n_bits[i] is the number of bits of the number of samples of node i.
-    """
-    next_pair[:] = 0
-    for i in range(len(nodes)):
-        next_pair[n_bits[i]] += feature[i] != LEAF
-    start = 1
-    for bits in range(len(next_pair) - 1, -1, -1):
-        n_pairs = next_pair[bits]
-        next_pair[bits] = start
-        start += 2 * n_pairs
-    place[0] = 0
-    for i in range(len(nodes)):
-        if feature[i] != LEAF:
-            pair = next_pair[n_bits[i]]
-            place[left_child[i]], place[left_child[i] + 1] = pair, pair + 1
-            next_pair[n_bits[i]] += 2
-    for i in range(len(nodes)):
-        node = nodes[place[i]]
-        node.threshold = threshold[i]
-        if feature[i] == LEAF:
-            node.feature = _LEAF
-            node.left_child = np.uint32(i)
-        else:
-            node.feature = np.uint32(feature[i]) | (_MISSING_LEFT if missing_left[i] else np.uint32(0))
-            node.left_child = np.uint32(place[left_child[i]])
+def _pack_tree(feature, threshold, missing_left, left_child, set_nodes, first_set, nodes, first, names):
+    """Fill the nodes of one tree, which begin at `first`, and the names of its leaves."""
+    words, thresholds, numbers = nodes.words[first:], nodes.thresholds[first:], nodes.numbers[first:]
     n_leaves = 0
-    for i in range(len(nodes)):
-        if nodes[i].feature == _LEAF:
-            names[n_leaves] = np.int64(nodes[i].left_child)
-            nodes[i].left_child = np.uint32(n_leaves)
+    for i in range(len(feature)):
+        if feature[i] == LEAF:
+            words[i], thresholds[i], numbers[i] = 0, np.inf, n_leaves
+            names[n_leaves] = i
             n_leaves += 1
+        else:
+            word = np.int64(feature[i]) | (np.int64(not missing_left[i]) << (nodes.shift - 2))
+            words[i], thresholds[i] = word | ((np.int64(left_child[i]) - i) << nodes.shift), threshold[i]
+    for i in range(len(set_nodes)):
+        words[set_nodes[i]] |= 1 << (nodes.shift - 1)
+        thresholds[set_nodes[i]] = first_set + i
+
+
+@bare_device
+def nodes_of(nodes, first, tree):
+    """Return the nodes of one tree."""
+    some = slice(first[tree], first[tree + 1])
+    return WalkNodes(nodes.words[some], nodes.thresholds[some], nodes.numbers[some], nodes.sets, nodes.shift)
 
 
 @bare_device
@@ -165,47 +167,47 @@ def _is_right_of_set(sets, number, value):
 
 
 @bare_device
-def _descend(nodes, sets, X, any_missing, active, leaves):
-    """Take the active rows, at the root and not in a leaf, to their leaves."""
+def _descend(nodes, sets, X, any_missing, active, found):
+    """Take the active rows, which are at the nodes in `found`, to their leaves."""
+    shift = np.uint64(nodes.shift)
+    by_set, missing_right = shift - np.uint64(1), shift - np.uint64(2)
+    feature_bits = (np.uint64(1) << missing_right) - np.uint64(1)
     n_active = np.uint64(len(active))
     while n_active > np.uint64(0):
+        for _ in range(_STEPS):
+            for i in range(n_active):
+                row = active[i]
+                place = np.uint64(found[row])
+                word = np.uint64(nodes.words[place])
+                value = X[row, word & feature_bits]
+                if sets is not None and (word >> by_set) & np.uint64(1):
+                    goes_right = _is_right_of_set(sets, nodes.thresholds[place], value)
+                else:
+                    goes_right = np.uint64(value > nodes.thresholds[place])
+                    if any_missing:
+                        goes_right |= np.uint64(value != value) & (word >> missing_right)
+                found[row] = place + (word >> shift) + goes_right
         n_left = np.uint64(0)
         for i in range(n_active):
-            row = active[i] >> _NODE_BITS
-            node = nodes[active[i] & _NODE_MASK]
-            value = X[row, np.uint64(node.feature & _FEATURE_BITS)]
-            if sets is not None and node.feature & _BY_SET:
-                goes_right = _is_right_of_set(sets, node.threshold, value)
-            else:
-                goes_right = np.uint64(value > node.threshold)
-                if any_missing and value != value and node.feature < _MISSING_LEFT:
-                    goes_right = np.uint64(1)
-            place = np.uint64(node.left_child) + goes_right
-            # Written at every step, right when the child is a leaf: cheaper than a branch that cannot be predicted.
-            child = nodes[place]
-            leaves[row] = child.left_child
-            active[n_left] = (row << _NODE_BITS) | place
-            n_left += np.uint64(child.feature != _LEAF)
+            active[n_left] = active[i]
+            n_left += np.uint64(nodes.words[np.uint64(found[active[i]])] != 0)
         n_active = n_left
 
 
 @bare_device
-def _walk(nodes, sets, X, any_missing, active, leaves):
-    """Take the rows listed in `active` to their leaves; the list is used up, leaves[row] is the leaf's number."""
+def walk(nodes, X, any_missing, active, found):
+    """Take the rows listed in `active` to leaves of a tree, found[row] is the node; the list is used up."""
     for i in range(np.uint64(len(active))):
-        leaves[active[i]] = 0
-        active[i] <<= _NODE_BITS
-    if nodes[0].feature == _LEAF:
-        return
+        found[active[i]] = 0
     # The constants make two loops of one; the one without the check is much faster.
     if any_missing:
-        _descend(nodes, sets, X, True, active, leaves)
+        _descend(nodes, nodes.sets, X, True, active, found)
     else:
-        _descend(nodes, sets, X, False, active, leaves)
+        _descend(nodes, nodes.sets, X, False, active, found)
 
 
 @bare_device
-def _add_leaf(values, leaf, total):
+def add_leaf(values, leaf, total):
     """Add the class frequencies of a leaf to those of a row."""
     if len(total) == 2:
         total[0] += values[leaf, 0]
@@ -226,16 +228,16 @@ def _list_out_of_bag(counts, active):
 
 
 @bare_kernel
-def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves, total, counts=None, n_trees=None):
+def add_probabilities(nodes, first, values, first_leaf, X, active, found, total, counts=None, n_trees=None):
     """Add the leaf frequencies of all trees, in order: of all rows or, given counts, of those out of bag of a tree.
 
     Parameters
     ----------
-    nodes, sets, first, values, first_leaf
+    nodes, first, values, first_leaf
         Of `PackedTrees`.
     X : ndarray of shape (n_rows, n_features), float64, C order
         Of categorical features the codes, or NaN.
-    active, leaves : ndarray of shape (n_rows,), uint64 and uint32
+    active, found : ndarray of shape (n_rows,), uint64 and uint32
         Scratch.
     total : ndarray of shape (n_rows, n_classes), float64
         Output, added to.
@@ -244,37 +246,38 @@ def add_probabilities(nodes, sets, first, values, first_leaf, X, active, leaves,
     n_trees : ndarray of shape (n_rows,), int64, or None
         Output, raised by one for every tree that a row is out of bag of.
     """
-    for start in range(0, len(X), BLOCK_ROWS):
-        block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
-        n_rows = np.uint64(len(block))
-        any_missing = _any_missing(block)
-        for tree in range(len(first) - 1):
-            n_active = n_rows
+    any_missing = _any_missing(X)
+    for tree in range(len(first) - 1):
+        tree_nodes, leaf_values = nodes_of(nodes, first, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
+        for start in range(0, len(X), GROUP_ROWS):
+            group, sums = X[start : start + GROUP_ROWS], total[start : start + GROUP_ROWS]
+            n_active = n_rows = np.uint64(len(group))
             if counts is None:
                 for i in range(n_rows):
                     active[i] = i
             else:
-                n_active = _list_out_of_bag(counts[tree, start : start + BLOCK_ROWS], active)
-            _walk(nodes[first[tree] : first[tree + 1]], sets, block, any_missing, active[:n_active], leaves)
-            leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
+                n_active = _list_out_of_bag(counts[tree, start : start + GROUP_ROWS], active)
+            walk(tree_nodes, group, any_missing, active[:n_active], found)
             for i in range(n_rows):
                 if counts is not None:
                     if counts[tree, start + i] > 0:
                         continue
                     n_trees[start + i] += 1
-                _add_leaf(leaf_values, np.uint64(leaves[i]), sums[i])
+                add_leaf(leaf_values, np.uint64(tree_nodes.numbers[np.uint64(found[i])]), sums[i])
 
 
 @bare_kernel
-def find_leaves(nodes, sets, first, names, first_leaf, X, counts, active, leaves, found):
+def find_leaves(nodes, first, X, counts, active, found, leaves):
     """Write the leaf in every tree of its rows out of bag, by its number in `Tree`.
 
-    That of other rows in `found`, (n_all_trees, n_rows), int64, is left as it is; the rest as in `add_probabilities`.
+    That of other rows in `leaves`, (n_all_trees, n_rows), int64, is left as it is; the rest as in `add_probabilities`.
     """
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
-        n_active = _list_out_of_bag(counts[tree], active)
-        _walk(nodes[first[tree] : first[tree + 1]], sets, X, any_missing, active[:n_active], leaves)
-        for i in range(np.uint64(len(X))):
-            if counts[tree, i] == 0:
-                found[tree, i] = names[first_leaf[tree] + leaves[i]]
+        for start in range(0, len(X), GROUP_ROWS):
+            group, drawn = X[start : start + GROUP_ROWS], counts[tree, start : start + GROUP_ROWS]
+            n_active = _list_out_of_bag(drawn, active)
+            walk(nodes_of(nodes, first, tree), group, any_missing, active[:n_active], found)
+            for i in range(np.uint64(len(group))):
+                if drawn[i] == 0:
+                    leaves[tree, start + i] = found[i]
