@@ -327,6 +327,10 @@ if intrinsic is None:
         return numba.uint64(position)
 
     @bare_device
+    def prefetch(array, row, column):
+        """Do nothing."""
+
+    @bare_device
     def call_scorer(address, lefts, totals, scores, n_splits):
         """Not called: `compile_scorer` refuses the function."""
         return 1
@@ -345,6 +349,23 @@ else:
     def lowest_bit(word: int) -> int:
         """Return the position of the lowest set bit of a uint64 that is not zero."""
         return _cttz(word)
+
+    @intrinsic
+    def prefetch(typing_context, array, row, column):
+        """Begin to read array[row, column], of a matrix in C order, into the near caches, and wait for nothing."""
+
+        def generate(context, builder, signature, arguments):
+            matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
+            place = builder.mul(arguments[1], builder.extract_value(matrix.shape, 1))
+            address = builder.gep(matrix.data, [builder.add(place, arguments[2])])
+            byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+            fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+            # to read; into the second level; data
+            builder.call(fetch, [builder.bitcast(address, byte), *(flag(number) for number in (0, 2, 1))])
+            return context.get_dummy_value()
+
+        return numba.types.void(array, numba.types.int64, numba.types.int64), generate
 
     @intrinsic
     def call_scorer(typing_context, address, lefts, totals, scores, n_splits):

@@ -56,7 +56,9 @@ def scratch(n_rows: int):
 def leaves_of(trees, X) -> np.ndarray:
     """Return the leaf of every row in every tree."""
     packed, found = PackedTrees(trees), np.full((len(trees), len(X)), -1, dtype=np.int64)
-    find_leaves(packed.nodes, packed.first, X, np.zeros_like(found, dtype=np.uint16), *scratch(len(X)), found)
+    X = packed.as_read(X)
+    nodes, walks_all = packed.nodes_for(X), np.zeros_like(found, dtype=np.uint16)
+    find_leaves(nodes, packed.first, X, walks_all, *scratch(len(X)), found)
     return found.T
 
 
@@ -64,9 +66,10 @@ def test_packed_trees_hold_every_leaf_once(trees):
     packed = PackedTrees(trees).take_predictions(trees)
     assert packed.first.tolist() == np.cumsum([0, *(tree.n_nodes for tree in trees)]).tolist()
     for i, tree in enumerate(trees):
-        leaves = slice(*packed.first_leaf[i : i + 2])
-        assert sorted(packed.names[leaves]) == np.flatnonzero(tree.is_leaf).tolist()
-        assert np.array_equal(packed.values[leaves], tree.prediction[packed.names[leaves]])
+        numbers = packed.nodes.numbers[slice(*packed.first[i : i + 2])][tree.is_leaf]
+        assert sorted(numbers) == list(range(tree.n_leaves))
+        assert np.array_equal(packed.values[packed.first_leaf[i] + numbers], tree.prediction[tree.is_leaf])
+    assert packed.values.ctypes.data % 64 == 0
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, GROUP_ROWS + 90])
@@ -75,6 +78,21 @@ def test_rows_reach_the_leaves_of_a_naive_walk(trees, n_rows):
     assert leaves_of(trees, X).tolist() == [[leaf_of(tree, row) for tree in trees] for row in X]
     X[np.isnan(X)] = 0.0
     assert leaves_of(trees, X).tolist() == [[leaf_of(tree, row) for tree in trees] for row in X]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_that_float32_holds_are_walked_in_it(trees, dtype):
+    """Among them those next to thresholds, which float32 does not hold."""
+    with np.errstate(over="ignore"):
+        X = np.asfortranarray(rows_for(trees, GROUP_ROWS + 90).astype(np.float32).astype(dtype))
+    assert PackedTrees(trees).as_read(X).dtype == np.float32
+    expected = [[leaf_of(tree, row) for tree in trees] for row in X.astype(np.float64)]
+    assert leaves_of(trees, X).tolist() == expected
+    other = X.astype(np.float64)
+    other[-1, -1] = 0.1
+    assert PackedTrees(trees).as_read(other).dtype == np.float64
+    with_codes = [with_sets(tree, 3, i) for i, tree in enumerate(trees)]
+    assert PackedTrees(with_codes).as_read(X).dtype == np.float64
 
 
 def test_nodes_of_many_features_have_wide_words(trees):

@@ -209,14 +209,16 @@ class TreeBasedClassifier(Model):
         n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
         return run_in_threads(self._n_jobs, _NODE_TIME * float(n_nodes))
 
-    def _walk_blocks(self, X: NDArray[Any], output: NDArray[Any], kernel: Any, arrays: tuple[Any, ...]) -> None:
+    def _walk_blocks(
+        self, packed: PackedTrees, X: NDArray[Any], output: NDArray[Any], kernel: Any, *leaves: NDArray[Any]
+    ) -> None:
         """Run a walk over blocks of rows; a block sees all trees in order, so sums do not depend on n_jobs."""
         n_rows = min(_TASK_ROWS, -(-len(X) // effective_n_jobs(self._n_jobs)))
 
         def walk(start: int) -> None:
-            block = np.ascontiguousarray(X[start : start + n_rows], dtype=np.float64)
+            block = packed.as_read(X[start : start + n_rows])
             active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
-            kernel(*arrays, block, active, found, output[start : start + n_rows])
+            kernel(packed.nodes_for(block), packed.first, *leaves, block, active, found, output[start : start + n_rows])
 
         for _ in run_in_threads(self._n_jobs)(walk, range(0, len(X), n_rows)):
             pass
@@ -238,7 +240,7 @@ class TreeBasedClassifier(Model):
         X = self._validate_X(X, reset=False)
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
-            self._walk_blocks(X, total, add_probabilities, packed.arguments(packed.values))
+            self._walk_blocks(packed, X, total, add_probabilities, packed.values, packed.first_leaf)
         return self._mean_of_trees(total, len(self.trees_))
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
@@ -279,9 +281,8 @@ class TreeBasedClassifier(Model):
         """Return the leaf of each sample in each tree, (n_samples, n_trees)."""
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)
-        packed = self._pack_nodes()
         leaves = np.empty((len(X), len(self.trees_)), dtype=np.int64)
-        self._walk_blocks(X, leaves, _find_all_leaves, (packed.nodes, packed.first))
+        self._walk_blocks(self._pack_nodes(), X, leaves, _find_all_leaves)
         return leaves
 
     @property

@@ -19,12 +19,12 @@ WORD_FEATURES = 64  # features whose splits are marked at once: the bits of a wo
 
 def path_words(trees: Sequence[Tree], packed: PackedTrees, first_feature: int) -> NDArray[np.uint64]:
     """Return of every leaf in `packed` which features the way there meets: bit b stands for first_feature + b."""
-    paths = np.empty(len(packed.names), dtype=np.uint64)
+    paths = np.empty(packed.first_leaf[-1], dtype=np.uint64)
     words = np.empty(max(tree.n_nodes for tree in trees), dtype=np.uint64)
     for i, tree in enumerate(trees):
         leaves = slice(packed.first_leaf[i], packed.first_leaf[i + 1])
         _mark_paths(tree.feature, tree.left_child, first_feature, words)
-        paths[leaves] = words[packed.names[leaves]]
+        paths[leaves] = words[: tree.n_nodes][tree.is_leaf]
     return paths
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, bare_kernel
+from aucforest._compile import bare_device, bare_kernel, prefetch
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.tree import LEAF, MISSING_CODE, Tree
 
@@ -35,7 +35,7 @@ class WalkNodes(NamedTuple):
     """
 
     words: NDArray[np.unsignedinteger]
-    thresholds: NDArray[np.float64]  # or the number of a set
+    thresholds: NDArray[np.floating]  # or the number of a set
     numbers: NDArray[np.uint32]  # of leaves, in their tree
     sets: NDArray[np.uint64] | None  # of all trees; for None walks are compiled without sets
     shift: int
@@ -59,12 +59,12 @@ class PackedTrees:
     ----------
     nodes : WalkNodes
         Of all trees, one after another.
+    rounded : ndarray of shape (n_all_nodes,), float32
+        The thresholds, rounded down: float32 values lie on the same side of both.
     first : ndarray of shape (n_trees + 1,), int64
         Where the nodes of each tree begin.
     values : ndarray of shape (n_all_leaves, n_classes), float64
         What the leaves predict. There from `take_predictions` on: of many classes they take most of the memory.
-    names : ndarray of shape (n_all_leaves,), int64
-        Their numbers in `Tree`.
     first_leaf : ndarray of shape (n_trees + 1,), int64
         Where the leaves of each tree begin.
     """
@@ -72,7 +72,6 @@ class PackedTrees:
     def __init__(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
         self.first = _starts([tree.n_nodes for tree in trees])
         self.first_leaf = _starts([tree.n_leaves for tree in trees])
-        self.names = np.empty(self.first_leaf[-1], dtype=np.int64)
         first_set = _starts([len(tree.sets) for tree in trees])
         sets = np.concatenate([tree.sets for tree in trees]) if first_set[-1] > 0 else None
         shift = (trees[0].n_features - 1).bit_length() + 2
@@ -80,21 +79,23 @@ class PackedTrees:
         words = np.empty(self.first[-1], dtype=np.uint32 if most_bits <= 32 else np.uint64)
         self.nodes = WalkNodes(words, np.empty(len(words)), np.empty(len(words), dtype=np.uint32), sets, shift)
 
+        self.rounded = np.empty(len(words), dtype=np.float32)
+
         def pack(i: int) -> None:
-            tree, names = trees[i], self.names[self.first_leaf[i] : self.first_leaf[i + 1]]
+            tree, some = trees[i], slice(self.first[i], self.first[i + 1])
             parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.set_nodes)
-            _pack_tree(*parts, first_set[i], self.nodes, self.first[i], names)
+            _pack_tree(*parts, first_set[i], self.nodes.some(some), self.rounded[some])
 
         list(run(pack, range(len(trees))))
 
     def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> "PackedTrees":
         """Take over what the leaves of these trees predict; nobody sees values before all are there."""
-        values = np.empty((self.first_leaf[-1], trees[0].n_classes))
+        values = _empty_aligned(int(self.first_leaf[-1]), trees[0].n_classes)
 
         def take(i: int) -> None:
-            leaves = slice(self.first_leaf[i], self.first_leaf[i + 1])
+            some = values[self.first_leaf[i] : self.first_leaf[i + 1]]
             # "clip" needs no copy of the output
-            np.take(trees[i].prediction, self.names[leaves], axis=0, out=values[leaves], mode="clip")
+            np.take(trees[i].prediction, np.flatnonzero(trees[i].is_leaf), axis=0, out=some, mode="clip")
 
         list(run(take, range(len(trees))))
         self.values = values
@@ -105,11 +106,23 @@ class PackedTrees:
         some = copy(self)
         nodes, leaves = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
         some.first, some.first_leaf = nodes - nodes[0], leaves - leaves[0]
-        some.nodes = self.nodes.some(slice(nodes[0], nodes[-1]))
-        some.names = self.names[leaves[0] : leaves[-1]]
+        some.nodes, some.rounded = self.nodes.some(slice(nodes[0], nodes[-1])), self.rounded[nodes[0] : nodes[-1]]
         if hasattr(self, "values"):
             some.values = self.values[leaves[0] : leaves[-1]]
         return some
+
+    def as_read(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return rows in C order, as float32 if it holds all values, which takes less memory and time, else as float64.
+
+        Numbers of sets are no thresholds: where there are any, it is always float64.
+        """
+        if self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X))):
+            return np.ascontiguousarray(X, dtype=np.float32)
+        return np.ascontiguousarray(X, dtype=np.float64)
+
+    def nodes_for(self, X: NDArray[Any]) -> WalkNodes:
+        """Return the nodes that rows walk through, given as by `as_read`."""
+        return self.nodes if X.dtype == np.float64 else self.nodes._replace(thresholds=self.rounded)
 
     def arguments(self, leaves: NDArray[Any], trees: range | None = None) -> tuple[Any, ...]:
         """Return the first arguments of a walk of some trees that reads something of all leaves, such as `values`."""
@@ -118,27 +131,43 @@ class PackedTrees:
         return self.nodes, first, leaves[first_leaf[0] : first_leaf[-1]], first_leaf - first_leaf[0]
 
 
+def _empty_aligned(n_rows: int, n_columns: int) -> NDArray[np.float64]:
+    """Return a matrix that begins with a cache line: rows of 8 columns are then read as one line, not two."""
+    spare = np.empty(n_rows * n_columns + 7)
+    start = -spare.ctypes.data // 8 % 8
+    return spare[start : start + n_rows * n_columns].reshape(n_rows, n_columns)
+
+
+def _is_float32(X: NDArray[np.float64]) -> bool:
+    """Say whether float32 holds all values."""
+    with np.errstate(over="ignore"):
+        return np.array_equal(X.astype(np.float32), X, equal_nan=True)
+
+
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
     """Return where pieces of these sizes begin, and where the last one ends."""
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
 @bare_kernel
-def _pack_tree(feature, threshold, missing_left, left_child, set_nodes, first_set, nodes, first, names):
-    """Fill the nodes of one tree, which begin at `first`, and the names of its leaves."""
-    words, thresholds, numbers = nodes.words[first:], nodes.thresholds[first:], nodes.numbers[first:]
+def _pack_tree(feature, threshold, missing_left, left_child, set_nodes, first_set, nodes, rounded):
+    """Fill the nodes of one tree."""
     n_leaves = 0
     for i in range(len(feature)):
+        word, limit = np.int64(0), np.inf
         if feature[i] == LEAF:
-            words[i], thresholds[i], numbers[i] = 0, np.inf, n_leaves
-            names[n_leaves] = i
+            nodes.numbers[i] = n_leaves
             n_leaves += 1
         else:
             word = np.int64(feature[i]) | (np.int64(not missing_left[i]) << (nodes.shift - 2))
-            words[i], thresholds[i] = word | ((np.int64(left_child[i]) - i) << nodes.shift), threshold[i]
+            word |= (np.int64(left_child[i]) - i) << nodes.shift
+            limit = threshold[i]
+        nodes.words[i], nodes.thresholds[i], rounded[i] = word, limit, limit
+        if rounded[i] > limit:
+            rounded[i] = np.nextafter(rounded[i], np.float32(-np.inf))
     for i in range(len(set_nodes)):
-        words[set_nodes[i]] |= 1 << (nodes.shift - 1)
-        thresholds[set_nodes[i]] = first_set + i
+        nodes.words[set_nodes[i]] |= 1 << (nodes.shift - 1)
+        nodes.thresholds[set_nodes[i]] = first_set + i
 
 
 @bare_device
@@ -208,13 +237,15 @@ def walk(nodes, X, any_missing, active, found):
 
 @bare_device
 def add_leaf(values, leaf, total):
-    """Add the class frequencies of a leaf to those of a row."""
-    if len(total) == 2:
-        total[0] += values[leaf, 0]
-        total[1] += values[leaf, 1]
-    else:
-        for k in range(np.uint64(len(total))):
-            total[k] += values[leaf, k]
+    """Add the class frequencies of a leaf to those of a row: by pairs, which are added in one instruction."""
+    value, one = values[leaf], np.uint64(1)
+    k = np.uint64(len(total)) & one
+    if k == one:
+        total[0] += value[0]
+    while k < np.uint64(len(total)):
+        first, second = total[k] + value[k], total[k + one] + value[k + one]
+        total[k], total[k + one] = first, second
+        k += np.uint64(2)
 
 
 @bare_device
@@ -235,7 +266,7 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
     ----------
     nodes, first, values, first_leaf
         Of `PackedTrees`.
-    X : ndarray of shape (n_rows, n_features), float64, C order
+    X : ndarray of shape (n_rows, n_features), as from `PackedTrees.as_read`
         Of categorical features the codes, or NaN.
     active, found : ndarray of shape (n_rows,), uint64 and uint32
         Scratch.
@@ -258,12 +289,18 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
             else:
                 n_active = _list_out_of_bag(counts[tree, start : start + GROUP_ROWS], active)
             walk(tree_nodes, group, any_missing, active[:n_active], found)
+            # What all leaves predict is too much for the caches: reading it begins for all rows before any is added.
+            for i in range(n_rows):
+                if counts is None or counts[tree, start + i] == 0:
+                    found[i] = tree_nodes.numbers[np.uint64(found[i])]
+                    for k in range(0, values.shape[1], 8):
+                        prefetch(leaf_values, found[i], k)
             for i in range(n_rows):
                 if counts is not None:
                     if counts[tree, start + i] > 0:
                         continue
                     n_trees[start + i] += 1
-                add_leaf(leaf_values, np.uint64(tree_nodes.numbers[np.uint64(found[i])]), sums[i])
+                add_leaf(leaf_values, np.uint64(found[i]), sums[i])
 
 
 @bare_kernel
