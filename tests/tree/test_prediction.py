@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aucforest.tree.prediction import GROUP_ROWS, PackedTrees, add_probabilities, find_leaves
+from aucforest.tree.prediction import GROUP_ROWS, PackedTrees, add_probabilities, add_row, find_leaves
 from tests.persistence.trees import make_tree
 from tests.reference.tree import leaf_of
 from tests.tree.test_tree import small_tree
@@ -124,6 +124,16 @@ def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
     for tree in trees:
         expected += tree.prediction[[leaf_of(tree, row) for row in X]]
     assert np.array_equal(total, expected)
+
+
+def test_one_row_goes_down_all_trees_at_once(trees):
+    packed = PackedTrees(trees).take_predictions(trees)
+    for row in rows_for(trees, 20, seed=3):
+        total, expected = np.full((1, trees[0].n_classes), 0.25), np.full(trees[0].n_classes, 0.25)
+        add_row(*packed.arguments(packed.values), np.tile(row, (len(trees), 1)), *scratch(len(trees)), total)
+        for tree in trees:
+            expected += tree.prediction[leaf_of(tree, row)]
+        assert np.array_equal(total[0], expected)
 
 
 def test_out_of_bag_rows_alone_are_walked(trees):

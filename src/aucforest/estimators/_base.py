@@ -35,11 +35,13 @@ from aucforest.tables.columns import (
 )
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
-from aucforest.tree.prediction import PackedTrees, add_probabilities, find_leaves
+from aucforest.tree.prediction import PackedTrees, add_probabilities, add_row, find_leaves
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Rows of one task of prediction, at most: deep trees are read from far caches once for each task.
 _TASK_ROWS = 8192
+# So few rows go down all trees at once, one after another; all nodes have to have numbers of 32 bits.
+_FEW_ROWS, _MOST_NODES = 4, 2**32
 # Class frequencies that all leaves may predict to be kept for the next prediction, 1 GiB; and else of some trees.
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 # Seconds that a node takes to be laid out for walking, or so.
@@ -113,6 +115,8 @@ class TreeBasedClassifier(Model):
 
         What the categories are is learned from the rows kept, None for all.
         """
+        if not reset and self._is_plain(X):
+            return X
         options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         check_table(X)
         refuse_dates(X)
@@ -136,6 +140,12 @@ class TreeBasedClassifier(Model):
             if "could not convert" in str(error) or "float() argument" in str(error):
                 check_numeric(X)
             raise
+
+    def _is_plain(self, X: Any) -> bool:
+        """Say whether X passes all checks as it is; scikit-learn's take longer than the prediction of a row."""
+        is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
+        is_known = is_matrix and X.shape[1] == self.n_features_in_
+        return is_known and not self.categories_ and not hasattr(self, "feature_names_in_")
 
     def _params(self) -> dict[str, Any]:
         """Return the parameters by name; `get_params` looks at the signature, which takes longer than a small tree."""
@@ -223,6 +233,15 @@ class TreeBasedClassifier(Model):
         for _ in run_in_threads(self._n_jobs)(walk, range(0, len(X), n_rows)):
             pass
 
+    def _add_rows(self, packed: PackedTrees, X: NDArray[Any], total: NDArray[np.float64]) -> None:
+        """Add what leaves predict to the totals of some rows, one after another."""
+        n_trees = len(packed.first) - 1
+        active, found = np.empty(n_trees, dtype=np.uint64), np.empty(n_trees, dtype=np.uint32)
+        for i in range(len(X)):
+            copies = np.repeat(np.asarray(X[i : i + 1], dtype=np.float64), n_trees, axis=0)
+            arrays = packed.nodes, packed.first, packed.values, packed.first_leaf
+            add_row(*arrays, copies, active, found, total[i : i + 1])
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities: the mean over trees of the class frequencies of the leaf.
 
@@ -240,7 +259,10 @@ class TreeBasedClassifier(Model):
         X = self._validate_X(X, reset=False)
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
-            self._walk_blocks(packed, X, total, add_probabilities, packed.values, packed.first_leaf)
+            if len(X) <= _FEW_ROWS and packed.first[-1] < _MOST_NODES:
+                self._add_rows(packed, X, total)
+            else:
+                self._walk_blocks(packed, X, total, add_probabilities, packed.values, packed.first_leaf)
         return self._mean_of_trees(total, len(self.trees_))
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:

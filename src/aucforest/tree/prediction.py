@@ -228,6 +228,12 @@ def walk(nodes, X, any_missing, active, found):
     """Take the rows listed in `active` to leaves of a tree, found[row] is the node; the list is used up."""
     for i in range(np.uint64(len(active))):
         found[active[i]] = 0
+    _walk_from(nodes, X, any_missing, active, found)
+
+
+@bare_device
+def _walk_from(nodes, X, any_missing, active, found):
+    """Take the rows listed in `active`, which are at the nodes in `found`, to leaves."""
     # The constants make two loops of one; the one without the check is much faster.
     if any_missing:
         _descend(nodes, nodes.sets, X, True, active, found)
@@ -301,6 +307,20 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
                         continue
                     n_trees[start + i] += 1
                 add_leaf(leaf_values, np.uint64(found[i]), sums[i])
+
+
+@bare_kernel
+def add_row(nodes, first, values, first_leaf, X, active, found, total):
+    """Add the leaf frequencies of all trees to the total of one row, of which X has a copy for each tree.
+
+    The copies go down all trees together: one step after another would wait for memory each time. Arguments are those
+    of `add_probabilities`.
+    """
+    for tree in range(len(X)):
+        active[tree], found[tree] = tree, first[tree]
+    _walk_from(nodes, X, _any_missing(X[:1]), active, found)
+    for tree in range(len(X)):
+        add_leaf(values, np.uint64(first_leaf[tree]) + np.uint64(nodes.numbers[np.uint64(found[tree])]), total[0])
 
 
 @bare_kernel
