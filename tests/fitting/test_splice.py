@@ -31,8 +31,8 @@ def below(nodes, root, depth):
 def test_parts_of_a_tree_make_the_tree(seed, depth, by_set):
     X, labels = make_tied_rows(seed, 3)
     growth, part = prepare(X, labels, by_set=np.array([by_set, False, False, by_set]), draws=None, max_features=2)
-    buffers = make_buffers(growth, part.codes, len(X))
-    nodes, _ = grow_rows(growth, part, np.ones(len(X), dtype=np.uint16), seed, buffers)
+    work = make_buffers(growth, part.codes, len(X))
+    nodes, _ = grow_rows(growth, part, np.ones(len(X), dtype=np.uint16), seed, work)
     top, split = below(nodes, 0, depth)
     for column in top:
         # what is known of a leaf does not count

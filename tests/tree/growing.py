@@ -74,7 +74,7 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     stops = Stops(how.max_depth, how.min_samples_split, how.min_weight_split, how.min_gain, leaves)
     last_rows = branch_rows(n_features, max_features) if how.last_rows is None else how.last_rows
     address = compile_scorer(how.criterion).address if criterion == OWN else 0
-    table = entropy_table(criterion, np.inf if weighted else counts.sum())
+    table = entropy_table([criterion], np.inf if weighted else counts.sum())
     work = make_workspace(
         columns, rules, len(labels), n_classes, 0 if leaves else last_rows, table=table, address=address
     )

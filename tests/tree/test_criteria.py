@@ -245,7 +245,7 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
     lefts = np.rint(np.array(fractions) * totals).astype(np.int64)
     lefts = unit * lefts[(lefts.sum(axis=1) > 0) & (lefts.sum(axis=1) < sum(totals))]
     totals = unit * np.array(totals)
-    table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
+    table = entropy_table([CRITERIA[criterion]], float(totals.sum()) if with_table else math.inf)
     code, buffers = CRITERIA[criterion] + alone, ScoreBuffers.of(2, table)
     unit_of_score = float(totals[0]) * float(totals[1]) if code == CRITERIA["auc"] else 1.0
     for left in lefts:
@@ -356,7 +356,7 @@ def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table)
     bins, missing, totals = parts
     code, n_classes = CRITERIA[criterion] + alone, len(totals)
     n_bins, counts = len(bins), np.concatenate((bins, missing[None]))
-    table = entropy_table(CRITERIA[criterion], float(totals.sum()) if with_table else math.inf)
+    table = entropy_table([CRITERIA[criterion]], float(totals.sum()) if with_table else math.inf)
     buffers = SplitBuffers.of(1, n_bins + 1, n_classes, table)
 
     lefts = np.cumsum(bins, axis=0) + missing * missing_left

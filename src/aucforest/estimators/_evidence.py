@@ -11,7 +11,9 @@ from aucforest.estimators.thresholds import Finish
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.fitting.plan import n_scored_sums
-from aucforest.metrics.roc import class_roc_auc
+from aucforest.metrics.multiclass import average_pairs
+from aucforest.metrics.ranking import mann_whitney, rank_columns
+from aucforest.metrics.validation import relative_weights
 from aucforest.tree.prediction import PackedTrees, find_leaves
 from aucforest.tree.tree import Tree
 
@@ -39,6 +41,9 @@ SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 _MOST_SUMS = 2**25
 # Seconds that a row takes in a tree, or so.
 _ROW_TIME = 2e-8
+
+# Numbers of rows, and for each column what `metrics.ranking.rank_rows` says of them.
+Ranked = tuple[NDArray[np.int64], list[NDArray[np.uint64]]]
 
 
 def row_weight(
@@ -118,7 +123,9 @@ class OutOfBagScores:
     ) -> None:
         self._bags, self._finish, self._n_jobs = training.bags, finish, n_jobs
         self._amounts, self._n_classes = amounts, n_classes
-        self._truth, self._weights = training.labels[rows], training.weights_of(rows)
+        self._truth = training.labels[rows].astype(np.uint32)
+        weights = relative_weights(training.weights_of(rows), len(rows))
+        self._weights = np.ones(len(rows)) if weights is None else weights
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
         self._places = [self._bags.find(block, rows)[1] for block in range(self._bags.n_blocks)]
         # Parts of the trees of each variant, at least two halves.
@@ -165,24 +172,27 @@ class OutOfBagScores:
     def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
         """Return how often some trees drew the rows, (n_trees, n_rows)."""
         blocks = [
-            np.concatenate([self._bags.counts(block, range(number, number + 1)) for number in numbers])[:, chosen]
-            for block, chosen in enumerate(self._places)
-            if len(chosen) > 0
+            self._bags.counts(block, numbers)[:, chosen] for block, chosen in enumerate(self._places) if len(chosen) > 0
         ]
         return np.ascontiguousarray(np.concatenate(blocks, axis=1))
 
-    def _score(
-        self, sums: NDArray[np.float64], n_trees: NDArray[Any], rows: Any = slice(None), finish: Finish = np.divide
-    ) -> float:
-        """Return the AUC of sums over trees, (n_rows, n_columns), on some of the rows; NaN where there is none."""
-        sums, n_trees, truth = sums[rows], n_trees[rows], self._truth[rows]
-        seen = n_trees > 0
-        if np.count_nonzero(np.bincount(truth[seen], minlength=self._n_classes)) < 2:
+    def _rank(self, sums: NDArray[np.float64], n_trees: NDArray[Any], finish: Finish = np.divide) -> Ranked:
+        """Return the rows that have a score by some sums over trees, (n_rows, n_columns), and how they rank."""
+        seen = np.flatnonzero(n_trees)
+        if len(seen) == 0:
+            return seen, []
+        finish = np.divide if self._n_classes == 2 else finish
+        return seen, list(rank_columns(finish(sums[seen], n_trees[seen, None])))
+
+    def _score(self, ranked: Ranked, weights: NDArray[np.float64]) -> float:
+        """Return the AUC of rows that weigh so much; NaN where there is none."""
+        seen, columns = ranked
+        if len(seen) == 0:
             return float("nan")
-        weights = None if self._weights is None else self._weights[rows][seen]
-        sums, n_trees = sums[seen], n_trees[seen, None]
-        scores = sums[:, 0] / n_trees[:, 0] if self._n_classes == 2 else finish(sums, n_trees)
-        return class_roc_auc(truth[seen], scores, weights)
+        truth, weights = self._truth[seen], weights[seen]
+        if self._n_classes == 2:
+            return mann_whitney(truth == 1, columns[0], weights)
+        return float(average_pairs(truth, columns, self._n_classes, weights, "macro"))
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, shrunk by `WEIGHED_BY`, and the numbers of trees."""
@@ -195,7 +205,7 @@ class OutOfBagScores:
 
     def variant_scores(self) -> NDArray[np.float64]:
         """Return the AUC of the trees of each variant, NaN where there is none."""
-        return np.array([self._score(*pair) for pair in zip(*self._by_variant())])
+        return np.array([self._score(self._rank(*pair), self._weights) for pair in zip(*self._by_variant())])
 
     def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the standard errors of scores (Hanley and McNeil 1982), of more than two classes about.
@@ -219,9 +229,9 @@ class OutOfBagScores:
         """
         sums, n_trees = self._by_variant()
         whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
-        base = self._score(whole, n_whole)
         factors = n_usual / np.maximum(self._n_added, 1)
-        scores = [self._score(whole + f * own, n_whole + f * n) for f, own, n in zip(factors, sums, n_trees)]
+        more = [(whole, n_whole), *((whole + f * own, n_whole + f * n) for f, own, n in zip(factors, sums, n_trees))]
+        base, *scores = (self._score(self._rank(*pair), self._weights) for pair in more)
         return np.array(scores) - base
 
     def choose_amount(self, n_trees: int) -> float:
@@ -237,13 +247,14 @@ class OutOfBagScores:
             return PRIOR
         further = 1.0 - float(whole[1].mean()) / n_trees
 
-        def score(amount: int, rows: Any = slice(None)) -> float:
-            first, second, of_all = (
-                self._score(sums[:, :, amount], n_seen, rows, self._finish) for sums, n_seen in (*halves, whole)
-            )
+        def rank(amount: int) -> list[Ranked]:
+            return [self._rank(sums[:, :, amount], n_seen, self._finish) for sums, n_seen in (*halves, whole)]
+
+        def score(ranked: list[Ranked], weights: NDArray[np.float64]) -> float:
+            first, second, of_all = (self._score(some, weights) for some in ranked)
             return of_all + further * (of_all - 0.5 * (first + second))
 
-        scores = [score(amount) for amount in range(len(AMOUNTS))]
+        scores = [score(rank(amount), self._weights) for amount in range(len(AMOUNTS))]
         # A half without trees, or of one class, has no score.
         best, prior = int(np.argmax(scores)), _PRIOR_PLACE
         if best == prior or np.any(np.isnan(scores)):
@@ -251,6 +262,8 @@ class OutOfBagScores:
         part = np.empty(len(self._truth), dtype=np.int64)
         for k in np.unique(self._truth):
             part[self._truth == k] = np.arange(np.count_nonzero(self._truth == k)) % _N_PARTS
-        gains = [score(best, part != i) - score(prior, part != i) for i in range(_N_PARTS)]
+        # Rows that are left out lose their weight: the others rank as before.
+        pair, parts = (rank(best), rank(prior)), [np.where(part == i, 0.0, self._weights) for i in range(_N_PARTS)]
+        gains = [score(pair[0], weights) - score(pair[1], weights) for weights in parts]
         error = np.sqrt((_N_PARTS - 1) * np.var(gains))
         return float(AMOUNTS[best]) if scores[best] - scores[prior] > _STANDARD_ERRORS * error else PRIOR

@@ -11,12 +11,16 @@ from aucforest.tree.tree import Tree
 _MOST_SHRUNK = 2**25
 
 
-def _parents(tree: Tree) -> NDArray[np.int64]:
-    """Return the parent of every node, -1 for the root."""
-    parent, splits = np.full(tree.n_nodes, -1), np.flatnonzero(tree.left_child >= 0)
-    left = tree.left_child[splits]
-    parent[left] = parent[left + 1] = splits
-    return parent
+@bare_kernel
+def _find_parents(left_child, parent, depth):
+    """Fill the parent of every node, -1 for the root, and its depth; return the greatest."""
+    parent[0], depth[0], most = -1, 0, 0
+    for node in range(len(left_child)):
+        most = max(most, depth[node])
+        if left_child[node] >= 0:
+            for child in range(left_child[node], left_child[node] + 2):
+                parent[child], depth[child] = node, depth[node] + 1
+    return most
 
 
 @bare_kernel
@@ -32,9 +36,11 @@ def _fill_paths(parent, leaves, ends, nodes):
 
 def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
     """Return the nodes that rows pass, from the root to their leaves: a (n_samples, n_nodes) matrix of ones."""
-    starts = np.concatenate(([0], np.cumsum(tree.depth[leaves] + 1)))
+    parent, depth = np.empty((2, tree.n_nodes), dtype=np.int64)
+    _find_parents(tree.left_child, parent, depth)
+    starts = np.concatenate(([0], np.cumsum(depth[leaves] + 1)))
     nodes = np.empty(starts[-1], dtype=np.int64)
-    _fill_paths(_parents(tree), np.ascontiguousarray(leaves), starts[1:], nodes)
+    _fill_paths(parent, np.ascontiguousarray(leaves), starts[1:], nodes)
     return csr_matrix((np.ones(len(nodes), dtype=np.int64), nodes, starts), shape=(len(leaves), tree.n_nodes))
 
 
@@ -93,9 +99,9 @@ def add_shrunk(
     `counts` says how often each row is in the bootstrap sample. `total`, (n_rows, n_last_classes, n_amounts), is added
     to, and `n_trees` raised by one. Cheaper than to shrink all nodes by every amount where rows reach few leaves.
     """
-    n_columns, n_held = total.shape[1], tree.max_depth + 1
+    parent, depth, first = np.empty((3, tree.n_nodes), dtype=np.int64)
+    n_columns, n_held = total.shape[1], _find_parents(tree.left_child, parent, depth) + 1
     value = tree.value[:, tree.n_classes - n_columns :]
-    parent, first = _parents(tree), np.empty(tree.n_nodes, dtype=np.int64)
     path, held = np.empty((2, n_held), dtype=np.int64)
     after, factors = np.empty(len(leaves), dtype=np.int64), np.empty(len(amounts))
     step = max(1, _MOST_SHRUNK // (n_held * len(amounts)))
@@ -103,5 +109,5 @@ def add_shrunk(
         some = slice(start, start + step)
         sums, times = total[:, some], n_trees if start == 0 else np.zeros_like(n_trees)
         buffers = first, after, path, held, factors, np.empty((n_held, *sums.shape[1:]))
-        arrays = parent, tree.depth, tree.weight, value[:, some]
+        arrays = parent, depth, tree.weight, value[:, some]
         _add_paths(*arrays, tuple(amounts), leaves, counts, buffers, sums, times)

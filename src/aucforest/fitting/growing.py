@@ -23,6 +23,8 @@ from aucforest.tree.tree import Nodes, Tree
 
 # Enough batches that no thread waits long for the last, few enough that buffers are worth making.
 _BATCHES_PER_JOB = 8
+# Seconds: buffers take a part of that.
+_LEAST_BATCH = 5e-3
 # Seconds: shorter tasks are done sooner one by one than by threads, which wait for each other's Python.
 _LEAST_TASK = 3e-4
 # Seconds that a row takes for each level of a tree and each feature that its nodes look at, or so.
@@ -108,20 +110,15 @@ def make_rules(growth: Growth) -> Rules:
     )
 
 
-def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int) -> tuple[Rules, Workspace]:
-    """Return the rules of the splits, and the buffers for trees, or branches, of up to most_rows rows.
-
-    What depends on the weight of a tree is filled in for each.
-    """
-    params = growth.params
+def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int) -> Workspace:
+    """Return the buffers for trees of all variants, or branches, of up to most_rows rows."""
+    params, rules = growth.params, make_rules(growth)
     columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
-    rules = make_rules(growth)
     # Best first, one branch does not follow the other.
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
-    address = compile_scorer(params.own_criterion).address if params.own_criterion else 0
-    table = entropy_table(params.criterion, np.inf if growth.weighted else growth.n_draws)
-    work = make_workspace(columns, rules, most_rows, growth.n_classes, last_rows, table=table, address=address)
-    return rules, work
+    criteria = [variant.criterion for variant in growth.variants]
+    table = entropy_table(criteria, np.inf if growth.weighted else growth.n_draws)
+    return make_workspace(columns, rules, most_rows, growth.n_classes, last_rows, table=table)
 
 
 def grow_rows(
@@ -129,38 +126,39 @@ def grow_rows(
     part: Part,
     counts: NDArray[np.uint16],
     key: int,
-    buffers: tuple[Rules, Workspace],
+    work: Workspace,
     tree_weight: int | None = None,
 ) -> tuple[Nodes, float]:
     """Grow a tree from rows that are drawn so often, in the memory of the buffers; return it and its unit of weight.
 
     A branch is grown alike, given the weight of the whole tree.
     """
-    rules, work = buffers
+    own_criterion, rules = growth.params.own_criterion, make_rules(growth)
     weights, unit = tree_weights(growth, part, counts)
     n_samples = take_samples(part.labels, counts, len(weights) == 0, work.samples)
     if tree_weight is None:
         tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
     least_weight, stops = tree_bounds(growth.params, tree_weight)
-    own = work.buffers.own._replace(unit=unit)
+    address = compile_scorer(own_criterion).address if own_criterion else 0
+    own = work.buffers.own._replace(address=address, unit=unit)
     work = work._replace(buffers=work.buffers._replace(own=own))
     columns = Columns(part.codes, growth.n_bins, weights, NO_NAMES)
     nodes = grow_tree(columns, rules._replace(min_weight_leaf=least_weight), stops, n_samples, key, work)
     if own.failed[0]:
-        raise ValueError(f"criterion: {growth.params.own_criterion.py_func.__name__} raised an exception")
+        raise ValueError(f"criterion: {own_criterion.py_func.__name__} raised an exception")
     return nodes, unit
 
 
 def grow_batch(growth: Growth, part: Part, stopped: Any, keys: list[int]) -> list[Tree]:
-    """Grow some trees from all rows, in one set of buffers for trees of a variant, until ``stopped[0]`` is true."""
+    """Grow some trees from all rows, in one set of buffers, until ``stopped[0]`` is true."""
     trees: list[Tree] = []
+    work = make_buffers(growth, part.codes, part.n_rows)
     for number, of_variant in groupby(keys, growth.variant):
         variant = growth.of_variant(number)
-        buffers = make_buffers(variant, part.codes, part.n_rows)
         for key in of_variant:
             if stopped[0]:
                 return trees
-            trees.append(Tree.from_nodes(*grow_rows(variant, part, part.counts(key), key, buffers), growth.by_set))
+            trees.append(Tree.from_nodes(*grow_rows(variant, part, part.counts(key), key, work), growth.by_set))
     return trees
 
 
@@ -174,10 +172,12 @@ def grow_batches(
     growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1
 ) -> Iterator[tuple[list[int], list[Tree]]]:
     """Yield places of some keys and their trees, grown on whatever joblib backend is active, threads by default."""
-    size, places = max(1, len(keys) // (_BATCHES_PER_JOB * effective_n_jobs(n_jobs))), growth.by_variant(keys)
+    n_threads, seconds, places = effective_n_jobs(n_jobs), estimate_seconds(growth), growth.by_variant(keys)
+    at_least, at_most = int(_LEAST_BATCH / seconds), -(-len(keys) // n_threads)
+    size = max(1, min(max(len(keys) // (_BATCHES_PER_JOB * n_threads), at_least), at_most))
     batches = [places[i : i + size] for i in range(0, len(places), size)]
     stopped = np.zeros(1, dtype=np.bool_)
-    run = _run_anywhere(n_jobs, estimate_seconds(growth))
+    run = _run_anywhere(n_jobs, seconds)
     try:
         grown = run(partial(grow_batch, growth, part, stopped), [[keys[i] for i in batch] for batch in batches])
         yield from zip(batches, grown)

@@ -302,14 +302,16 @@ def grow_missing(
     """
     trees, missing = dict(known), [number for number in variant_of if number not in known]
     total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(known)
-    is_last, n_bytes = n_before + len(missing) == total, sum(tree.nbytes for tree in known.values())
+    is_last, n_bytes, largest = n_before + len(missing) == total, sum(tree.nbytes for tree in known.values()), 0.0
     with tqdm(total=total, initial=n_before, desc="trees", leave=is_last, disable=not spec.verbose) as progress:
         for places, grown in grow(tree_keys(spec.seed, missing)) if missing else ():
             by_number = dict(sorted(zip([missing[place] for place in places], grown, strict=True)))
             trees |= by_number
             # Trees of one variant may be larger than those of another.
             n_bytes += sum(tree.nbytes for tree in grown)
-            check_trees(n_bytes, len(trees), grown[0].n_nodes, total)
+            if n_bytes > largest * len(trees):
+                largest = n_bytes / len(trees)
+                check_trees(n_bytes, len(trees), grown[0].n_nodes, total)
             if job is not None:
                 job.save(list(by_number), list(by_number.values()), [variant_of[number] for number in by_number])
             progress.update(len(grown))

@@ -52,8 +52,8 @@ class Bags:
         part = slice(*np.searchsorted(wanted, (rows[0], rows[-1] + 1)))
         return part, np.searchsorted(rows, wanted[part])
 
-    def counts(self, block: int, trees: range) -> NDArray[np.uint16]:
-        """Return how often these trees drew the rows of a block, shape (n_trees, n_block_rows)."""
+    def counts(self, block: int, trees: Iterable[int]) -> NDArray[np.uint16]:
+        """Return how often some trees, by number, drew the rows of a block, shape (n_trees, n_block_rows)."""
         by_block = self._by_block
         return np.stack([
             self.draws.counts_of_blocks(self.keys[tree], by_block[tree][block : block + 1], block) for tree in trees

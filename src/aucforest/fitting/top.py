@@ -25,7 +25,7 @@ class Searcher:
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
         self.rules = make_rules(growth)
-        table = entropy_table(growth.params.criterion, np.inf if growth.weighted else growth.n_draws)
+        table = entropy_table([growth.params.criterion], np.inf if growth.weighted else growth.n_draws)
         n_codes = int(growth.n_bins.max()) + 1
         self.buffers = SplitBuffers.of(len(growth.kinds), n_codes, growth.n_classes, table)
 

@@ -1,12 +1,12 @@
 """Multiclass AUC: Hand and Till's mean over pairs of classes, and averages over columns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics.ranking import lost_pairs
+from aucforest.metrics.ranking import lost_pairs, rank_columns
 from aucforest.metrics.validation import (
     Scores,
     Weights,
@@ -74,18 +74,26 @@ def hand_till_score(
     check_option("average", average, ("macro", "weighted", None))
     scores = check_scores(y_score, n_dims=2)
     weights = relative_weights(sample_weight, len(scores))
-    mean = average_pairs(*column_codes(y_true, scores, labels), scores, weights, average)
+    codes, classes = column_codes(y_true, scores, labels)
+    mean = average_pairs(codes, rank_columns(scores), len(classes), weights, average)
     if average is not None and np.isnan(mean):
         warn_undefined("Hand and Till's M is not defined: fewer than two classes have weight in y_true")
     return mean
 
 
 def average_pairs(
-    codes: NDArray[np.uint32], classes: NDArray[Any], scores: Scores, weights: Weights | None, average: str | None
+    codes: NDArray[np.uint32],
+    columns: Iterable[NDArray[np.uint64]],
+    n_classes: int,
+    weights: Weights | None,
+    average: str | None,
 ) -> float | NDArray[np.float64]:
-    """Return Hand and Till's mean of checked rows, NaN without any pair, or for None the matrix of pairs."""
-    totals = np.bincount(codes, weights, minlength=len(classes))
-    lost = lost_pairs(codes, scores, len(totals), weights)
+    """Return Hand and Till's mean of checked rows, NaN without any pair, or for None the matrix of pairs.
+
+    The columns are those of `rank_columns`.
+    """
+    totals = np.bincount(codes, weights, minlength=n_classes)
+    lost = lost_pairs(codes, columns, n_classes, weights)
     twice_pairs = 2 * totals[:, None] * totals
     np.fill_diagonal(twice_pairs, 0)
     matrix = np.full(twice_pairs.shape, np.nan)

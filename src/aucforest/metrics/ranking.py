@@ -11,6 +11,7 @@ word form a run, and only those runs are sorted again, by the low word.
 In walks `weights` is None for weights of one, and the counts are then integers and exact.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,6 +158,11 @@ def _rank_rows(words, packed, spare, counts):
     return True
 
 
+def rank_columns(y_score: Scores) -> Iterator[NDArray[np.uint64]]:
+    """Yield the same for every column, shape (n,) each."""
+    return (rank_rows(np.ascontiguousarray(column)) for column in y_score.T)
+
+
 def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
     """Return (rank, row) packed and ascending, shape (n,); ValueError where a score is not finite."""
     # numpy's buffers, not numba's: numpy asks for huge pages
@@ -192,9 +198,9 @@ def _twice_u(ranked, positive, weights):
     return twice_u, below_positive + tied_positive, below_negative + tied_negative
 
 
-def mann_whitney(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> float:
-    """Return U / (W1 W0), the AUC with ties counted half; NaN when a class has no weight."""
-    twice_u, of_positive, of_negative = _twice_u(rank_rows(y_score), positive, weights)
+def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weights: Weights | None) -> float:
+    """Return U / (W1 W0), the AUC with ties counted half, of ranked rows; NaN when a class has no weight."""
+    twice_u, of_positive, of_negative = _twice_u(ranked, positive, weights)
     pairs = of_positive * of_negative
     return twice_u / (2 * pairs) if pairs > 0 else float("nan")
 
@@ -298,9 +304,14 @@ def _lost_pairs(ranked, k, codes, weights, lost):
         start = end
 
 
-def lost_pairs(codes: NDArray[np.uint32], y_score: Scores, n_classes: int, weights: Weights | None) -> NDArray[Any]:
-    """Return (K, K): by column k, twice the pairs of a class-k row below a class-j row; diagonal unused."""
+def lost_pairs(
+    codes: NDArray[np.uint32], columns: Iterable[NDArray[np.uint64]], n_classes: int, weights: Weights | None
+) -> NDArray[Any]:
+    """Return (K, K): by column k, twice the pairs of a class-k row below a class-j row; diagonal unused.
+
+    The columns are what `rank_rows` returns of them.
+    """
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
-    for k in range(n_classes):
-        _lost_pairs(rank_rows(np.ascontiguousarray(y_score[:, k])), k, codes, weights, lost[k])
+    for k, ranked in enumerate(columns):
+        _lost_pairs(ranked, k, codes, weights, lost[k])
     return lost

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.multiclass import average_columns, average_pairs, column_codes
-from aucforest.metrics.ranking import cumulate, mann_whitney
+from aucforest.metrics.ranking import cumulate, mann_whitney, rank_columns, rank_rows
 from aucforest.metrics.validation import (
     Scores,
     Weights,
@@ -165,7 +165,7 @@ def roc_auc_score(
         _check_many_classes(average, max_fpr, multi_class, method)
         codes, classes = column_codes(truth, scores, labels)
         if multi_class == "ovo":
-            area = average_pairs(codes, classes, scores, weights, average)
+            area = average_pairs(codes, rank_columns(scores), len(classes), weights, average)
         else:
             area = average_columns(score, codes[:, None] == np.arange(len(classes)), scores, weights, average)
     if np.ndim(area) < 2 and np.any(np.isnan(area)):  # a matrix of pairs has a diagonal of NaN
@@ -207,7 +207,7 @@ def _area(
 ) -> float:
     """Return the whole or partial area of checked rows; NaN when a class has no weight."""
     if method == "rank" and max_fpr in (None, 1.0):
-        area = mann_whitney(positive, scores, weights)
+        area = mann_whitney(positive, rank_rows(scores), weights)
     else:
         tps, fps, _ = cumulate(positive, scores, weights)
         has_both = min(tps[-1], fps[-1]) > 0.0

@@ -18,7 +18,7 @@ Hellinger distance trees: Cieslak, Hoens, Chawla, Kegelmeyer 2012.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,9 +72,9 @@ class ScoreBuffers(NamedTuple):
         return cls._make((*floats, fraction, left, right, *np.empty((2, n_classes), dtype=np.uint64), table))
 
 
-def entropy_table(criterion: int, weight: float) -> NDArray[np.float64]:
-    """Return n log2 n for all n up to the weight of a tree; nothing where it is large, or of another criterion."""
-    if criterion != ENTROPY or not weight < _MOST_TABLE:
+def entropy_table(criteria: Collection[int], weight: float) -> NDArray[np.float64]:
+    """Return n log2 n for all n up to the weight of a tree; nothing where it is large, or of other criteria."""
+    if ENTROPY not in criteria or not weight < _MOST_TABLE:
         return np.empty(0)
     table = np.arange(int(weight) + 1, dtype=np.float64)
     table[1:] *= np.log2(table[1:])
