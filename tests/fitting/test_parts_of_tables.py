@@ -67,13 +67,14 @@ class RowsInParts:
         of_parts = [places_within(scored, first, count) for first, count in zip(self.firsts, self.counts)]
         values = np.concatenate([matrix[some] for matrix, some in zip(self.matrices, of_parts)])
         self.X = SomeRows(scored if kept is None else kept[scored], values)
+        codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)
+        self.part = Part(codes, self.target.kept_labels, spec.weights, spec.draws)
+        self.spec, self.growth = spec, Growth.of(spec, coding, self.part.n_rows, len(self.target.classes))
         return coding
 
-    def grow(self, spec, coding, variant_of):
-        codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)
-        part = Part(codes, self.target.kept_labels, spec.weights, spec.draws)
-        growth = Growth.of(spec, coding, part.n_rows, len(self.target.classes), variant_of)
-        return grow_trees(growth, part, tree_keys(spec.seed, variant_of), spec.n_jobs)
+    def grow(self, variant_of):
+        growth, seed = self.growth.of_trees(self.spec.seed, variant_of), self.spec.seed
+        return grow_trees(growth, self.part, tree_keys(seed, variant_of), self.spec.n_jobs)
 
     def sum_rows(self, bags, packed, ranges):
         sums = RunningSums(bags, packed, ranges, len(self.target.labels))

@@ -48,7 +48,7 @@ def _join_all(growth: Growth, parts: list[Part]) -> tuple[Growth, Part]:
 
 def _grow(rows: tuple[Growth, Part], keys: list[int]) -> list[Tree]:
     """Grow some trees, until the task is cancelled."""
-    trees = grow_batch(*rows, WorkerStop(), keys)
+    trees = grow_batch(*rows, WorkerStop(), [], keys)
     if len(trees) < len(keys):
         # Should somebody want the task again meanwhile, it has to begin anew.
         raise import_distributed().Reschedule()

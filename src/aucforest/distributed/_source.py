@@ -133,16 +133,16 @@ class RowsOnCluster:
         rows = np.concatenate([rows for rows in executor.gather(scored_rows) if rows is not None])
         self.X = SomeRows(target.rows_at(spec.scored), rows)
         self._parts = self._make_parts(spec)
+        self._growth = Growth.of(spec, coding, len(target.kept_labels), len(target.classes))
+        if (folder := self._params["checkpoint_dir"]) is not None:
+            self._job = self._stack.enter_context(JobFolder(folder, self._manifest(spec, coding)))
         return coding
 
-    def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
+    def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
         """Return trees, given by number and variant, of which a checkpoint may have some."""
-        n_classes, folder = len(self.target.classes), self._params["checkpoint_dir"]
-        growth = Growth.of(spec, coding, len(self.target.kept_labels), n_classes, variant_of)
-        if folder is not None and self._job is None:
-            self._job = self._stack.enter_context(JobFolder(folder, self._manifest(spec, coding)))
-        known = {} if self._job is None else self._job.trees(coding, n_classes, variant_of)
-        return grow_missing(spec, variant_of, known, partial(self._grow_some, growth), self._job)
+        growth, job = self._growth.of_trees(self._spec.seed, variant_of), self._job
+        known = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
+        return grow_missing(self._spec, variant_of, known, partial(self._grow_some, growth), job)
 
     def close(self) -> None:
         """Let others use the folder."""

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
 from aucforest.estimators.thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
 from aucforest.fitting.bootstrap import RowDraws
-from aucforest.fitting.coding import Coding
 from aucforest.fitting.in_memory import TrainingTable
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.fitting.sampling import Drawn, describe_draws
@@ -126,7 +124,7 @@ class ForestFit(TreeBasedClassifier):
                 n_variants = len({*spec.variant_names, *start.variants})
                 scored = rows, target.rows_at(spec.scored), n_classes, n_variants, amounts
                 scores = OutOfBagScores(*scored, self._mean_of_trees, self.n_jobs)
-        self.trees_ = self._grow(table, spec, coding, start, scores)
+        self.trees_ = self._grow(table, spec.variant_names, start, scores)
         self._shrink(scores, unit)
         sums, groups = self._sum_for(self.threshold, rows)
         if self._prior_correction is not None and rows is not None and sums is not None:
@@ -140,8 +138,9 @@ class ForestFit(TreeBasedClassifier):
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
         target, n_classes, scored = table.target, len(table.target.classes), None
-        n_variants = len({*resolve_variants(self.criterion, self.splitter), *start.variants})
-        if self.bootstrap and (n_variants > 1 or self.shrinkage == "auto"):
+        variants = resolve_variants(self.criterion, self.splitter)
+        if self.bootstrap and (len(variants) > 1 or self.shrinkage == "auto"):
+            n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
         known = (self._params(), target, table.names, table.n_features, start.seed)
         n_sums = self._n_sums(n_classes)
@@ -161,10 +160,10 @@ class ForestFit(TreeBasedClassifier):
         return frequencies / frequencies.sum()
 
     def _grow(
-        self, table: TrainingTable, spec: FitSpec, coding: Coding, start: Start, scores: OutOfBagScores | None
+        self, table: TrainingTable, names: list[tuple[str, str]], start: Start, scores: OutOfBagScores | None
     ) -> list[Tree]:
         """Return all trees, those there were first; of a mixed forest more of the variants that rank better."""
-        names, trees, variants = spec.variant_names, list(start.trees), list(start.variants)
+        trees, variants = list(start.trees), list(start.variants)
         # Trees of a warm start may be of other variants.
         places = {name: place for place, name in enumerate(dict.fromkeys([*names, *variants]))}
         mixture = Mixture(len(names))
@@ -172,7 +171,7 @@ class ForestFit(TreeBasedClassifier):
             known = [places[name] for name in variants[numbers.start : numbers.stop]]
             assigned = mixture.assign(len(numbers), known)
             if assigned:
-                trees += table.grow(spec, coding, dict(zip(range(len(trees), numbers.stop), assigned)))
+                trees += table.grow(dict(zip(range(len(trees), numbers.stop), assigned)))
                 variants += [names[variant] for variant in assigned]
             if scores is not None:
                 some = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
@@ -191,7 +190,7 @@ class ForestFit(TreeBasedClassifier):
             self.shrinkage_ = float(self.shrinkage or 0.0)
         else:
             self.shrinkage_ = PRIOR if scores is None else scores.choose_amount(len(self.trees_))
-        self.trees_ = [replace(tree, shrinkage=self.shrinkage_ * unit) for tree in self.trees_]
+        self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
         if not is_large and self._n_predicted() <= _MOST_PACKED:
             self._pack()
 

@@ -200,7 +200,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
             params = self._params()
             spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed)
-            self.trees_ = table.grow(spec, self._code(table, spec), {0: 0})
+            self._code(table, spec)
+            self.trees_ = table.grow({0: 0})
             self._pack_nodes()
         return self
 

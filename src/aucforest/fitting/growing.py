@@ -149,16 +149,21 @@ def grow_rows(
     return nodes, unit
 
 
-def grow_batch(growth: Growth, part: Part, stopped: Any, keys: list[int]) -> list[Tree]:
-    """Grow some trees from all rows, in one set of buffers, until ``stopped[0]`` is true."""
+def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace], keys: list[int]) -> list[Tree]:
+    """Grow some trees from all rows until ``stopped[0]`` is true, in buffers that are spare, or else in new ones."""
     trees: list[Tree] = []
-    work = make_buffers(growth, part.codes, part.n_rows)
+    try:
+        work = spare.pop()
+    except IndexError:
+        work = make_buffers(growth, part.codes, part.n_rows)
     for number, of_variant in groupby(keys, growth.variant):
         variant = growth.of_variant(number)
         for key in of_variant:
             if stopped[0]:
                 return trees
             trees.append(Tree.from_nodes(*grow_rows(variant, part, part.counts(key), key, work), growth.by_set))
+    # Memory that many batches took and gave back would lie idle between their trees.
+    spare.append(work)
     return trees
 
 
@@ -179,7 +184,7 @@ def grow_batches(
     stopped = np.zeros(1, dtype=np.bool_)
     run = _run_anywhere(n_jobs, seconds)
     try:
-        grown = run(partial(grow_batch, growth, part, stopped), [[keys[i] for i in batch] for batch in batches])
+        grown = run(partial(grow_batch, growth, part, stopped, []), [[keys[i] for i in batch] for batch in batches])
         yield from zip(batches, grown)
     finally:
         # Nobody else tells threads that the fit was interrupted.

@@ -44,10 +44,10 @@ class TrainingTable(Protocol):
         """What sums out of bag where the rows are; None in this process."""
 
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes for the values, and encode the rows of positive weight."""
+        """Choose codes for the values, encode rows of positive weight, and refuse what would take too much memory."""
 
-    def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant, in the order given; refuse what would take too much memory."""
+    def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
+        """Return trees, given by number and variant, in the order given."""
 
 
 class RowsInMemory:
@@ -65,17 +65,19 @@ class RowsInMemory:
         X = self.X if target.kept is None else self.X[target.kept]
         run, by_set = run_in_threads(spec.n_jobs), kinds != NUMERIC
         binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
-        self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.draws)
-        return Coding(self._categories, binned.values)
-
-    def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant."""
-        target = self.target
-        n_codes = int(coding.n_bins.max()) + 1
-        size = FitSize.of(spec, len(target.kept_labels), self.n_features, len(target.classes), n_codes)
+        coding = Coding(self._categories, binned.values)
+        n_rows, n_classes = len(target.kept_labels), len(target.classes)
+        size = FitSize.of(spec, n_rows, self.n_features, n_classes, int(coding.n_bins.max()) + 1)
         check_fit(size, spec.n_threads, spec.n_sums)
-        growth = Growth.of(spec, coding, self._part.n_rows, len(target.classes), variant_of)
-        return grow_missing(spec, variant_of, {}, lambda keys: grow_batches(growth, self._part, keys, spec.n_jobs))
+        self._spec, self._growth = spec, Growth.of(spec, coding, n_rows, n_classes)
+        self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.draws)
+        return coding
+
+    def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
+        """Return trees, given by number and variant."""
+        spec, part = self._spec, self._part
+        growth = self._growth.of_trees(spec.seed, variant_of)
+        return grow_missing(spec, variant_of, {}, lambda keys: grow_batches(growth, part, keys, spec.n_jobs))
 
 
 class SomeRows:

@@ -203,7 +203,7 @@ class JobFolder:
         """Write a model file of this fit, whole or not at all."""
         write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
 
-    def trees(self, coding: Coding, n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
+    def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
         """Read those of some trees, given by number and variant, that are there: to the last bit those that were saved.
 
         A tree of a warm start may be of another variant than that of the same number in a fit from the start. A file
@@ -215,7 +215,7 @@ class JobFolder:
             found = _TREES.fullmatch(path.name)
             if found and any(int(found[1]) <= number <= int(found[2]) for number in variant_of):
                 try:
-                    read = self._read_trees(path.name, coding.kinds, n_classes)
+                    read = self._read_trees(path.name, kinds, n_classes)
                     trees |= {number: tree for number, variant, tree in read if variant_of.get(number) == variant}
                 except ModelTooLargeError:
                     raise

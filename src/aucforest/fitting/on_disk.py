@@ -136,17 +136,17 @@ class RowsOnDisk:
             if self._job is not None:
                 self._job.save_coding(coding)
         self._coding = coding
+        self._growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
         self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), len(spec.scored))
         self._write_codes()
         self.X = SomeRows(self.target.rows_at(spec.scored), self._matrix.known)
         return coding
 
-    def grow(self, spec: FitSpec, coding: Coding, variant_of: Mapping[int, int]) -> list[Tree]:
+    def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
         """Return trees, given by number and variant, of which a folder may have some."""
-        n_classes, job = len(self.target.classes), self._job
-        known = {} if job is None else job.trees(coding, n_classes, variant_of)
-        growth = Growth.of(spec, coding, len(self.target.kept_labels), n_classes, variant_of)
-        return grow_missing(spec, variant_of, known, partial(self._grow_some, growth), job)
+        growth, job = self._growth.of_trees(self._spec.seed, variant_of), self._job
+        known = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
+        return grow_missing(self._spec, variant_of, known, partial(self._grow_some, growth), job)
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
         """Sum what trees predict of the rows that are not in their samples."""

@@ -68,10 +68,8 @@ class Growth:
     variant_of: Mapping[int, int] = field(default_factory=dict)  # the variant of each tree, by key; else the first
 
     @classmethod
-    def of(
-        cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int, variant_of: Mapping[int, int] | None = None
-    ) -> "Growth":
-        """Return what the trees of a fit share, given the variants of some by number; the others are of the first."""
+    def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
+        """Return what the trees of a fit share; all are of the first variant."""
         n_draws = n_rows if spec.draws is None else spec.draws.n_draws
         fixed, most_weight, weights = None, n_draws, spec.weights
         if weights is not None and not spec.params.balance_draws:
@@ -89,8 +87,11 @@ class Growth:
             most_weight=most_weight,
             fixed=fixed,
             weighted=weights is not None or spec.params.balance_draws,
-            variant_of=dict(zip(tree_keys(spec.seed, variant_of), variant_of.values())) if variant_of else {},
         )
+
+    def of_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
+        """Return the same for trees of these variants, by number."""
+        return replace(self, variant_of=dict(zip(tree_keys(seed, variant_of), variant_of.values())))
 
     def variant(self, key: int) -> int:
         """Return the variant of a tree."""

@@ -182,6 +182,12 @@ class Tree:
         vars(self).update(state)
         self.__post_init__()
 
+    def shrunk(self, shrinkage: float) -> "Tree":
+        """Return the same tree, not a copy of its arrays, with another shrinkage."""
+        tree = object.__new__(Tree)  # the arrays are known to be right
+        vars(tree).update(vars(self), shrinkage=shrinkage)
+        return tree
+
     @property
     def n_nodes(self) -> int:
         """Number of nodes, leaves included."""
