@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.estimators._paths import add_shrunk, path_indicator
+from aucforest import AUCTreeClassifier
+from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag, path_indicator
+from tests.estimators.data import make_table
 from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
 from tests.reference.paths import path
@@ -34,6 +36,17 @@ def test_chains_take_time_in_proportion_to_their_nodes():
         assert nodes[:2].tolist() == [0, 1]
         assert nodes[2:].tolist() == [*range(0, chain.n_nodes, 2)]
         assert starts.tolist() == [0, 2, 3 + chain.n_nodes // 2]
+
+
+@pytest.mark.parametrize("categorical_features", [None, [0, 2]])
+def test_leaves_out_of_bag(categorical_features):
+    table, labels = make_table(n_rows=150, n_classes=3, seed=0, missing=0.1)
+    table[:, [0, 2]] = np.abs(np.floor(4 * table[:, [0, 2]]) % 12)
+    tree = AUCTreeClassifier(categorical_features=categorical_features, random_state=0).fit(table, labels)
+    assert categorical_features is None or len(tree.tree_.sets) > 3
+    counts = np.random.default_rng(0).integers(2, size=len(table)).astype(np.uint16)
+    codes = tree._validate_X(table, reset=False)
+    assert np.array_equal(leaves_out_of_bag(tree.tree_, codes, counts), np.where(counts == 0, tree.apply(table), 0))
 
 
 @given(SEEDS, st.integers(2, 4), st.booleans())

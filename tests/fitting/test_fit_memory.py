@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from aucforest import AUCTreeClassifier, _memory, load
 from aucforest.estimators import _base
-from aucforest.fitting import in_memory
+from aucforest.fitting import growing, in_memory
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=400)
@@ -110,6 +110,7 @@ def test_what_is_too_large_is_refused(model, monkeypatch):
 
 
 def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
+    monkeypatch.setattr(growing, "_LEAST_BATCH", 0.0)
     params = {"criterion": "auc", "bootstrap": True, "shrinkage": 0.0}
     trees = small_forest(40, **params).fit(X, Y).trees_
     n_bytes = sum(tree.nbytes for tree in trees)

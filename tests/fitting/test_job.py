@@ -304,15 +304,9 @@ def test_trees_of_other_variants_stay_where_they_are(tmp_path):
         ([1, 1], MANIFEST, SHAPE, "not sorted from 0"),
         ([-1, 0], MANIFEST, SHAPE, "not sorted from 0"),
         ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
-<<<<<<< HEAD
-        ([0, 1], MANIFEST, (code(1), 2), "a feature is not in"),
-        ([0, 1], MANIFEST, (code(3), 3), "tree.total must be"),
-        ([0, 1], MANIFEST, (code(3, 0, 1, 2), 2), "categorical split is on a numeric"),
-=======
         ([0, 1], MANIFEST, (feature_kinds({}, 1), 2), "a feature is not in"),
         ([0, 1], MANIFEST, (feature_kinds({}, 3), 3), "tree.total must be"),
-        ([0, 1], MANIFEST, (feature_kinds(dict.fromkeys(range(3), CATEGORIES), 3), 2), "categorical features"),
->>>>>>> 8376a33 (Buffers serve all batches of a thread, what trees share is put together once, trees are shrunk without a copy)
+        ([0, 1], MANIFEST, (feature_kinds(dict.fromkeys(range(3), CATEGORIES), 3), 2), "categorical split is on a numeric"),
     ],
 )
 def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._paths import add_shrunk
+from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag
 from aucforest.estimators.thresholds import Finish
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows
@@ -14,7 +14,6 @@ from aucforest.fitting.plan import n_scored_sums
 from aucforest.metrics.multiclass import average_pairs
 from aucforest.metrics.ranking import mann_whitney, rank_columns
 from aucforest.metrics.validation import relative_weights
-from aucforest.tree.prediction import PackedTrees, find_leaves
 from aucforest.tree.tree import Tree
 
 # The evidence for all of these is in benchmarks/ranking.py and benchmarks/noisy_sets.py.
@@ -156,13 +155,9 @@ class OutOfBagScores:
             self._n_added[variant] += 1
 
         def add_part(part: int) -> None:
-            some = [trees[place] for place in parts[part]]
-            counts = self._counts([first + place for place in parts[part]])
-            leaves, packed = np.empty(counts.shape, dtype=np.int64), PackedTrees(some)
-            scratch = np.empty(len(self._table), dtype=np.uint64), np.empty(len(self._table), dtype=np.uint32)
-            find_leaves(*(packed.nodes, packed.first, self._table, counts, *scratch, leaves))
-            for tree, found, drawn in zip(some, leaves, counts):
-                add_shrunk(tree, self._amounts, found, drawn, self._sums[part], self._n_trees[part])
+            for place, drawn in zip(parts[part], self._counts([first + place for place in parts[part]])):
+                leaves = leaves_out_of_bag(trees[place], self._table, drawn)
+                add_shrunk(trees[place], self._amounts, leaves, drawn, self._sums[part], self._n_trees[part])
 
         # A part is summed by one thread, so sums are rounded alike whatever n_jobs is.
         seconds = _ROW_TIME * len(self._table) * len(trees) / max(len(parts), 1)
