@@ -44,6 +44,8 @@ def test_leaves_out_of_bag(categorical_features):
     table[:, [0, 2]] = np.abs(np.floor(4 * table[:, [0, 2]]) % 12)
     tree = AUCTreeClassifier(categorical_features=categorical_features, random_state=0).fit(table, labels)
     assert categorical_features is None or len(tree.tree_.sets) > 3
+    thresholds = tree.tree_.threshold[tree.tree_.feature == 1]
+    table[: len(thresholds), 1] = thresholds
     counts = np.random.default_rng(0).integers(2, size=len(table)).astype(np.uint16)
     codes = tree._validate_X(table, reset=False)
     assert np.array_equal(leaves_out_of_bag(tree.tree_, codes, counts), np.where(counts == 0, tree.apply(table), 0))
