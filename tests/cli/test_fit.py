@@ -287,7 +287,7 @@ def refusals(folder):
         ((path(text.replace("red", "grün").encode("latin-1")),), "column 'colour' is not encoded in UTF-8"),
         ((path(text.replace("width", "größe").encode("latin-1")),), "the header is not encoded in UTF-8"),
         ((path(b"PAR1", "parquet"),), "cannot read"),
-        ((path(b"PK", "xlsx"),), "a table must end in .csv or .parquet, got"),
+        ((path(b"PK", "xlsx"),), "the name of a table must end in .csv, .tsv, .csv.gz, .tsv.gz or .parquet, got"),
         ((table, "--target", "lable"), "has no column 'lable'; did you mean 'label'?"),
         ((table, "--drop", "i"), "has no column 'i'"),
         ((table, "--drop", "id,width,colour,count,flag,weight"), "has no feature columns besides 'label'"),

@@ -144,6 +144,20 @@ def test_the_forest_of_a_csv_is_that_of_parquet_and_of_memory(monkeypatch, tmp_p
     assert tables[0]["few"].type == pa.string()
 
 
+def test_semicolons_and_compressed_files(tmp_path):
+    frame = pd.DataFrame({"a": range(60), "text": ["x,", "y;", "z"] * 20, "label": ["no", "yes"] * 30})
+    frame.to_csv(tmp_path / "comma.csv", index=False)
+    frame.to_csv(tmp_path / "semicolon.csv.gz", index=False, sep=";")
+    expected = fit_out_of_core(make_forest(), tmp_path / "comma.csv", "label")
+    got = fit_out_of_core(make_forest(), tmp_path / "semicolon.csv.gz", "label", separator=";")
+    assert_same_forests(got, expected)
+    tables = [
+        pa.Table.from_batches(predict_out_of_core(expected, tmp_path / name, keep=["text"], separator=separator))
+        for name, separator in (("comma.csv", None), ("semicolon.csv.gz", ";"))
+    ]
+    assert tables[0].equals(tables[1])
+
+
 def test_a_csv_that_changes_between_readings(monkeypatch, tmp_path):
     comma, _ = written(TABLE, tmp_path)
     plan = on_disk.plan_on_disk

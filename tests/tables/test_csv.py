@@ -1,8 +1,10 @@
 """Tables from files: types that fit all rows, text that is as it is, lines that an editor counts."""
 
+import gzip
 import io
 import os
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -81,6 +83,88 @@ def test_a_pipe_is_a_csv(tmp_path):
     writer.join()
 
 
+def read(path, separator=None):
+    """Return the rows as batches of text, as a whole table, and as a source that is read again."""
+    with open_table(path, separator) as table:
+        batches = [row for batch in table.batches(table.columns) for row in batch.to_pylist()]
+    with open_table(path, separator) as table:
+        whole = table.whole()
+    source = open_source(path, separator=separator)
+    again = [row for batch in source.batches(source.columns) for row in batch.to_pylist()]
+    return batches, whole.to_pylist(), again
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".CSV.gz", ".tsv.gz"])
+@pytest.mark.parametrize("separator", [None, ";", r"\t", "|"])
+def test_separators_and_compressed_files(tmp_path, monkeypatch, ending, separator):
+    """Values may hold other separators, and are read alike in all three ways."""
+    monkeypatch.setattr(csv, "_BLOCK", 200)
+    given = separator or ("\t" if ending.startswith(".tsv") else ",")
+    frame = pd.DataFrame({"a": range(300), "b": [f"{i},;\t|\n" for i in range(300)]})
+    text = frame.to_csv(sep="\t" if given == r"\t" else given, index=False)
+    path = tmp_path / f"t{ending}"
+    path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+    batches, whole, again = read(path, separator)
+    assert whole == again == frame.to_dict("records")
+    assert batches == frame.astype(str).to_dict("records")
+    with open_table(path, separator) as table:
+        assert [table.place(row) for row in (0, 1)] == [f"t{ending}, line {line}" for line in (2, 4)]
+    assert [open_source(path, separator=separator).place(row) for row in (0, 1)] == [
+        f"t{ending}, line {line}" for line in (2, 4)
+    ]
+
+
+def test_a_bad_row_of_a_compressed_file_is_named(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"a;b\n1;2\n3\n"))
+    with pytest.raises(ValueError, match="t.csv.gz, line 3: the header names 2 columns, but the row has 1"):
+        read(path, ";")
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n" + os.urandom(9999))[:-2000]])
+def test_a_compressed_file_that_is_broken(tmp_path, content):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"cannot read t.csv.gz"), open_table(path) as table:
+        table.whole()
+    with pytest.raises(ValueError, match=r"cannot read t.csv.gz"), open_table(path) as table:
+        list(table.batches(["a"]))
+
+
+@pytest.mark.parametrize(
+    ("header", "name", "sentence"),
+    [
+        ("a;b;c;d;e;f", "t.csv", "t.csv: the header has no comma but 5 semicolons: pass --separator ';' "),
+        (
+            "a\tb",
+            "t.csv",
+            r"t.csv: the header has no comma but 1 tab: pass --separator '\t' (in Python, separator='\t')",
+        ),
+        ("a,b,c", "t.tsv", "t.tsv: the header has no tab but 2 commas: pass --separator ','"),
+    ],
+)
+def test_another_separator_is_told(tmp_path, header, name, sentence):
+    path = tmp_path / name
+    path.write_text(f"{header}\n1\n")
+    for opened in (open_table, lambda path: nullcontext(open_source(path))):
+        with pytest.raises(ValueError) as caught, opened(path):
+            pass
+        assert sentence in str(caught.value)
+
+
+def test_one_column_may_have_any_name(tmp_path):
+    """A separator that was given is not doubted."""
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1\n")
+    assert read(path, ",")[1] == [{"a;b": 1}]
+
+
+@pytest.mark.parametrize("separator", ["", ";;", '"', "\n", "§"])
+def test_separators_that_cannot_be(separator):
+    with pytest.raises(ValueError, match="the separator must be one character, such as ';'"):
+        csv.check_separator(separator)
+
+
 def test_batches_of_wide_tables_have_few_rows(tmp_path):
     pd.DataFrame(0.0, index=range(50), columns=[f"c{i}" for i in range(100)]).to_parquet(tmp_path / "t.parquet")
     with pytest.MonkeyPatch.context() as patch, open_table(tmp_path / "t.parquet") as table:
@@ -148,7 +232,7 @@ def test_files_that_are_no_table(tmp_path, written):
     with pytest.raises(ValueError, match=r"table.csv differs from other.csv in column 'b'"):
         open_source(tmp_path)
     pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"2 files: some are \.csv files and others are not"):
+    with pytest.raises(ValueError, match=r"2 files: some are CSV files and others are not"):
         open_source([path, tmp_path / "t.parquet"])
     with pytest.raises(ValueError, match="there is no file"):
         open_source(tmp_path / "none.csv")

@@ -93,7 +93,7 @@ def test_refusals(tmp_path, folder):
     repeated = pa.table([[1], [2]], names=["a", "a"])
     cases = [
         (tmp_path / "none.parquet", ValueError, "there is no file"),
-        (tmp_path / "empty", ValueError, "has no .parquet or .csv files"),
+        (tmp_path / "empty", ValueError, "has no .parquet or .csv or .tsv or .csv.gz or .tsv.gz files"),
         (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
         (repeated, ValueError, "the Table has two columns named 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "the DataFrame has two columns named 'a'"),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from aucforest.cli._options import LEAST_ROWS, LEAST_ROWS_OF_INTEGERS, MOST_LABELS, STANDARD
 from aucforest.estimators import load
-from aucforest.tables.csv import CsvTable
+from aucforest.tables.csv import CSV_SUFFIXES, CsvTable, is_csv
 from aucforest.tables.kinds import (
     FLAG,
     TEXT,
@@ -42,21 +42,21 @@ _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative
 
 
 @contextmanager
-def open_table(file: Path) -> Iterator[CsvTable | ParquetFiles]:
+def open_table(file: Path, separator: str | None = None) -> Iterator[CsvTable | ParquetFiles]:
     """Open a CSV or Parquet file, or a CSV on standard input or from a pipe, to be read once from its beginning."""
     if file == STANDARD:
-        yield CsvTable(sys.stdin.buffer, "standard input")
+        yield CsvTable(sys.stdin.buffer, "standard input", separator=separator)
     elif not file.exists():
         raise ValueError(f"there is no file {file}")
     elif file.is_dir():
         raise ValueError(f"{file} is a folder, not a table")
     elif file.suffix.lower() == ".parquet":
         yield ParquetFiles([file], file.name)
-    elif file.suffix.lower() == ".csv" or not file.is_file():
+    elif is_csv(file) or not file.is_file():
         with file.open("rb") as handle:
-            yield CsvTable(handle, file.name, file)
+            yield CsvTable(handle, file.name, file, separator)
     else:
-        raise ValueError(f"a table must end in .csv or .parquet, got {file.name}")
+        raise ValueError(f"the name of a table must end in {', '.join(CSV_SUFFIXES)} or .parquet, got {file.name}")
 
 
 def read_model(file: Path, jobs: int | None = None) -> Any:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from aucforest.tables.csv import check_separator
 from aucforest.tree.criteria import CRITERIA
 
 # A target with more distinct labels than the first, and fewer rows for each on average than the second (for integers,
@@ -25,6 +26,24 @@ Positive = Annotated[
     ),
 ]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of sample weights.")]
+
+
+def _check_separator(separator: str | None) -> str | None:
+    """Refuse a separator of a CSV as a wrong call."""
+    try:
+        return separator if separator is None else check_separator(separator)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        callback=_check_separator,
+        help=r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
+    ),
+]
 if TYPE_CHECKING:
     Criterion = str
 else:

@@ -23,6 +23,7 @@ def fit_out_of_core(
     sample_weight: str | None = None,
     positive: Any = None,
     drop: Sequence[str] = (),
+    separator: str | None = None,
     memory_limit: int | str = "2GiB",
     folder: str | os.PathLike[str] | None = None,
 ) -> AUCForestClassifier:
@@ -37,7 +38,7 @@ def fit_out_of_core(
     source : path, list of paths, or table
         A Parquet or CSV file, a list of such files with the same columns, or a folder of them (read in the order of
         their names); or a pyarrow, polars, pandas or duckdb table or query. It is read several times and must return
-        its rows in the same order. CSV files need a header and UTF-8 encoding.
+        its rows in the same order. CSV files need a header and UTF-8 encoding, and may be compressed (.csv.gz).
     target : str
         The column of class labels: strings, booleans, integers, or a dictionary of them.
     sample_weight : str, default=None
@@ -47,6 +48,8 @@ def fit_out_of_core(
         be a comparison, such as ">=18".
     drop : sequence of str, default=()
         Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical.
+    separator : str, default=None
+        The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
         interpreter and its libraries. Trees are grown level by level if the binned data do not fit. Labels take 2 bytes
@@ -97,7 +100,7 @@ def fit_out_of_core(
 
     forest._validate_params()
     limit, drop = parse_bytes(memory_limit, "memory_limit"), _as_names("drop", drop)
-    table = open_source(source, as_text=[target])
+    table = open_source(source, as_text=[target], separator=separator)
     others = [target, *([] if sample_weight is None else [sample_weight]), *drop]
     for name in others:
         find_column(table, name)
@@ -132,6 +135,7 @@ def predict_out_of_core(
     out: str | os.PathLike[str] | None = None,
     keep: Sequence[str] = (),
     proba: bool | None = None,
+    separator: str | None = None,
 ) -> Any:
     """Predict the rows of a table that is larger than memory.
 
@@ -148,6 +152,8 @@ def predict_out_of_core(
         Columns of the source to include in the result.
     proba : bool, default=None
         Whether to return probabilities only (True) or labels only (False). By default both.
+    separator : str, default=None
+        The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
 
     Returns
     -------
@@ -182,7 +188,9 @@ def predict_out_of_core(
     from aucforest.tables.predictions import Predictions
     from aucforest.tables.sources import open_source
 
-    predictions = Predictions(model, open_source(source, as_text=None), _as_names("keep", keep), proba)
+    predictions = Predictions(
+        model, open_source(source, as_text=None, separator=separator), _as_names("keep", keep), proba
+    )
     if out is None:
         return predictions.batches()
     n_rows = 0

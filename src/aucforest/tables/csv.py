@@ -4,7 +4,7 @@ import csv
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from io import BytesIO
+from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -16,6 +16,10 @@ import pyarrow.csv
 from aucforest.tables.files import Files, check_names, check_same_names, split
 from aucforest.tables.kinds import MISSING, WORDS, is_number
 
+# How the names of files end that are read as CSV.
+CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+# Separators that a header may have, each with its name and what a shell is told.
+_SEPARATORS = {",": ("comma", "','"), ";": ("semicolon", "';'"), "\t": ("tab", r"'\t'"), "|": ("vertical bar", "'|'")}
 # Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.
 _BLOCK = 2**20
 # Spellings of booleans other than those of Python.
@@ -27,28 +31,52 @@ _TYPES = (
 )  # fmt: skip
 
 
+def is_csv(file: Path) -> bool:
+    """Say whether a file is read as CSV, by the end of its name."""
+    return file.name.lower().endswith(CSV_SUFFIXES)
+
+
+def check_separator(separator: str) -> str:
+    r"""Return the character between values; a tab may be written as \t."""
+    separator = "\t" if separator == r"\t" else separator
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
+        raise ValueError(rf"the separator must be one character, such as ';' or '\t', but is {separator!r}")
+    return separator
+
+
 class CsvTable:
-    """A CSV with a header, in UTF-8."""
+    """A CSV with a header, in UTF-8; it is decompressed where its name ends in .gz.
+
+    Values are separated by commas, or by tabs where the name ends in .tsv or .tsv.gz, unless a separator is given.
+    """
 
     is_text = True
     missing: Sequence[str] = MISSING
 
-    def __init__(self, handle: BinaryIO, name: str, file: Path | None = None) -> None:
+    def __init__(self, handle: BinaryIO, name: str, file: Path | None = None, separator: str | None = None) -> None:
         self.name, self._handle, self._file = name, handle, file if file and file.is_file() else None
+        self._content = _decompressed(handle, name)
+        default = "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
+        self._separator = check_separator(default if separator is None else separator)
         try:
-            lines = (line.decode("utf-8-sig") for line in handle)
-            self.columns = next(csv.reader(lines), [])
+            lines = (line.decode("utf-8-sig") for line in self._content)
+            self.columns = next(csv.reader(lines, delimiter=self._separator), [])
         except (UnicodeDecodeError, csv.Error):
             raise ValueError(f"cannot read {name}: the header is not encoded in UTF-8") from None
+        except OSError as error:
+            raise ValueError(f"cannot read {name}: {error}") from error
         if not self.columns:
-            raise ValueError(f"cannot read {name}: it is empty" if not handle.read(1) else f"{name} has no header")
+            is_empty = not self._content.read(1)
+            raise ValueError(f"cannot read {name}: it is empty" if is_empty else f"{name} has no header")
+        if separator is None and len(self.columns) == 1:
+            self._refuse_other_separator()
         check_names(name, self.columns)
 
     def batches(self, columns: Sequence[str], types: dict[str, Any] | None = None) -> Iterator[Any]:
         """Yield record batches of some columns: all text, as it is, or of some types, where words are for nothing."""
         try:
             yield from split(pyarrow.csv.open_csv(**self._options(columns, types)))
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
             if str(error) != "Empty CSV file":
                 self._refuse(error)
 
@@ -60,7 +88,7 @@ class CsvTable:
         """Return an arrow table of all columns, with types that fit all rows; some columns as text."""
         try:
             table = pyarrow.csv.read_csv(**self._options(self.columns, dict.fromkeys(as_text, pa.string())))
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
             if str(error) == "Empty CSV file":
                 raise ValueError(f"{self.name} has a header, but no rows") from error
             self._refuse(error)
@@ -76,8 +104,9 @@ class CsvTable:
         """Return the line where a row begins, as an editor counts: with blank lines and line breaks in values."""
         if self._file is None:
             return f"{self.name}, row {row + 1}"
-        with self._file.open(newline="", encoding="utf-8-sig", errors="replace") as text:
-            line = next(islice(_first_lines(text), row + 1, None))
+        with self._file.open("rb") as handle:
+            text = TextIOWrapper(_decompressed(handle, self.name), "utf-8-sig", "replace", newline="")
+            line = next(islice(_first_lines(text, self._separator), row + 1, None))
         return f"{self.name}, line {line}"
 
     def done(self, n_rows: int) -> float | None:
@@ -90,11 +119,22 @@ class CsvTable:
         if types is None:
             convert = {"column_types": dict.fromkeys(columns, pa.string())}
         return {
-            "input_file": self._handle,
+            "input_file": self._content,
             "read_options": pyarrow.csv.ReadOptions(column_names=self.columns, use_threads=False, block_size=_BLOCK),
-            "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
+            "parse_options": pyarrow.csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
             "convert_options": pyarrow.csv.ConvertOptions(include_columns=columns, **convert),
         }
+
+    def _refuse_other_separator(self) -> None:
+        """Refuse a header of one column that has separators of another kind."""
+        (header,) = self.columns
+        other = max(_SEPARATORS, key=header.count)
+        if (n_others := header.count(other)) > 0:
+            wanted, (found, quoted) = _SEPARATORS[self._separator][0], _SEPARATORS[other]
+            raise ValueError(
+                f"{self.name}: the header has no {wanted} but {n_others} {found}{'s' if n_others > 1 else ''}: pass"
+                f" --separator {quoted} (in Python, separator={quoted})"
+            )
 
     def _refuse(self, error: Exception) -> NoReturn:
         """Raise the error of the parser with the line number in place of its row number."""
@@ -121,13 +161,16 @@ class CsvFiles(Files):
     is_text = True
     missing: Sequence[str] = MISSING
 
-    def __init__(self, files: Sequence[Path], name: str, as_text: Sequence[str] | None = ()) -> None:
+    def __init__(
+        self, files: Sequence[Path], name: str, as_text: Sequence[str] | None = (), separator: str | None = None
+    ) -> None:
         super().__init__(files, name)
+        self._separator = separator
         # Where files begin that are not read yet is not known.
         self._first_rows, self._types, self._as_text = [0, *[sys.maxsize] * len(files)], dict[str, Any](), as_text
         for file in files:
             with file.open("rb") as handle:
-                columns = CsvTable(handle, file.name, file).columns
+                columns = self._open(handle, file).columns
             if file is files[0]:
                 self.columns = columns
             check_same_names(files[0], self.columns, file, columns)
@@ -137,13 +180,17 @@ class CsvFiles(Files):
         types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
         return split(self._read(columns, types), first_row, rows)
 
+    def _open(self, handle: BinaryIO, file: Path) -> CsvTable:
+        """Return one of the files as a table that is read once."""
+        return CsvTable(handle, file.name, file, self._separator)
+
     def _read(self, columns: Sequence[str], types: dict[str, Any] | None) -> Iterator[Any]:
         """Yield record batches of columns of some types, None for text as it is."""
         n_rows = 0
         for number, file in enumerate(self.unchanged()):
             self._first_rows[number] = n_rows
             with file.open("rb") as handle:
-                for batch in CsvTable(handle, file.name, file).batches(columns, types):
+                for batch in self._open(handle, file).batches(columns, types):
                     n_rows += batch.num_rows
                     yield batch
         self._first_rows[-1] = n_rows
@@ -168,7 +215,7 @@ class CsvFiles(Files):
         """Return a file and the line where a row begins."""
         file, row = self.file_of(row)
         with file.open("rb") as handle:
-            return CsvTable(handle, file.name, file).place(row)
+            return self._open(handle, file).place(row)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return names, sizes and times of the files, and the columns."""
@@ -210,9 +257,16 @@ def parse_labels(distinct: Any) -> Any:
     return distinct if len(parsed) != len(distinct) or flags_of_others or numbered else parsed
 
 
-def _first_lines(text: Iterable[str]) -> Iterator[int]:
+def _decompressed(handle: BinaryIO, name: str) -> BinaryIO:
+    """Return what is in a file, decompressed where its name ends in .gz."""
+    if not name.lower().endswith(".gz"):
+        return handle
+    return BufferedReader(pa.CompressedInputStream(pa.PythonFile(handle), "gzip"))
+
+
+def _first_lines(text: Iterable[str], separator: str) -> Iterator[int]:
     """Yield where the rows of a CSV begin; a blank line is none."""
-    reader = csv.reader(text)
+    reader = csv.reader(text, delimiter=separator)
     line = 1
     for values in reader:
         if values:

@@ -10,11 +10,11 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet
 
-from aucforest.tables.csv import CsvFiles
+from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
 from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.kinds import Canonical, Columns, canonical_type
 
-_SUFFIXES = (".parquet", ".csv")
+_SUFFIXES = (".parquet", *CSV_SUFFIXES)
 
 
 class Source(Columns, Protocol):
@@ -30,20 +30,23 @@ class Source(Columns, Protocol):
         """Return what tells this table from others, and from itself when it has changed; None where nothing does."""
 
 
-def open_source(source: Any, as_text: Sequence[str] | None = ()) -> Source:
-    """Return a table to read, whose columns `as_text` (None for all) are left as text if it is a CSV."""
+def open_source(source: Any, as_text: Sequence[str] | None = (), separator: str | None = None) -> Source:
+    """Return a table to read, whose columns `as_text` (None for all) are left as text if it is a CSV.
+
+    The separator is that of the values of a CSV, None for commas, or tabs where the name ends in .tsv.
+    """
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_dir():
-            return _open_files([path], path.name, as_text)
-        files = sorted(file for file in path.iterdir() if file.suffix.lower() in _SUFFIXES)
+            return _open_files([path], path.name, as_text, separator)
+        files = sorted(file for file in path.iterdir() if file.name.lower().endswith(_SUFFIXES))
         if not files:
             raise ValueError(f"the folder {path} has no {' or '.join(_SUFFIXES)} files")
-        return _open_files(files, path.name, as_text)
+        return _open_files(files, path.name, as_text, separator)
     if isinstance(source, list | tuple) and len(source) == 0:
         raise ValueError("source is an empty list: pass at least one file")
     if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
-        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text)
+        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, separator)
     if hasattr(source, "__next__"):
         raise TypeError(
             f"a {type(source).__name__} can be read only once, but the fit reads the rows three times: pass a table, a"
@@ -63,12 +66,12 @@ def open_source(source: Any, as_text: Sequence[str] | None = ()) -> Source:
     )
 
 
-def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None) -> Source:
+def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, separator: str | None) -> Source:
     """Return files of one kind as a table: CSV by its ending, or else Parquet."""
-    are_csv = [file.suffix.lower() == ".csv" for file in files]
+    are_csv = [is_csv(file) for file in files]
     if any(are_csv) and not all(are_csv):
-        raise ValueError(f"{name}: some are .csv files and others are not; pass files of one type")
-    return CsvFiles(files, name, as_text) if all(are_csv) else ParquetFiles(files, name)
+        raise ValueError(f"{name}: some are CSV files and others are not; pass files of one type")
+    return CsvFiles(files, name, as_text, separator) if all(are_csv) else ParquetFiles(files, name)
 
 
 class ParquetFiles(Files):
