@@ -1,5 +1,6 @@
 """Conversion of columns to the types of features: numbers, strings and booleans."""
 
+import shlex
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -146,7 +147,10 @@ def check_types(schema: Any) -> None:
     for field in schema:
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if pa.types.is_temporal(type_):
-            raise ValueError(f"column {field.name!r} is not numeric but {type_}; encode dates and times as numbers")
+            raise ValueError(
+                f"column {field.name!r} is not numeric but {type_}; encode dates and times as numbers, or leave the"
+                f" column out with --drop {shlex.quote(field.name)} (in Python, drop=[{field.name!r}])"
+            )
         if not (is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
             raise ValueError(f"column {field.name!r} has type {type_}: features must be numeric, string or boolean")
 

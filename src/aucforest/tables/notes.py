@@ -1,0 +1,82 @@
+"""Notes on columns that are hardly worth learning from: empty, constant, identifiers, or misread numbers."""
+
+import re
+import shlex
+from typing import Any
+
+import numpy as np
+
+from aucforest.tables.columns import Column, Factor, count_values, read_column, read_table
+
+_EMPTY = "no values, never used in a split"
+_CONSTANT = "the same value in every row, never used in a split"
+_DECIMAL_COMMA = "numbers with a decimal comma are read as text; write a decimal point"
+_IDENTIFIER = "every value is distinct, as in an identifier; consider --drop"
+# An integer or a number with a decimal comma, with points between thousands or without.
+_NUMBER = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?\s*")
+# Rows that are looked at first: most columns need no others.
+_HEAD = 1000
+# Distinct values are no sign of an identifier in fewer rows.
+_LEAST_ROWS = 20
+# Columns that a note names.
+_MOST_NAMES = 10
+
+
+def column_notes(table: Any) -> list[str]:
+    """Return a sentence for each kind of doubtful columns of an arrow table or a frame, with the names of the columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from aucforest.tables.notes import column_notes
+    >>> frame = pd.DataFrame({"id": range(30), "site": "A", "price": ["1,5", "12,25", "3"] * 10})
+    >>> for note in column_notes(frame):
+    ...     print(note)
+    column 'site': the same value in every row, never used in a split
+    column 'price': numbers with a decimal comma are read as text; write a decimal point
+    column 'id': every value is distinct, as in an identifier; consider --drop id
+    """
+    frame = read_table(table)
+    found: dict[str, list[str]] = {kind: [] for kind in (_EMPTY, _CONSTANT, _DECIMAL_COMMA, _IDENTIFIER)}
+    for feature, name in enumerate(table.column_names if hasattr(table, "column_names") else table.columns):
+        kind = _kind(read_column(frame, feature), len(frame))
+        if kind is not None:
+            found[kind].append(str(name))
+    return [_sentence(kind, names) for kind, names in found.items() if names]
+
+
+def _kind(column: Column, n_rows: int) -> str | None:
+    """Return what is to be said of a column; None for nothing."""
+    if isinstance(column, Factor) and _has_decimal_commas(column.values):
+        return _DECIMAL_COMMA
+    for rows in (np.arange(min(n_rows, _HEAD)), None):
+        values, counts = count_values(column, rows)
+        n_known, n_looked_at = int(np.sum(counts)), n_rows if rows is None else len(rows)
+        is_constant = len(values) == 0 or (len(values) == 1 and n_known == n_looked_at)
+        is_identifier = len(values) == n_known and n_rows >= _LEAST_ROWS and _are_integers_or_text(values)
+        if not (is_constant or is_identifier):
+            return None
+    if len(values) == 0:
+        return _EMPTY
+    return _CONSTANT if is_constant else _IDENTIFIER if n_known >= _LEAST_ROWS else None
+
+
+def _has_decimal_commas(values: list[Any]) -> bool:
+    """Say whether all values are text of numbers, some of them with a comma."""
+    texts = [value for value in values if isinstance(value, str)]
+    return any("," in text for text in texts) and all(map(_NUMBER.fullmatch, texts))
+
+
+def _are_integers_or_text(values: Any) -> bool:
+    """Say whether distinct values may be those of an identifier."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))
+    return all(isinstance(value, str) for value in values)
+
+
+def _sentence(kind: str, names: list[str]) -> str:
+    """Return a note with the names of its columns."""
+    listed = ", ".join(map(repr, names[:_MOST_NAMES]))
+    more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
+    advice = f" {shlex.quote(','.join(names))}" if kind == _IDENTIFIER and not more else ""
+    return f"column{'s' if names[1:] else ''} {listed}{more}: {kind}{advice}"
