@@ -87,11 +87,16 @@ class Labelled(NamedTuple):
 
 
 def read_training(
-    file: Path, target: str, positive: str | None = None, weight: str | None = None, drop: Sequence[str] = ()
+    file: Path,
+    target: str,
+    positive: str | None = None,
+    weight: str | None = None,
+    drop: Sequence[str] = (),
+    separator: str | None = None,
 ) -> Labelled:
     """Read a table to train on, all columns except some."""
     others = [target, *([] if weight is None else [weight]), *drop]
-    with open_table(file) as table:
+    with open_table(file, separator) as table:
         for name in others:
             find_column(table, name)
         content = table.whole(as_text=[target])
@@ -106,9 +111,11 @@ def read_training(
     return Labelled(_title(table, target, positive), _to_frame(features), y, weights, classes, found)
 
 
-def read_labels(file: Path, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
+def read_labels(
+    file: Path, target: str, positive: str | None = None, weight: str | None = None, separator: str | None = None
+) -> Labelled:
     """Read no more than labels and weights of a file to train on."""
-    table = open_source(file, as_text=None)
+    table = open_source(file, as_text=None, separator=separator)
     for name in [target, *([] if weight is None else [weight])]:
         find_column(table, name)
     reader = LabelReader(table, target, positive, _OPTION)
@@ -118,11 +125,16 @@ def read_labels(file: Path, target: str, positive: str | None = None, weight: st
 
 
 def read_for_model(
-    model: Any, file: Path, target: str, positive: str | None = None, weight: str | None = None
+    model: Any,
+    file: Path,
+    target: str,
+    positive: str | None = None,
+    weight: str | None = None,
+    separator: str | None = None,
 ) -> Labelled:
     """Read labelled rows for a model, whose classes the labels must be."""
     others = [target, *([] if weight is None else [weight])]
-    with open_table(file) as table:
+    with open_table(file, separator) as table:
         columns, n_rows = ModelColumns(model, table, others), 0
         features: list[Any] = []
         rest: list[Any] = []
