@@ -125,12 +125,44 @@ def test_one_label_against_the_others(table, tmp_path):
     assert "numbers.csv, kind" in several.output
 
 
+def test_columns_that_are_dropped_weights_and_semicolons(table, tmp_path):
+    """As with a table that lacks the columns; weights are not features, and change the metrics."""
+    frame = pd.read_csv(table).assign(weight=np.linspace(0.5, 2.0, 60), noise=range(60))
+    wide, narrow = tmp_path / "wide.csv", tmp_path / "narrow.csv"
+    frame.to_csv(wide, index=False, sep=";")
+    frame.drop(columns=["noise", "weight", "kind"]).to_csv(narrow, index=False)
+    found = []
+    for path, *options in (
+        (narrow,),
+        (wide, "--drop", "noise,weight,kind", "--separator", ";"),
+        (wide, "--drop", "noise,kind", "--weight", "weight", "--separator", ";"),
+    ):
+        result = run(path, "--target", "grade", *FAST, *options, "--json", tmp_path / "a.json")
+        assert result.exit_code == 0, result.output
+        content = json.loads((tmp_path / "a.json").read_text())
+        assert content["n_features"] == 3
+        found.append([row["mean"] for row in content["summary"] if row["metric"] != "fit_seconds"])
+    assert found[0] == found[1] != found[2]
+
+
+def test_the_splitter_changes_the_forests(table, tmp_path):
+    found = {}
+    for splitter in ("auto", "best", "random"):
+        arguments = ["--target", "grade", *FAST, "--drop", "kind", "--splitter", splitter]
+        result = run(table, *arguments, "--json", tmp_path / "a.json")
+        assert result.exit_code == 0, result.output
+        summary = json.loads((tmp_path / "a.json").read_text())["summary"]
+        found[splitter] = [row["mean"] for row in summary if row["metric"] != "fit_seconds"]
+    assert found["auto"] == found["best"] != found["random"]
+
+
 def test_refusals_are_one_line_and_exit_with_1(table, tmp_path):
     cases = [
         ((tmp_path / "missing.csv", "--target", "grade"), "there is no file"),
         ((table, "--target", "grad"), "table.csv has no column 'grad'; did you mean 'grade'?"),
         ((table, "--target", "kind", "--positive", "uggly"), "no label 'uggly'; its labels are 'bad', 'good', 'ugly'"),
-        ((table, "--target", "grade", "--criteria", "auc,ginny"), "ginny"),
+        ((table, "--target", "grade", "--drop", "widht"), "no column 'widht'; did you mean 'width'?"),
+        ((table, "--target", "grade", "--weight", "kind"), "column 'kind' has the value 'good'"),
         ((table, "--target", "grade", "--folds", "31"), "has 30 rows, too few for 31 folds"),
         ((table, "--target", "grade", "--json", tmp_path / "no" / "a.json"), "does not exist"),
         ((table, "--target", "grade", "--json", tmp_path), "is a folder"),
@@ -141,8 +173,12 @@ def test_refusals_are_one_line_and_exit_with_1(table, tmp_path):
 
 def test_wrong_calls_exit_with_2(table):
     check_usage(run(table), "--target: must name the column of class labels")
-    check_usage(run("--target", "grade"), "--target and --positive need a FILE")
-    check_usage(run("--positive", "old"), "--target and --positive need a FILE")
+    for option in ("--target", "--positive", "--weight", "--drop"):
+        check_usage(run(option, "grade"), "--target, --positive, --weight and --drop need a FILE")
+    unknown = run(table, "--target", "grade", "--criteria", "auc,ginny")
+    check_usage(unknown, "'ginny' is not among auto, auc, ")
+    check_usage(unknown, "did you mean 'gini'?")
+    check_usage(run(table, "--target", "grade", "--splitter", "worst"), "'worst' is not one of")
     check_usage(run(table, "--target", "grade", "--plot", "a.txt"), "must end in .png, .svg, .pdf, got a.txt")
 
 

@@ -3,20 +3,31 @@
 import math
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 from rich.table import Table
 
 from aucforest.cli._inputs import Labelled, check_folds, read_training
-from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, PlotOut, Positive, Seed, names_in
+from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, PlotOut, Positive, Seed, Separator, Weight, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.scoring import METRICS
+from aucforest.tables.kinds import nearest
+from aucforest.tree.criteria import CRITERIA
 
 SIGNIFICANT = 0.05
+
+
+def _check_criteria(criteria: str) -> str:
+    """Refuse an unknown criterion as a wrong call."""
+    known = ("auto", *CRITERIA)
+    for name in names_in(criteria):
+        if name not in known:
+            raise typer.BadParameter(f"{name!r} is not among {', '.join(known)}{nearest(name, known)}")
+    return criteria
 
 
 def compare(
@@ -24,34 +35,49 @@ def compare(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A .csv or .parquet table, - for CSV on standard input; without it, abalone of 18 rings.",
+            help="A .csv, .tsv (or .gz of these) or .parquet table; - is CSV on standard input. Default: the abalone"
+            " data, 18 rings or more against fewer.",
         ),
     ] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help=TARGET_HELP)] = None,
     positive: Positive = None,
     criteria: Annotated[
-        str, typer.Option(help="Split criteria, or auto for a mixed forest; gini is always compared.")
+        str,
+        typer.Option(
+            metavar="A,B",
+            callback=_check_criteria,
+            help=f"Split criteria ({', '.join(CRITERIA)}), or auto for a mixed forest; gini is always included.",
+        ),
     ] = "auc,gini",
-    trees: Annotated[int, typer.Option(min=1, help="Trees of a forest.")] = 100,
-    folds: Annotated[int, typer.Option(min=2, help="Stratified folds.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="How often the folds are drawn.")] = 3,
+    splitter: Annotated[
+        Literal["auto", "best", "random"],
+        typer.Option(
+            help="Best or random thresholds; auto is best for a single criterion, and both for the criterion auto."
+        ),
+    ] = "auto",
+    weight: Weight = None,
+    drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
+    separator: Separator = None,
+    trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
+    folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of repeats of the cross-validation.")] = 3,
     seed: Seed = 0,
     jobs: Jobs = -1,
     json_out: JsonOut = None,
     plot_out: PlotOut = None,
 ) -> None:
-    """Compare split criteria on the same folds and seeds, with a significance test against Gini.
+    """Compare split criteria by cross-validation on the same folds and seeds, with a significance test against Gini.
 
     Example: aucforest compare train.csv --target label --criteria auc,gini,hellinger --plot comparison.png
     """
     check_suffix("--plot", plot_out, PICTURES)
-    if file is None and (target or positive):
-        raise typer.BadParameter("--target and --positive need a FILE")
+    if file is None and (target or positive or weight or drop):
+        raise typer.BadParameter("--target, --positive, --weight and --drop need a FILE")
     if file is not None and target is None:
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
     check_outputs(json_out, plot_out, inputs=[file])
     if file is not None and target is not None:
-        data = read_training(file, target, positive)
+        data = read_training(file, target, positive, weight, names_in(drop), separator)
     else:
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
@@ -62,9 +88,11 @@ def compare(
         criteria=names_in(criteria),
         cv=folds,
         n_repeats=repeats,
+        sample_weight=data.weight,
         random_state=seed,
         n_jobs=jobs,
         n_estimators=trees,
+        splitter=splitter,
         verbose=int(sys.stderr.isatty()),
     )
     console(json_out).print(_as_table(data, comparison))
@@ -78,8 +106,8 @@ def compare(
 def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
     """Return the means as a table, a row a metric and a column a criterion."""
     caption = (
-        f"Means of {len(comparison.folds)} folds with 95 % intervals; p: corrected resampled t-test against "
-        f"gini, green where better and red where worse at {SIGNIFICANT}."
+        f"Means of {len(comparison.folds)} folds with 95 % intervals. p: corrected resampled t-test against gini;"
+        f" significant differences (p < {SIGNIFICANT}) are green where better and red where worse."
     )
     summary = comparison.summary()
     rows = [
