@@ -122,9 +122,60 @@ def test_alerts_and_warnings_are_shown(files, tmp_path):
     frame_of(400, 1).assign(score=0.5).to_csv(vague, index=False)
     result = run(files[0], vague, *NAMES)
     assert result.exit_code == 0, result.output
-    assert "0.5 alert" in result.output
+    (heading,) = (line.split() for line in result.stdout.splitlines() if "estimate " in line)
+    assert heading == ["chunk", "rows", "metric", "estimate", "interval", "realised", "limits", "alert", "PSI"]
+    rows = [line.split() for line in result.stdout.splitlines() if "roc_auc" in line]
+    assert len(rows) == 10
+    assert {(row[3], row[-2]) for row in rows} == {("0.5", "yes")}
+    assert result.stderr == "alerts: 10 of 10 estimates\n"
     result = run(*files, *NAMES, "--number", "1")
     assert "Warning: no alert limits" in result.stderr
+    assert not {"yes", "no"} & set(result.stdout.split())
+
+
+def test_alerts_end_with_3_if_that_is_asked_for(files, tmp_path):
+    """After everything is written; without alerts with 0."""
+    vague, out = tmp_path / "vague.csv", tmp_path / "a.json"
+    frame_of(400, 1).assign(score=0.5).to_csv(vague, index=False)
+    result = run(files[0], vague, *NAMES, "--fail-on-alert", "--json", out)
+    assert result.exit_code == 3, result.output
+    assert all(row["alert"] for row in json.loads(out.read_text())["estimates"])
+    calm = run(files[0], files[1], *NAMES, "--fail-on-alert", "--size", "200")
+    assert calm.exit_code == 0, calm.output
+    assert [line.split()[-2] for line in calm.stdout.splitlines() if "roc_auc" in line] == ["no", "no"]
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), ("other", "fraud"), ("legit", "fraud"), ("0", "1"), ("1", "0")])
+def test_the_column_of_probabilities_names_the_positive_class(tmp_path, labels):
+    """Whatever the order of labels: as with --labels; a reference as out-of-bag predictions give it."""
+    paths = tmp_path / "reference.csv", tmp_path / "new.csv"
+    for seed, path in enumerate(paths):
+        frame = frame_of(400, seed)
+        renamed = frame["label"].map(dict(zip(("no", "yes"), labels)))
+        guess = frame["guess"].map(dict(zip(("no", "yes"), labels)))
+        columns = {"label": renamed, "prediction": guess}
+        columns |= {f"probability_{labels[0]}": 1 - frame["score"], f"probability_{labels[1]}": frame["score"]}
+        pd.DataFrame(columns).to_csv(path, index=False)
+    arguments = ["--target", "label", "--prediction", "prediction", "--metrics", "roc_auc,recall", "--size", "200"]
+    results = []
+    for names in ([], ["--labels", ",".join(labels)]):
+        out = tmp_path / "a.json"
+        result = run(*paths, "--score", f"probability_{labels[1]}", *arguments, *names, "--json", out)
+        assert result.exit_code == 0, result.output
+        results.append(json.loads(out.read_text())["estimates"])
+    assert results[0] == results[1]
+    assert min(row["realised"] for row in results[0] if row["metric"] == "roc_auc") > 0.7
+
+
+def test_semicolons(files, tmp_path):
+    new = tmp_path / "new.csv"
+    frame_of(400, 1).to_csv(new, index=False, sep=";")
+    reference = tmp_path / "reference.tsv"
+    frame_of(1000, 0).to_csv(reference, index=False, sep=";")
+    expected, found = run(*files, *NAMES), run(reference, new, *NAMES, "--separator", ";")
+    assert found.exit_code == 0, found.output
+    assert found.stdout.splitlines()[1:] == expected.stdout.splitlines()[1:]
+    check_refusal(run(files[0], new, *NAMES), "the header has no comma but 4 semicolons: pass --separator ';'")
 
 
 def test_missing_scores(files, tmp_path):
@@ -150,8 +201,6 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
         ((*files, *NAMES, "--json", files[0]), "reference.csv would be overwritten"),
         ((*files, *NAMES, "--json", tmp_path / "a.png", "--plot", tmp_path / "a.png"), "a.png would be overwritten"),
         ((*files, *NAMES, "--size", "0"), "size must be at least 1"),
-        ((*files, *NAMES, "--metrics", "f1"), "metric 'f1' needs y_pred"),
-        ((*files, *NAMES, "--metrics", "auc"), "metrics must be among"),
         ((*files, "--score", "label", "--target", "label"), "y_score must hold real numbers"),
         ((one_class, files[1], *NAMES), "the reference must have samples of all classes, two or more"),
         ((*files, *NAMES, "--labels", "no,maybe"), "y_true has the label 'yes', which is not in labels"),
@@ -163,5 +212,9 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
 
 def test_wrong_calls_exit_with_2(files):
     check_usage(run(*files, *NAMES, "--period", "W"), "--period together with --time")
-    check_usage(run(*files, *NAMES, "--size", "10", "--number", "3"), "chunks are cut by --size, by --number")
+    check_usage(run(*files, *NAMES, "--size", "10", "--number", "3"), "chunks are made by --size, by --number")
+    needed = "Invalid value for --prediction: must name the column of predicted labels, which f1, recall needs"
+    check_usage(run(*files, *NAMES, "--metrics", "roc_auc,f1,recall"), needed)
+    check_usage(run(*files, *NAMES, "--metrics", "auc"), "'auc' is not among roc_auc, average_precision, ")
+    check_usage(run(*files, *NAMES, "--separator", ";;"), "the separator must be one character")
     check_usage(run(*files, *NAMES, "--plot", "a.txt"), "must end in .png, .svg, .pdf, got a.txt")

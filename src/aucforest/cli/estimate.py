@@ -10,53 +10,107 @@ from rich.table import Table
 
 from aucforest._files import write_whole
 from aucforest.cli._inputs import open_table
-from aucforest.cli._options import JsonOut, PlotOut, names_in
+from aucforest.cli._options import JsonOut, PlotOut, Separator, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
-from aucforest.tables.kinds import find_column
+from aucforest.monitoring.metrics import COSTS, NAMES
+from aucforest.tables.kinds import find_column, nearest
+
+# The exit code of --fail-on-alert.
+ALERT = 3
+# Metrics that can be asked for: those of costs need a matrix. The first of them are metrics of scores alone.
+_KNOWN = tuple(name for name in NAMES if name not in COSTS)
+_OF_SCORES = ("roc_auc", "average_precision")
+_PROBABILITY = "probability_"
+
+
+def _check_metrics(metrics: str) -> str:
+    """Refuse an unknown metric as a wrong call."""
+    for name in names_in(metrics):
+        if name not in _KNOWN:
+            raise typer.BadParameter(f"{name!r} is not among {', '.join(_KNOWN)}{nearest(name, _KNOWN)}")
+    return metrics
 
 
 def estimate(
     reference: Annotated[
         Path,
-        typer.Argument(metavar="REFERENCE", help="Labelled rows that the model was not trained on; .csv, .parquet."),
+        typer.Argument(
+            metavar="REFERENCE",
+            help="Labelled rows with scores of a model that was not trained on them, such as the file that"
+            " 'aucforest fit --reference' writes; .csv, .tsv (or .gz of these) or .parquet.",
+        ),
     ],
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", help="Rows to estimate the performance on; labels are optional.")
+        Path, typer.Argument(metavar="NEW", help="Scored rows to estimate the performance on; labels are optional.")
     ],
-    score: Annotated[str, typer.Option(help="The column of scores; of more classes one a class.", metavar="A[,B,...]")],
+    score: Annotated[
+        str,
+        typer.Option(
+            help="The column of scores of the positive class, such as probability_yes; of more than two classes a"
+            " column for each.",
+            metavar="A[,B,...]",
+        ),
+    ],
     target: Annotated[str, typer.Option(help="The column of class labels.", metavar="COLUMN")],
     labels: Annotated[
-        str | None, typer.Option(help="Classes in the order of the scores; of two, the last is positive.")
+        str | None,
+        typer.Option(
+            help="Classes in the order of the scores; of two, the last is positive. Default: those that the columns"
+            " probability_<class> name, or else all labels, sorted.",
+            metavar="A,B[,...]",
+        ),
     ] = None,
-    prediction: Annotated[str | None, typer.Option(help="The column of predicted labels.", metavar="COLUMN")] = None,
-    features: Annotated[str | None, typer.Option(help="Columns that are watched for a shift.", metavar="A,B")] = None,
-    metrics: Annotated[str, typer.Option(help="What to estimate, such as roc_auc,f1.")] = "roc_auc",
-    size: Annotated[int | None, typer.Option(help="Rows of a chunk.")] = None,
-    number: Annotated[int | None, typer.Option(help="Number of chunks; 10 if nothing else is said.")] = None,
+    prediction: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of predicted labels, for all metrics other than roc_auc and average_precision.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Numeric columns to test for covariate shift.", metavar="A,B")
+    ] = None,
+    metrics: Annotated[
+        str, typer.Option(help=f"Metrics to estimate: {', '.join(_KNOWN)}.", metavar="A,B", callback=_check_metrics)
+    ] = "roc_auc",
+    size: Annotated[int | None, typer.Option(help="Number of rows of a chunk.")] = None,
+    number: Annotated[int | None, typer.Option(help="Number of chunks; 10 by default.")] = None,
     period: Annotated[str | None, typer.Option(help="Period of a chunk: h, D, W, M, Q or Y; needs --time.")] = None,
     time: Annotated[str | None, typer.Option(help="The column of timestamps.", metavar="COLUMN")] = None,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows without score or reference label.")
+        bool, typer.Option("--drop-missing", help="Leave out rows without a score or reference label.")
     ] = False,
+    fail_on_alert: Annotated[
+        bool, typer.Option("--fail-on-alert", help=f"Exit with code {ALERT} if an estimate is beyond its alert limits.")
+    ] = False,
+    separator: Separator = None,
     json_out: JsonOut = None,
-    csv_out: Annotated[Path | None, typer.Option("--csv", help="Write the table here.", metavar="OUT")] = None,
+    csv_out: Annotated[Path | None, typer.Option("--csv", help="CSV file for the table.", metavar="OUT")] = None,
     plot_out: PlotOut = None,
 ) -> None:
     """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts.
+
+    There is an alert where an estimate is more than three standard deviations from the mean of the metric in the chunks
+    of the reference.
 
     Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
     """
     check_suffix("--plot", plot_out, PICTURES)
     check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
     if (period is None) != (time is None) or sum(given is not None for given in (size, number, period)) > 1:
-        raise typer.BadParameter("chunks are cut by --size, by --number, or by --period together with --time")
+        raise typer.BadParameter("chunks are made by --size, by --number, or by --period together with --time")
+    of_labels = [name for name in names_in(metrics) if name not in _OF_SCORES]
+    if of_labels and prediction is None:
+        raise typer.BadParameter(
+            f"must name the column of predicted labels, which {', '.join(of_labels)} needs", param_hint="--prediction"
+        )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    classes = None if labels is None else names_in(labels)
-    known = _scored(reference, columns, classes)
-    asked = _scored(new, columns, classes, target)
+    frames = _read(reference, columns, separator), _read(new, columns, separator, target)
+    classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
+    known, asked = _select(frames[0], columns, classes), _select(frames[1], columns, classes, target)
     if period is not None:
         chunks = [Chunks.by_period(rows["time"], cast(Any, period)) for rows in (known, asked)]
     else:
@@ -66,31 +120,56 @@ def estimate(
     cbpe.fit(known["score"], known["target"], known["prediction"], X=known["features"], chunks=chunks[0])
     y_true, X = asked["target"], asked["features"]
     result = cbpe.estimate(asked["score"], asked["prediction"], y_true=y_true, X=X, chunks=chunks[1])
-    console(json_out).print(_as_table(f"{new.name}, judged by {reference.name}", result))
+    console(json_out).print(_as_table(f"{new.name}, estimated from {reference.name}", result))
     write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
     if csv_out is not None:
         write_whole(csv_out, result.to_frame().to_csv(index=False).encode())
         typer.echo(f"table: {csv_out}", err=True)
     if plot_out is not None:
         write_picture(plot_out, result.plot().figure_)
+    n_alerts = sum(row.alert for row in result.estimates)
+    if n_alerts > 0:
+        typer.echo(f"alerts: {n_alerts} of {len(result.estimates)} estimates", err=True)
+        if fail_on_alert:
+            raise typer.Exit(ALERT)
 
 
-def _scored(file: Path, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
-    """Read what each option names: a column, several as a matrix, None for nothing; `optional` may be missing or empty.
-
-    Classes are texts; of whole numbers without ".0", which a column gets by a gap.
-    """
-    with open_table(file) as table:
+def _read(file: Path, columns: dict[str, list[str]], separator: str | None, optional: str = "") -> Any:
+    """Read a table as a frame after a check that it has all columns but an optional one."""
+    with open_table(file, separator) as table:
         for name in {name for names in columns.values() for name in names} - {optional}:
             find_column(table, name)
-        frame = table.whole().to_pandas(date_as_object=False)
+        return table.whole().to_pandas(date_as_object=False)
+
+
+def _classes_of(scores: list[str], labels: Any) -> list[str] | None:
+    """Return the classes that the names of columns of probabilities tell, the positive one of two last; else None."""
+    named = [score.removeprefix(_PROBABILITY) for score in scores if score.startswith(_PROBABILITY)]
+    classes = _as_texts(labels).dropna().unique().tolist()
+    if len(named) < len(scores) or not set(named) <= set(classes):
+        return None
+    if len(named) == 1 and len(classes) == 2:
+        return [*(set(classes) - set(named)), *named]
+    return named if len(named) == len(classes) else None
+
+
+def _as_texts(labels: Any) -> Any:
+    """Return labels as text; integers without the ".0" that a column gets by a missing value."""
+    return labels.convert_dtypes().astype("string")
+
+
+def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
+    """Return what each option names: a column, several as a matrix, None for nothing or for an empty optional column.
+
+    Labels are texts where classes are given.
+    """
     rows: dict[str, Any] = dict.fromkeys(columns)
     for option, names in columns.items():
         if not names or (names == [optional] and (optional not in frame.columns or frame[optional].isna().all())):
             continue
         values = frame[names] if option == "features" or len(names) > 1 else frame[names[0]]
         if classes is not None and option in ("target", "prediction"):
-            values = values.convert_dtypes().astype("string")
+            values = _as_texts(values)
         if option == "time" and getattr(values.dtype, "tz", None) is not None:
             values = values.dt.tz_localize(None)  # the calendar of the column's own zone
         rows[option] = values.to_numpy()
@@ -100,15 +179,16 @@ def _scored(file: Path, columns: dict[str, list[str]], classes: list[str] | None
 def _as_table(title: str, result: CBPEResult) -> Table:
     """Return a row a chunk and metric; alerts are red."""
     caption = (
-        "No estimate without labels sees a change of what the scores mean; PSI above 0.2 is a big shift of scores."
+        "Estimates hold as long as P(label | score) is unchanged. A PSI (population stability index) above 0.2 is a"
+        " large shift of the scores."
     )
-    headings = ["chunk", ">rows", "metric", ">estimate", ">interval", ">realised", ">limits", ">PSI"]
+    headings = ["chunk", ">rows", "metric", ">estimate", ">interval", ">realised", ">limits", "alert", ">PSI"]
     rows = []
     for row in result.estimates:
         numbers = (row.estimate,), (row.low, row.high), (row.realised,), (row.lower_limit, row.upper_limit)
-        estimate, *others = map(_spell, (*numbers, (result.shifts[row.chunk].psi,)))
-        alert = " alert" if row.alert else ""
-        cells = [escape(row.chunk), str(row.n_rows), row.metric, f"{estimate}{alert}", *others]
+        alert = "yes" if row.alert else "" if math.isnan(row.lower_limit) else "no"
+        psi = _spell((result.shifts[row.chunk].psi,))
+        cells = [escape(row.chunk), str(row.n_rows), row.metric, *map(_spell, numbers), alert, psi]
         rows.append([f"[red]{cell}[/]" for cell in cells] if row.alert else cells)
     return rich_table(title, headings, rows, caption=caption)
 
