@@ -20,7 +20,8 @@ def test_the_facts(files):
     for text in (
         "AUCForestClassifier",
         "number=20",
-        'categories 1, blu"e, green, dark, red',
+        """categorical: '1', 'blu"e', 'green, dark', 'red\'""",
+        "['no', 'yes']",
         "format version",
         f"{model.threshold_:.4g}",
     ):
@@ -34,7 +35,7 @@ def test_the_figures(files):
     summary = forest_summary(model)
     assert content["trees"]["number"] == 20
     assert content["trees"]["mean_nodes"] == pytest.approx(summary.n_nodes.mean())
-    assert content["trees"]["most_depth"] == summary.max_depth.max()
+    assert content["trees"]["max_depth"] == summary.max_depth.max()
     assert content["parameters"]["threshold"] == "gmean"
     assert content["variants"]["auc, best"] == sum(name == ("auc", "best") for name in model.variants_)
     assert sum(content["variants"].values()) == 20
@@ -56,8 +57,12 @@ def test_the_figures(files):
 
 def test_a_tree_as_text(files):
     result = run("inspect", files.model_aucforest, "--text", 3)
-    assert result.stdout == export_text(aucforest.load(files.model_aucforest).estimators_[3]) + "\n"
-    check_refusal(run("inspect", files.model_aucforest, "--text", 20), "there is no tree 20: the last of 20 is 19")
+    tree = aucforest.load(files.model_aucforest).estimators_[3]
+    assert result.stdout == export_text(tree, decimals=3, show_proba=True) + "\n"
+    assert "|--- probabilities: [no 0." in result.stdout
+    check_refusal(
+        run("inspect", files.model_aucforest, "--text", 20), "the model has no tree 20: its 20 trees are 0 to 19"
+    )
 
 
 def test_other_models_and_many_features(tmp_path):
@@ -70,7 +75,7 @@ def test_other_models_and_many_features(tmp_path):
     check_refusal(run("inspect", tmp_path / "linear", "--text", 0), "LinearAUCClassifier")
     aucforest.AUCTreeClassifier(max_depth=1).fit(X, y).save(tmp_path / "tree")
     result = run("inspect", tmp_path / "tree")
-    assert "and 5 less important ones" in result.stdout
+    assert "and 5 less important features" in result.stdout
     assert "feature_4 " in result.stdout
     assert run("inspect", tmp_path / "tree", "--text", 0).stdout.startswith("|--- feature_4 <= ")
 
@@ -90,5 +95,5 @@ def test_features_that_are_only_claimed_take_little_memory(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert "feature_4194303" in result.stdout
-    assert "and 4194279 less important ones" in " ".join(result.stdout.split())
+    assert "and 4194279 less important features" in " ".join(result.stdout.split())
     assert peak < 10 * 8 * 2**22

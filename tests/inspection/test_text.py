@@ -77,6 +77,21 @@ def test_what_lies_below_is_named_by_its_depth():
     assert "truncated" not in export_text(tree, max_depth=tree.tree_.max_depth)
 
 
+def test_probabilities_are_those_that_the_tree_predicts():
+    """Shrunk ones, in the order of the classes."""
+    tree = small_forest(1, shrinkage=5.0).fit(X, Y).estimators_[0]
+    text = export_text(tree, max_depth=100, decimals=6, show_proba=True)
+    listed = re.findall(r"probabilities: \[(.*)\] class: (.*)", text)
+    leaves = [[item.split() for item in part.split(", ")] for part, _ in listed]
+    assert all([name for name, _ in leaf] == list(map(str, tree.classes_)) for leaf in leaves)
+    told = {tuple(float(number) for _, number in leaf) for leaf in leaves}
+    predicted = {tuple(row) for row in tree.predict_proba(X).round(6).tolist()}
+    assert predicted <= told
+    assert 1.0 not in np.array(sorted(told))
+    both = export_text(tree, show_proba=True, show_weights=True, class_names=["x", "y", "z"])
+    assert re.search(r"weights: \[.*\] probabilities: \[x \S+, y \S+, z \S+\] class: [xyz]$", both, re.MULTILINE)
+
+
 def test_a_tree_without_a_cut():
     tree = small_tree().fit(np.zeros((4, 1)), ["b", "a", "c", "c"])
     assert export_text(tree) == "|--- class: c"

@@ -20,14 +20,19 @@ from aucforest.persistence.model_file import read_version
 # Features and categories that are printed; --json has all.
 MOST_FEATURES = 25
 MOST_CATEGORIES = 6
+# Digits after the point of thresholds and probabilities.
+_DECIMALS = 3
 
 
 def inspect(
     model: Model,
-    text: Annotated[int | None, typer.Option(min=0, metavar="N", help="Print the rules of tree N instead.")] = None,
+    text: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Print the rules of tree N (from 0) with class probabilities instead."),
+    ] = None,
     json_out: JsonOut = None,
 ) -> None:
-    """Tell what is in a model file: parameters, classes, features and their categories, the trees.
+    """Show what is in a model file: parameters, classes, features and their categories, the trees.
 
     Example: aucforest inspect model.aucforest --text 0
     """
@@ -36,8 +41,8 @@ def inspect(
     if text is not None:
         trees = getattr(forest, "estimators_", [forest])
         if text >= len(trees):
-            raise ValueError(f"there is no tree {text}: the last of {len(trees)} is {len(trees) - 1}")
-        typer.echo(export_text(trees[text]))
+            raise ValueError(f"the model has no tree {text}: its {len(trees)} trees are 0 to {len(trees) - 1}")
+        typer.echo(export_text(trees[text], decimals=_DECIMALS, show_proba=True))
         return
     facts = _facts(forest, model)
     importances = getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan))
@@ -51,7 +56,7 @@ def inspect(
 
 
 def _facts(forest: Any, file: Path) -> dict[str, Any]:
-    """Return what is said of the model as a whole."""
+    """Return the facts about the model as a whole."""
     facts = {
         "model": type(forest).__name__,
         "parameters": {name: value for name, value in forest.get_params(deep=False).items() if name != "n_jobs"},
@@ -69,7 +74,7 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
             "mean_nodes": float(summary.n_nodes.mean()),
             "mean_leaves": float(summary.n_leaves.mean()),
             "mean_depth": float(summary.max_depth.mean()),
-            "most_depth": int(summary.max_depth.max()),
+            "max_depth": int(summary.max_depth.max()),
         }
     if hasattr(forest, "variants_"):
         facts["variants"] = dict(Counter(map(", ".join, forest.variants_)).most_common())
@@ -82,7 +87,7 @@ def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.i
     features = []
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
         known = categories[feature].tolist() if feature in categories else None
-        kind = "number" if known is None else "categories"
+        kind = "numeric" if known is None else "categorical"
         features.append({"name": names[feature], "kind": kind, "categories": known, "importance": importance})
     return features
 
@@ -106,12 +111,12 @@ def _facts_table(facts: dict[str, Any]) -> Table:
 def _features_table(features: list[dict[str, Any]], n_features: int) -> Table:
     """Return a row for each of the most important features."""
     left_out = n_features - len(features)
-    caption = f"and {left_out} less important ones, which --json tells" if left_out > 0 else None
+    caption = f"and {left_out} less important features, which are in --json" if left_out > 0 else None
     rows = []
     for feature in features:
         kind, known = feature["kind"], feature["categories"]
         if known is not None:
-            more = f", ... {len(known)} in all" if len(known) > MOST_CATEGORIES else ""
-            kind = f"categories {', '.join(map(str, known[:MOST_CATEGORIES]))}{more}"
+            more = f", ... ({len(known)} in all)" if len(known) > MOST_CATEGORIES else ""
+            kind = f"categorical: {', '.join(map(repr, known[:MOST_CATEGORIES]))}{more}"
         rows.append([escape(feature["name"]), escape(kind), f"{feature['importance']:.3f}"])
     return rich_table(f"{n_features} features", ["feature", "kind", ">importance"], rows, caption=caption)

@@ -24,6 +24,7 @@ def export_text(
     max_depth: int = 10,
     decimals: int = 2,
     show_weights: bool = False,
+    show_proba: bool = False,
 ) -> str:
     """Build a text report of the rules of a tree or a forest, like scikit-learn's `export_text`.
 
@@ -42,9 +43,11 @@ def export_text(
     max_depth : int, default=10
         The maximum depth to print. Deeper branches are truncated.
     decimals : int, default=2
-        The number of decimal places of thresholds and weights.
+        The number of decimal places of thresholds, weights and probabilities.
     show_weights : bool, default=False
         Whether to print the class weights of each leaf.
+    show_proba : bool, default=False
+        Whether to print the predicted class probabilities of each leaf.
 
     Returns
     -------
@@ -68,6 +71,11 @@ def export_text(
     |   |--- class: no
     |--- age > 2.50 or missing
     |   |--- class: yes
+    >>> print(export_text(tree, feature_names=["age", "size"], max_depth=1, show_proba=True))
+    |--- age <= 2.50
+    |   |--- probabilities: [no 1.00, yes 0.00] class: no
+    |--- age > 2.50 or missing
+    |   |--- probabilities: [no 0.00, yes 1.00] class: yes
     """
     models.check_count("max_depth", max_depth, 0)
     models.check_count("decimals", decimals, 0)
@@ -76,11 +84,15 @@ def export_text(
     classes = models.class_names_of(model, trees[0].n_classes, class_names)
     categories, lines, n_characters = models.category_names_of(model), list[str](), 0
 
-    def leaf(tree: Tree, node: int, label: str) -> str:
-        if not show_weights:
-            return f"class: {label}"
-        weights = ", ".join(f"{weight:.{decimals}f}" for weight in tree.value_of(node) * tree.weight[node])
-        return f"weights: [{weights}] class: {label}"
+    def leaf(tree: Tree, node: int, proba: NDArray[np.float64]) -> str:
+        text = f"class: {classes[proba.argmax()]}"
+        if show_proba:
+            listed = ", ".join(f"{label} {part:.{decimals}f}" for label, part in zip(classes, proba))
+            text = f"probabilities: [{listed}] {text}"
+        if show_weights:
+            weights = ", ".join(f"{weight:.{decimals}f}" for weight in tree.value_of(node) * tree.weight[node])
+            text = f"weights: [{weights}] {text}"
+        return text
 
     def lines_of(tree: Tree) -> Iterator[str]:
         """Yield lines depth first and left before right."""
@@ -93,7 +105,7 @@ def export_text(
             if condition is not None:
                 yield _STEP * (depth - 1) + _TURN + condition
             if tree.feature[node] == LEAF:
-                yield _STEP * depth + _TURN + leaf(tree, node, classes[prediction[node].argmax()])
+                yield _STEP * depth + _TURN + leaf(tree, node, prediction[node])
             elif depth >= max_depth:
                 yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
             else:
