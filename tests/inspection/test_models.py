@@ -102,7 +102,7 @@ def walk_codes(tree, code):
 def says(side, value):
     """Return whether what a condition tells is true of a value."""
     members = re.search(r"\{(.*)\}", side)[1].split(", ")
-    return value not in members if "not in" in side else value in members
+    return repr(value) not in members if "not in" in side else repr(value) in members
 
 
 def test_long_sets_are_cut_short_on_request():

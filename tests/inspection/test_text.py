@@ -92,6 +92,14 @@ def test_probabilities_are_those_that_the_tree_predicts():
     assert re.search(r"weights: \[.*\] probabilities: \[x \S+, y \S+, z \S+\] class: [xyz]$", both, re.MULTILINE)
 
 
+def test_categories_are_quoted():
+    """A comma in a name parts no names, and digits that are text look it."""
+    column = np.array([["web, de"], ["1"], ["shop"]] * 10, dtype=object)
+    tree = small_tree(categorical_features=[0], max_features=1).fit(column, [0, 0, 1] * 10)
+    text = export_text(tree, feature_names=["kind"])
+    assert "|--- kind in {'shop'}" in text or "|--- kind in {'1', 'web, de'}" in text
+
+
 def test_a_tree_without_a_cut():
     tree = small_tree().fit(np.zeros((4, 1)), ["b", "a", "c", "c"])
     assert export_text(tree) == "|--- class: c"

@@ -92,8 +92,7 @@ def estimate(
 ) -> None:
     """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts.
 
-    There is an alert where an estimate is more than three standard deviations from the mean of the metric in the chunks
-    of the reference.
+    An alert is an estimate more than three standard deviations from the mean of the reference's chunks.
 
     Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
     """

@@ -68,7 +68,9 @@ def _one_each(what: str, names: Any, n_expected: int, things: str) -> list[str]:
 
 def category_names_of(model: Any) -> dict[int, list[str]]:
     """Return the names of the categories of every categorical feature seen in `fit`, by its index."""
-    return {feature: [str(name) for name in names] for feature, names in getattr(model, "categories_", {}).items()}
+    return {
+        feature: [repr(name) for name in names.tolist()] for feature, names in getattr(model, "categories_", {}).items()
+    }
 
 
 def conditions(
