@@ -121,7 +121,7 @@ def test_a_bad_row_of_a_compressed_file_is_named(tmp_path):
         read(path, ";")
 
 
-@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n" + os.urandom(9999))[:-2000]])
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n" + b"1,2\n" * 10**6)[:-99]])
 def test_a_compressed_file_that_is_broken(tmp_path, content):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(content)
