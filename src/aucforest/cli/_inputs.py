@@ -33,6 +33,7 @@ from aucforest.tables.kinds import (
     kind_of,
 )
 from aucforest.tables.labels import LabelReader, find_comparison, not_label, read_target, read_weights, refuse_missing
+from aucforest.tables.notes import column_notes
 from aucforest.tables.sources import ParquetFiles, open_source
 
 # How messages write the option.
@@ -108,6 +109,8 @@ def read_training(
         weights = None if weight is None else read_weights(table, content.column(weight), weight)
         features = content.select(feature_names(table, others))
     check_types(features.schema)
+    for note in column_notes(features):
+        typer.echo(f"Note: {note}", err=True)
     return Labelled(_title(table, target, positive), _to_frame(features), y, weights, classes, found)
 
 

@@ -7,7 +7,7 @@ import typer
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli._inputs import read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Target, Weight
+from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Separator, Target, Weight
 from aucforest.cli._outputs import (
     QUALITY,
     MetricValue,
@@ -39,6 +39,7 @@ def evaluate(
             " model, or prevalence where it has none.",
         ),
     ] = None,
+    separator: Separator = None,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -51,7 +52,7 @@ def evaluate(
     check_outputs(json_out, inputs=[model, data])
     forest = read_model(model, jobs)
     rule = _set_threshold(forest, threshold)
-    rows = read_for_model(forest, data, target, positive, weight)
+    rows = read_for_model(forest, data, target, positive, weight, separator)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:

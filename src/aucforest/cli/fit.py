@@ -10,7 +10,7 @@ import typer
 from sklearn.base import clone
 
 from aucforest.cli._inputs import Labelled, check_folds, read_labels, read_training
-from aucforest.cli._options import TARGET_HELP, Criterion, Jobs, JsonOut, Positive, Seed, Weight, names_in
+from aucforest.cli._options import TARGET_HELP, Criterion, Jobs, JsonOut, Positive, Seed, Separator, Weight, names_in
 from aucforest.cli._outputs import (
     QUALITY,
     TABLES,
@@ -35,6 +35,7 @@ from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.thresholds import decide
+from aucforest.tables.csv import is_csv
 
 # Bytes of a CSV that is read once into memory, where it takes up to 1 GB, unless a limit or a folder is given.
 _SMALL = 2**25
@@ -102,6 +103,7 @@ def fit(
         ),
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
+    separator: Separator = None,
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest to a labelled table and write it to a model file.
@@ -113,9 +115,9 @@ def fit(
     """
     check_suffix("--reference", reference, TABLES)
     check_outputs(out, json_out, reference, inputs=[train])
-    can_stream = train.is_file() and train.suffix.lower() in TABLES
+    can_stream = train.is_file() and (is_csv(train) or train.suffix.lower() == ".parquet")
     is_limited = memory_limit is not None or folder is not None
-    is_small = can_stream and train.suffix.lower() == ".csv" and train.stat().st_size <= _SMALL
+    is_small = can_stream and is_csv(train) and train.stat().st_size <= _SMALL
     streams = can_stream and validate is None and (is_limited or not is_small)
     if is_limited and not streams:
         option = "--folder" if memory_limit is None else "--memory-limit"
@@ -139,7 +141,7 @@ def fit(
     )
     metrics: dict[str, list[MetricValue]] = {}
     if streams:
-        data = read_labels(train, target, positive, weight)
+        data = read_labels(train, target, positive, weight, separator)
         fit_out_of_core(
             forest,
             train,
@@ -147,11 +149,12 @@ def fit(
             sample_weight=weight,
             positive=data.positive,
             drop=names_in(drop),
+            separator=separator,
             memory_limit=memory_limit or "2GiB",
             folder=folder,
         )
     else:
-        data = read_training(train, target, positive, weight, names_in(drop))
+        data = read_training(train, target, positive, weight, names_in(drop), separator)
         if validate is not None:
             check_folds(data, validate)
             metrics = {f"{validate} folds": _cross_validate(forest, data, validate, seed)}

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from aucforest.cli._inputs import open_table, read_model
-from aucforest.cli._options import STANDARD, Data, Jobs, Model, names_in
+from aucforest.cli._options import STANDARD, Data, Jobs, Model, Separator, names_in
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.tables.predictions import Predictions
 
@@ -21,6 +21,7 @@ def predict(
     out: Annotated[Path, typer.Option(help="A .csv or .parquet file; - is CSV on standard output.")] = STANDARD,
     proba: Annotated[bool | None, typer.Option("--proba/--labels", help="Write probabilities or labels only.")] = None,
     keep: Annotated[str | None, typer.Option(help="Columns to copy to the output.", metavar="A,B")] = None,
+    separator: Separator = None,
     jobs: Jobs = -1,
 ) -> None:
     """Predict the rows of a table of any size, batch by batch.
@@ -35,7 +36,7 @@ def predict(
     forest, kept = read_model(model, jobs), names_in(keep)
     columns = TextColumn("predicting"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-    with open_table(data) as table:
+    with open_table(data, separator) as table:
         predictions, n_rows = Predictions(forest, table, kept, proba), 0
         with table_writer(out, predictions.schema) as write, bar:
             task = bar.add_task("", total=None, rows=0)

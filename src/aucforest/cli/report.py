@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from aucforest.cli._inputs import Labelled, open_table, read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Target, Weight, names_in
+from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Separator, Target, Weight, names_in
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
 from aucforest.tables.kinds import find_column
@@ -35,6 +35,7 @@ def report(
     intended_use: Annotated[
         str | None, typer.Option(metavar="TEXT", help="For which decisions the model is meant; shown on the page.")
     ] = None,
+    separator: Separator = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
 ) -> None:
@@ -45,9 +46,12 @@ def report(
     check_suffix("--out", out, (".html", ".htm"))
     check_outputs(out, inputs=[model, data, train])
     forest = read_model(model, jobs)
-    test = read_for_model(forest, data, target, positive, weight)
-    training = Labelled("", None, None) if train is None else read_for_model(forest, train, target, positive, weight)
-    facts = {"Target": target if positive is None else f"{target}: {positive}", "Data": data.name}
+    test = read_for_model(forest, data, target, positive, weight, separator)
+    training = Labelled("", None, None)
+    if train is not None:
+        training = read_for_model(forest, train, target, positive, weight, separator)
+    label = f", positive: {forest.classes_[1]}" if len(forest.classes_) == 2 else ""
+    facts = {"Target": f"{target}{label}", "Data": data.name}
     if train is not None:
         facts["Training data"] = train.name
     page = report_on(
