@@ -56,4 +56,4 @@ def test_the_version_and_the_exit_codes():
     result = run("--version")
     assert result.exit_code == 0
     assert result.stdout == f"aucforest {aucforest.__version__}\n"
-    assert "Exit codes: 0 success, 1 data error, 2 usage error." in " ".join(run("--help").stdout.split())
+    assert "Exit codes: 0 success, 1 data error, 2 usage error, 3 alert" in " ".join(run("--help").stdout.split())

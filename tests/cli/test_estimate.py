@@ -129,7 +129,7 @@ def test_alerts_and_warnings_are_shown(files, tmp_path):
     assert {(row[3], row[-2]) for row in rows} == {("0.5", "yes")}
     assert result.stderr == "alerts: 10 of 10 estimates\n"
     result = run(*files, *NAMES, "--number", "1")
-    assert "Warning: no alert limits" in result.stderr
+    assert "Warning: there are no alert limits" in result.stderr
     assert not {"yes", "no"} & set(result.stdout.split())
 
 

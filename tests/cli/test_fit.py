@@ -325,7 +325,7 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
         (["--target", "label", "--out", "m", "--threshold", "1.5"], "argmax or a probability, but is '1.5'"),
         (["--target", "label", "--out", "m", "--trees", "0"], "'--trees'"),
         (["--target", "label", "--out", "m", "--jobs", "0"], "must be at least 1, or -1 for all cores, but is 0"),
-        (["--target", "label", "--out", "m", "--memory-limit", "lots"], "must be bytes, such as"),
+        (["--target", "label", "--out", "m", "--memory-limit", "lots"], "must be a number of bytes, such as"),
         (
             ["--target", "label", "--out", "m", "--max-features", "many"],
             "must be sqrt, log2 or a number, but is 'many'",

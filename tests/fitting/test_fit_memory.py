@@ -100,6 +100,13 @@ def test_a_quantity_as_target_is_refused_before_it_is_grown(monkeypatch):
         small_forest(300).fit(table, np.arange(4000))
 
 
+def test_targets_of_many_classes_and_few_samples_are_warned_of():
+    rng = np.random.default_rng(0)
+    sentence = r"y has 60 classes of 5\.0 samples on average, and the fit takes about .* y > threshold"
+    with pytest.warns(UserWarning, match=sentence):
+        small_forest(1).fit(rng.normal(size=(300, 5)), np.arange(300) % 60)
+
+
 @pytest.mark.parametrize(
     "model", [small_forest(2, max_bins=None), AUCTreeClassifier(max_bins=None)], ids=["forest", "tree"]
 )
@@ -133,6 +140,7 @@ def test_memory_of_a_container(monkeypatch, tmp_path):
     assert _memory.machine_memory() == 2**20
 
 
+@pytest.mark.filterwarnings("ignore:y has 100 classes")
 def test_trees_of_many_classes_store_what_is_not_zero():
     forest = small_forest(4, shrinkage=2.0).fit(X, MANY)
     for tree in forest.trees_:
@@ -148,6 +156,7 @@ def predict_in_groups(monkeypatch, forest, n_groups=3):
     monkeypatch.setattr(_base, "_PREDICTED_AT_ONCE", forest._n_predicted() // n_groups)
 
 
+@pytest.mark.filterwarnings("ignore:y has 100 classes")
 def test_predictions_of_some_trees_at_a_time_are_the_same(monkeypatch):
     forest = small_forest(7, shrinkage=2.0).fit(X, MANY)
     expected = forest.predict_proba(X)

@@ -117,7 +117,7 @@ def test_separators_and_compressed_files(tmp_path, monkeypatch, ending, separato
 def test_a_bad_row_of_a_compressed_file_is_named(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"a;b\n1;2\n3\n"))
-    with pytest.raises(ValueError, match=r"t\.csv\.gz, line 3: the header names 2 columns, but the row has 1"):
+    with pytest.raises(ValueError, match=r"t\.csv\.gz, line 3: the header has 2 columns, but the row has 1"):
         read(path, ";")
 
 

@@ -13,8 +13,9 @@ from aucforest.tree.criteria import CRITERIA
 MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
 STANDARD = Path("-")
 
+TABLE_HELP = "A .csv, .tsv (or .gz of these) or .parquet table; - is CSV on standard input."
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet table; - is CSV on standard input.")]
+Data = Annotated[Path, typer.Argument(metavar="DATA", help=TABLE_HELP)]
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column of class labels.")]
 TARGET_HELP = "The column of class labels. A quantity needs --positive, such as '>=18'."
 Positive = Annotated[

@@ -60,7 +60,7 @@ def _commands(
 
     Tables are CSV files with a header, in UTF-8, or Parquet files.
 
-    Exit codes: 0 success, 1 data error, 2 usage error.
+    Exit codes: 0 success, 1 data error, 2 usage error, 3 alert (aucforest estimate --fail-on-alert).
     """
 
 

@@ -10,7 +10,18 @@ import typer
 from sklearn.base import clone
 
 from aucforest.cli._inputs import Labelled, check_folds, read_labels, read_training
-from aucforest.cli._options import TARGET_HELP, Criterion, Jobs, JsonOut, Positive, Seed, Separator, Weight, names_in
+from aucforest.cli._options import (
+    TABLE_HELP,
+    TARGET_HELP,
+    Criterion,
+    Jobs,
+    JsonOut,
+    Positive,
+    Seed,
+    Separator,
+    Weight,
+    names_in,
+)
 from aucforest.cli._outputs import (
     QUALITY,
     TABLES,
@@ -51,9 +62,7 @@ def _check_bytes(memory_limit: str | None) -> str | None:
 
 
 def fit(
-    train: Annotated[
-        Path, typer.Argument(metavar="TRAIN", help="A .csv or .parquet table; - is CSV on standard input.")
-    ],
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help=TABLE_HELP)],
     target: Annotated[str, typer.Option(metavar="COLUMN", help=TARGET_HELP)],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
     positive: Positive = None,

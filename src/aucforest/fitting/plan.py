@@ -5,6 +5,7 @@ benchmarks/out_of_core.py compare it with measured peaks.
 """
 
 import re
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ from aucforest.tree.samples import MOST_ROWS
 
 STRATEGIES = ("auto", "replicate", "gather", "level")
 
+# Classes of fewer samples than this on average, and more than so many, look like the values of a quantity.
+_LEAST_OF_CLASS, _MANY_CLASSES = 10, 50
 # Bytes that a thread takes for each row, and for each node of the tree that it grows.
 _ROW_BYTES, _NODE_BYTES = 26, 49
 # The same for the weight of a row, and for one that depends on what the tree draws.
@@ -194,15 +197,25 @@ def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
 
 
 def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
-    """Refuse a fit in memory that takes too much of it, before it starts; a ValueError."""
+    """Refuse a fit in memory that takes too much of it, before it starts; a ValueError.
+
+    Warn of a target that looks like one of regression: of many classes with few samples each.
+    """
+    n_bytes, is_quantity = bytes_in_memory(size, n_threads, n_sums), size.n_classes > size.n_rows // _LEAST_OF_CLASS
     what = (
         f"growing {size.n_trees} trees on {size.n_rows:,} samples, {size.n_features} features and"
         f" {size.n_classes:,} classes"
     )
     advice = "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or a smaller n_jobs"
-    if size.n_classes > size.n_rows // 10:
+    if is_quantity:
         advice = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
-    check_memory(bytes_in_memory(size, n_threads, n_sums), what, advice)
+    check_memory(n_bytes, what, advice)
+    if is_quantity and size.n_classes > _MANY_CLASSES:
+        warnings.warn(
+            f"y has {size.n_classes:,} classes of {size.n_rows / size.n_classes:.1f} samples on average, and the fit"
+            f" takes about {format_bytes(n_bytes)} beside the trees; {advice}",
+            stacklevel=7,
+        )
 
 
 def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
