@@ -214,7 +214,7 @@ def test_no_method_computes_a_collection_in_silence(local, tmp_path):
         lambda: forest.score(X, labels),
         lambda: forest.score(X, Y, weights),
     ):
-        with pytest.raises(TypeError, match="not a Dask collection"):
+        with pytest.raises(TypeError, match="does not support Dask collections"):
             refused()
     assert forest.set_threshold("f1", X, Y) is forest
     np.testing.assert_array_equal(forest.predict(X), local.set_threshold("f1", X, Y).predict(X))

@@ -13,7 +13,7 @@ import pytest
 
 import aucforest
 from aucforest.distributed import fit_out_of_core
-from aucforest.fitting import on_disk
+from aucforest.fitting import growing, on_disk
 from aucforest.fitting.code_matrix import CODES, RECORD
 from aucforest.fitting.job import CODING, JobFolder
 from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows
@@ -74,10 +74,12 @@ from itertools import count
 from pathlib import Path
 from aucforest.fitting import code_matrix as _code_matrix
 from aucforest.fitting.job import JobFolder
-from aucforest.fitting import on_disk
+from aucforest.fitting import growing, on_disk
 from tests.distributed.test_resuming import fit
 source, folder = sys.argv[1:]
 on_disk._BATCH_CELLS, on_disk._CHUNK_CELLS = 800, 4000
+# quick trees would be saved together
+growing._LEAST_BATCH = 0.0
 
 def kill_at(owner, name, n, after):
     # threads call at the same time: each call has its own number

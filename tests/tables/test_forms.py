@@ -227,8 +227,9 @@ def test_labels(name, tmp_path):
     path, model = tmp_path / "t.parquet", tmp_path / "m"
     if not write_parquet(table, path):
         return
-    for read in (lambda path: read_training(path, "c"), lambda path: read_for_model(expected, path, "c")):
-        assert plain(read(path).y) == plain(first)
+    training = read_training(path, "c")
+    for labels in (training.classes[training.y], read_for_model(expected, path, "c").y):
+        assert plain(labels) == plain(first)
     result = run("fit", path, "--target", "c", "--out", model, "--trees", 3)
     assert result.exit_code == 0, result.output
     assert plain(aucforest.load(model).classes_) == plain(expected.classes_)
