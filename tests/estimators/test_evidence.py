@@ -227,6 +227,7 @@ def test_places_by_rank(mask, at_a_time, data):
         np.testing.assert_array_equal(_evidence._places(mask, ranks), np.flatnonzero(mask)[ranks])
 
 
+@pytest.mark.filterwarnings("ignore:y has")
 @pytest.mark.parametrize("n_classes", [1500, 5000])
 def test_too_many_classes_to_choose_by(n_classes):
     y = np.arange(2 * n_classes) // 2
