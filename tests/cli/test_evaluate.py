@@ -79,7 +79,7 @@ def test_a_model_of_booleans_takes_a_positive_label(tmp_path):
     rows.to_csv(tmp_path / "rows.csv", index=False)
     arguments = ["evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label"]
     advice = "; if the model was fitted with a positive label, pass --positive"
-    check_refusal(run(*arguments), "column 'label' has the value 'no', which is not true or false" + advice)
+    check_refusal(run(*arguments), "column 'label' has the value 'no', which is not a boolean" + advice)
     assert run(*arguments, "--positive", "yes").exit_code == 0
 
 

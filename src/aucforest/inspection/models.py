@@ -66,11 +66,10 @@ def _one_each(what: str, names: Any, n_expected: int, things: str) -> list[str]:
     return [str(name) for name in np.asarray(names).tolist()]
 
 
-def category_names_of(model: Any) -> dict[int, list[str]]:
+def category_names_of(model: Any, *, quoted: bool = False) -> dict[int, list[str]]:
     """Return the names of the categories of every categorical feature seen in `fit`, by its index."""
-    return {
-        feature: [repr(name) for name in names.tolist()] for feature, names in getattr(model, "categories_", {}).items()
-    }
+    spell, categories = repr if quoted else str, getattr(model, "categories_", {})
+    return {feature: [spell(name) for name in names.tolist()] for feature, names in categories.items()}
 
 
 def conditions(

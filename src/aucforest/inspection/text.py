@@ -82,7 +82,7 @@ def export_text(
     trees = models.trees_of(model)
     features = models.feature_names_of(model, trees[0].n_features, feature_names)
     classes = models.class_names_of(model, trees[0].n_classes, class_names)
-    categories, lines, n_characters = models.category_names_of(model), list[str](), 0
+    categories, lines, n_characters = models.category_names_of(model, quoted=True), list[str](), 0
 
     def leaf(tree: Tree, node: int, proba: NDArray[np.float64]) -> str:
         text = f"class: {classes[proba.argmax()]}"

@@ -117,7 +117,7 @@ class TreeDisplay(Display):
         chosen = trees[tree]
         features = models.feature_names_of(estimator, chosen.n_features, feature_names)
         classes = models.class_names_of(estimator, chosen.n_classes, class_names)
-        names = models.category_names_of(estimator)
+        names = models.category_names_of(estimator, quoted=True)
         return cls(chosen, features, classes, categories=names, max_depth=max_depth, decimals=decimals).plot(ax)
 
     def _size(self) -> tuple[float, float]:
