@@ -23,7 +23,8 @@ def test_the_page_is_that_of_python(files, tmp_path, with_training):
     test, train = mixed(250, 1), mixed(300, 0)
     training = {"X_train": frame_of(train), "y_train": train["label"].to_numpy(str)} if with_training else {}
     model = aucforest.load(files.model_aucforest).set_params(n_jobs=-1)  # of the option --jobs
-    facts = {"Target": "label, positive: yes", "Data": "test.csv"} | ({"Training data": "train.csv"} if with_training else {})
+    facts = {"Target": "label, positive: yes", "Data": "test.csv"}
+    facts |= {"Training data": "train.csv"} if with_training else {}
     options = {"title": "A", "facts": facts, "random_state": 0, **training}
     expected = report(model, frame_of(test), test["label"].to_numpy(str), **options)
     page, wanted = (re.sub("<svg.*?</svg>", "", html, flags=re.DOTALL) for html in (out.read_text(), expected.html))

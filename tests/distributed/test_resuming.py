@@ -13,7 +13,7 @@ import pytest
 
 import aucforest
 from aucforest.distributed import fit_out_of_core
-from aucforest.fitting import growing, on_disk
+from aucforest.fitting import on_disk
 from aucforest.fitting.code_matrix import CODES, RECORD
 from aucforest.fitting.job import CODING, JobFolder
 from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows

@@ -179,7 +179,7 @@ def test_trees_are_added():
         ([[1, 0], ["a", "b"]], None, TypeError, "numbers and strings"),
         ([[1, "a"]], None, TypeError, "cannot be sorted"),
         ([[1, 0], [1]], [0.0, 0.0, 0.0], ValueError, "zero for all samples"),
-        ([[], []], None, ValueError, "no rows"),
+        ([[], []], None, ValueError, "no samples"),
     ],
 )
 def test_targets_are_refused(parts, weight, error, sentence):

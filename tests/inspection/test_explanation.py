@@ -77,7 +77,7 @@ def test_categories_as_all_subsets_say(n_towns):
     forest = small_forest(4, shrinkage=5.0, max_depth=6).fit(frame, y)
     rows = frame[:8].copy()
     rows.loc[0, "town"] = "never seen"
-    encoded = forest.encode(rows).astype(np.float64)
+    encoded = forest.encode(rows).to_numpy(np.float64)
     assert any(len(tree.sets) for tree in forest.trees_)
     expected = np.mean([[by_subsets(tree, row) for row in encoded] for tree in forest.trees_], axis=0)
     np.testing.assert_allclose(explain(forest, rows).values, expected, rtol=0, atol=1e-8)
@@ -228,9 +228,9 @@ def test_bad_input():
     with pytest.raises(ValueError, match="X has 4 features, but AUCForestClassifier is expecting 5 features"):
         explain(forest, X[:, :4])
     found = explain(forest, NEW)
-    with pytest.raises(ValueError, match=r"^k must be an integer of at least 1, got 0$"):
+    with pytest.raises(ValueError, match=r"^k must be an integer >= 1, got 0$"):
         found.top(0)
-    with pytest.raises(ValueError, match=r"^max_features must be an integer of at least 1, got 0$"):
+    with pytest.raises(ValueError, match=r"^max_features must be an integer >= 1, got 0$"):
         found.plot(max_features=0)
 
 
@@ -268,4 +268,4 @@ def test_it_can_be_interrupted(monkeypatch, n_jobs):
     monkeypatch.setattr(explanation, "add_shapley_values", interrupted)
     with pytest.raises(KeyboardInterrupt):
         explain(MODELS["mixed"](), np.tile(NEW, (100, 1)), n_jobs=n_jobs)
-    assert len(calls) < 10
+    assert len(calls) < 40  # of 320

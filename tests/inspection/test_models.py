@@ -71,7 +71,7 @@ def test_sets_of_categories_are_named(n_kinds, seed):
     """What a condition says of every category, of a new one and of missing values is what the tree does."""
     column, labels = colours(n_kinds)
     model = small_tree(random_state=seed, max_features=1, categorical_features=[0]).fit(column, labels)
-    names = category_names_of(model)
+    names = category_names_of(model, quoted=True)
     values = [*model.categories_[0], "new", None]
     codes = model._validate_X(np.array(values, dtype=object)[:, None], reset=False)
     paths = [walk_codes(model.tree_, code[0]) for code in codes]

@@ -79,7 +79,7 @@ def numbers(values):
 
 
 @pytest.mark.parametrize("name", sorted(load("cbpe_datasets")))
-@pytest.mark.filterwarnings("ignore:not defined:sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore:.*not defined:sklearn.exceptions.UndefinedMetricWarning")
 def test_replay(name):
     recorded = load("cbpe_datasets")[name]
     cbpe, parts = replay(name)

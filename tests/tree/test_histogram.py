@@ -123,5 +123,5 @@ def test_pure_children_leave_no_counts_behind(n_rows):
 
 @pytest.mark.parametrize(("n_codes", "n_classes"), [(2**31 + 1, 2), (2**25, 129)])
 def test_cells_that_32_bits_cannot_number(n_codes, n_classes):
-    with pytest.raises(ValueError, match=f"^{n_codes} codes with {n_classes} classes are too many"):
+    with pytest.raises(ValueError, match=f"^{n_codes} bins with {n_classes} classes are too many"):
         HistogramBuffers.of(n_codes, n_classes)
