@@ -99,7 +99,7 @@ class ThresholdCurveDisplay(Display):
         Raises
         ------
         ValueError
-            If the input is empty or inconsistent, scores are not finite, weights are negative, `cost` is not a 2 x 2
+            If the input is empty or inconsistent, scores are not finite, weights are negative, cost is not a 2 x 2
             matrix, or labels are not binary with positive weight for both classes.
         TypeError
             If scores are not real numbers or labels cannot be sorted.

@@ -198,7 +198,7 @@ class CBPE(BaseEstimator):
             If scores are empty or not finite, values are missing, lengths differ, the reference has a single class,
             labels do not match, or an option is invalid.
         TypeError
-            If scores or features are not real numbers, or `chunks` is not a Chunks object.
+            If scores or features are not real numbers, or chunks is not a Chunks object.
         """
         check_options(self)
         table, classes = read_table(
