@@ -36,7 +36,7 @@ OPEN_SECRETS = {
 
 OPTIONAL = {
     "pandas", "polars", "pyarrow", "matplotlib", "typer", "rich", "lightgbm", "xgboost", "dask", "distributed",
-    "jinja2", "onnx",
+    "jinja2", "onnx", "onnxruntime", "skops",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def example(command):
 
 
 def test_the_commands_are_those_of_the_documentation():
-    assert list(COMMANDS) == ["fit", "predict", "evaluate", "report", "compare", "estimate", "inspect"]
+    assert list(COMMANDS) == ["fit", "predict", "evaluate", "report", "compare", "estimate", "inspect", "export"]
     result = run("--help")
     assert result.exit_code == 0
     assert all(command in result.stdout for command in COMMANDS)
@@ -42,7 +42,7 @@ def test_the_examples_run(tmp_path, monkeypatch):
         result = run(*example(command))
         assert result.exit_code == 0, (command, result.output)
     written = {path.name for path in tmp_path.iterdir() if path.suffix != ".csv"}
-    assert written == {"model.aucforest", "metrics.json", "report.html", "comparison.png"}
+    assert written == {"model.aucforest", "model.onnx", "metrics.json", "report.html", "comparison.png"}
     assert (tmp_path / "predictions.csv").read_text().startswith("id,prediction,probability_no,probability_yes\n")
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import aucforest
+from aucforest.inspection import explain
 from aucforest.tables import csv
 from aucforest.tables import files as table_files
 from tests.cli.data import check_refusal, check_usage, mixed, run
@@ -290,3 +291,33 @@ def test_memory_does_not_grow_with_the_file(files, tmp_path, kind):
         command = [sys.executable, "-c", PEAK, files.model_aucforest, path, "--out", tmp_path / f"out.{kind}"]
         peaks.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
     assert peaks[1] - peaks[0] < 100, peaks
+
+
+def test_reasons_are_those_of_explain(files):
+    result = run("predict", files.model_aucforest, files.test_csv, "--reasons", 2, "--labels")
+    assert result.exit_code == 0, result.output
+    predicted = pd.read_csv(io.StringIO(result.stdout))
+    assert predicted.columns.tolist() == ["prediction", "reason_1", "reason_2"]
+    expected = explain(aucforest.load(files.model_aucforest), frame_of(mixed(250, 1))).top(2)
+    assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == [list(map(str, row)) for row in expected]
+
+
+def test_a_row_with_fewer_reasons_has_empty_cells(files):
+    result = run("predict", files.model_aucforest, files.test_csv, "--reasons", 6)
+    predicted = pd.read_csv(io.StringIO(result.stdout))
+    assert predicted[["reason_5", "reason_6"]].isna().all(axis=None)
+    assert predicted["reason_4"].notna().any()
+
+
+def test_reasons_of_three_classes_are_those_of_the_predicted_one(tmp_path):
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame(random.normal(size=(200, 3)).round(2), columns=["a", "b", "c"])
+    rows["kind"] = np.array(["x", "y", "z"])[rows[["a", "b", "c"]].to_numpy().argmax(axis=1)]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = "--target", "kind", "--trees", 10, "--out", tmp_path / "m.aucforest"
+    assert run("fit", tmp_path / "rows.csv", *arguments).exit_code == 0
+    result = run("predict", tmp_path / "m.aucforest", tmp_path / "rows.csv", "--reasons", 1, "--keep", "kind")
+    assert result.exit_code == 0, result.output
+    predicted, model = pd.read_csv(io.StringIO(result.stdout)), aucforest.load(tmp_path / "m.aucforest")
+    explanation = explain(model, rows[["a", "b", "c"]]).of_class(predicted["prediction"].to_numpy())
+    assert predicted["reason_1"].tolist() == [str(reason) for (reason,) in explanation.top(1)]

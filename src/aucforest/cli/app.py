@@ -9,6 +9,7 @@ import typer
 from aucforest.cli.compare import compare
 from aucforest.cli.estimate import estimate
 from aucforest.cli.evaluate import evaluate
+from aucforest.cli.export import export
 from aucforest.cli.fit import fit
 from aucforest.cli.inspect import inspect
 from aucforest.cli.predict import predict
@@ -64,5 +65,5 @@ def _commands(
     """
 
 
-for command in (fit, predict, evaluate, report, compare, estimate, inspect):
+for command in (fit, predict, evaluate, report, compare, estimate, inspect, export):
     app.command()(command)

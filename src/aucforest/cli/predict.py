@@ -2,17 +2,19 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from aucforest.cli._inputs import open_table, read_model
 from aucforest.cli._options import STANDARD, Data, Jobs, Model, Separator, names_in
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
-from aucforest.tables.predictions import Predictions
+from aucforest.inspection import explain
+from aucforest.tables.predictions import Notes, Predictions, labels_of
 
 
 def predict(
@@ -21,6 +23,9 @@ def predict(
     out: Annotated[Path, typer.Option(help="A .csv or .parquet file; - is CSV on standard output.")] = STANDARD,
     proba: Annotated[bool | None, typer.Option("--proba/--labels", help="Write probabilities or labels only.")] = None,
     keep: Annotated[str | None, typer.Option(help="Columns to copy to the output.", metavar="A,B")] = None,
+    reasons: Annotated[
+        int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")
+    ] = 0,
     separator: Separator = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -28,6 +33,9 @@ def predict(
 
     The columns of the model are found by name, in any order; others are ignored. The output has the columns to keep,
     the label as "prediction", and of each class the probability as "probability_" and the class.
+
+    Reasons are columns "reason_1", "reason_2" and so on, each with a feature, its value and its Shapley value: what it
+    adds to the probability of the positive class or, of three and more classes, of the predicted one.
 
     Example: aucforest predict model.aucforest new.csv --keep id --out predictions.csv
     """
@@ -37,7 +45,7 @@ def predict(
     columns = TextColumn("predicting"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
     with open_table(data, separator) as table:
-        predictions, n_rows = Predictions(forest, table, kept, proba), 0
+        predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons)), 0
         with table_writer(out, predictions.schema) as write, bar:
             task = bar.add_task("", total=None, rows=0)
             for batch in predictions.batches():
@@ -46,3 +54,18 @@ def predict(
                 done = table.done(n_rows)
                 bar.update(task, rows=n_rows, total=None if done is None else 1.0, completed=done or 0.0)
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)
+
+
+def _reasons(model: Any, k: int) -> Notes | None:
+    """Return what writes the k reasons of greatest absolute value for each row."""
+    if k == 0:
+        return None
+    classes = model.classes_
+
+    def write(X: Any, proba: NDArray[Any]) -> list[Any]:
+        label = classes[1] if len(classes) == 2 else labels_of(model, X, proba)
+        explanation = explain(model, X, n_jobs=getattr(model, "n_jobs", None)).of_class(label)
+        reasons = [[*map(str, row), *[None] * (k - len(row))] for row in explanation.top(k)]
+        return list(zip(*reasons))
+
+    return Notes([f"reason_{place}" for place in range(1, k + 1)], write)

@@ -34,6 +34,7 @@ from aucforest.report.metrics import resample
 from aucforest.report.model import dependence_sections, importance_section, model_section
 from aucforest.report.page import Section, percent, render
 from aucforest.report.plots import drawing
+from aucforest.report.reasons import reasons_section
 from aucforest.report.rows import ScoredRows, number_labels, score_rows
 from aucforest.report.subgroups import Groups, default_groups, read_groups, subgroups_section
 
@@ -88,8 +89,8 @@ def report(
 
     Of a model: a summary in plain words, metrics beside those of a model without skill, ROC and precision-recall
     curves, calibration, permutation importances, partial dependence, performance in subgroups, and the data. Of two
-    classes also gains, lift, precision at k, and an explorer of thresholds and costs. Of a forest also its trees and,
-    given its training rows, its out-of-bag AUC by the number of trees.
+    classes also gains, lift, precision at k, and an explorer of thresholds and costs. Of a forest also its trees, the
+    reasons for the highest scores and, given its training rows, its out-of-bag AUC by the number of trees.
 
     Parameters
     ----------
@@ -231,6 +232,9 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
     if importance is not None:
         yield importance_section(importance, out_of_bag=training is not None and training.rows is not None)
         yield from dependence_sections(rows, importance, seed)
+    reasons = reasons_section(rows, request.n_jobs)
+    if reasons is not None:
+        yield reasons
     yield model_section(rows.model, training and training.rows)
     yield sections.data_section(rows, training and (training.labels, training.sample_weight))
 

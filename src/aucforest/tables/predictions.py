@@ -1,7 +1,7 @@
 """Predictions for a table, batch by batch."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -12,11 +12,21 @@ from aucforest.tables.kinds import ModelColumns
 _LABEL = "prediction"
 
 
-class Predictions:
-    """Record batches of columns that are kept, labels and probabilities (`proba`: these only, or none of them)."""
+class Notes(NamedTuple):
+    """Columns of text about the predictions, and what makes them of the features and class probabilities."""
 
-    def __init__(self, model: Any, table: Any, kept: Sequence[str], proba: bool | None) -> None:
+    names: Sequence[str] = ()
+    write: Callable[[Any, NDArray[Any]], Sequence[Any]] = lambda X, proba: ()
+
+
+class Predictions:
+    """Record batches of columns that are kept, labels, probabilities (`proba`: these only, or none of them), notes."""
+
+    def __init__(
+        self, model: Any, table: Any, kept: Sequence[str], proba: bool | None, notes: Notes | None = None
+    ) -> None:
         self._model, self._table, self._kept, self._proba = model, table, kept, proba
+        self._notes = Notes() if notes is None else notes
         self._columns = ModelColumns(model, table, kept)
         self._probabilities = [] if proba is False else [f"probability_{label}" for label in model.classes_.tolist()]
         fields = [
@@ -26,6 +36,7 @@ class Predictions:
         if proba is not True:
             fields.append(pa.field(_LABEL, pa.array(model.classes_.tolist()).type))
         fields += [pa.field(name, pa.float64()) for name in self._probabilities]
+        fields += [pa.field(name, pa.string()) for name in self._notes.names]
         names = [field.name for field in fields]
         for name in names:
             if names.count(name) > 1:
@@ -41,6 +52,7 @@ class Predictions:
             found: dict[str, Any] = dict(zip(self._probabilities, proba.T))
             if self._proba is not True:
                 found[_LABEL] = labels_of(self._model, X, proba).tolist()
+            found |= dict(zip(self._notes.names, self._notes.write(X, proba)))
             values = [found[name] if name in found else batch.column(name) for name in self.schema.names]
             columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
             yield pa.record_batch(columns, schema=self.schema)

@@ -1,0 +1,110 @@
+"""``aucforest export``: a model as an ONNX or skops file, compared with the model on the rows of a table."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import typer
+from numpy.typing import NDArray
+
+from aucforest._files import write_whole
+from aucforest._optional import import_optional
+from aucforest.cli._inputs import open_table, read_model
+from aucforest.cli._options import TABLE_HELP, Model, Separator
+from aucforest.cli._outputs import check_outputs, check_suffix
+from aucforest.tables.kinds import ModelColumns
+
+# Largest difference of probabilities: those of ONNX are float32.
+_TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}
+
+PredictProba = Callable[[NDArray[np.float32]], NDArray[Any]]
+
+
+def export(
+    model: Model,
+    onnx: Annotated[Path | None, typer.Option(metavar="OUT", help="The .onnx file to write.")] = None,
+    sklearn: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="The .skops file to write, with a scikit-learn forest.")
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help=f"Rows on which the files and the model must agree. {TABLE_HELP}"),
+    ] = None,
+    separator: Separator = None,
+) -> None:
+    """Write a model as an ONNX file, or as a scikit-learn forest in a skops file.
+
+    The input of both is a float32 matrix: the features in the order of the model, codes in place of categories, and NaN
+    for missing values. "aucforest inspect MODEL --json -" lists the features, and categories in the order of their
+    codes. ONNX includes the threshold; the scikit-learn forest predicts the most probable class.
+
+    Example: aucforest export model.aucforest --onnx model.onnx --check new.csv
+    """
+    if onnx is None and sklearn is None:
+        raise typer.BadParameter("name a file to write", param_hint="--onnx or --sklearn")
+    check_suffix("--onnx", onnx, (".onnx",))
+    check_suffix("--sklearn", sklearn, (".skops",))
+    check_outputs(onnx, sklearn, inputs=[model, check])
+    forest, readers = read_model(model), dict[str, Callable[[], PredictProba]]()
+    if onnx is not None:
+        forest.to_onnx(onnx)
+        readers["ONNX"] = lambda: _read_onnx(onnx)
+    if sklearn is not None:
+        skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
+        write_whole(sklearn, skops.dumps(forest.to_sklearn()))
+        readers["scikit-learn"] = lambda: _read_skops(sklearn)
+    for kind, out in (("ONNX", onnx), ("scikit-learn", sklearn)):
+        if out is not None:
+            typer.echo(f"{kind}: {out}", err=True)
+    if check is not None:
+        _compare(forest, {kind: read() for kind, read in readers.items()}, check, separator)
+
+
+def _read_onnx(file: Path) -> PredictProba:
+    """Return what predicts with an ONNX file."""
+    session = import_optional("onnxruntime", purpose="--check of ONNX", extra="onnx").InferenceSession(file)
+    return lambda X: session.run(["probabilities"], {"X": X})[0]
+
+
+def _read_skops(file: Path) -> PredictProba:
+    """Return what predicts with a skops file that was written just now, whose types are therefore trusted."""
+    skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
+    model = skops.load(file, trusted=skops.get_untrusted_types(file=file))
+    names = getattr(model, "feature_names_in_", None)
+    return lambda X: model.predict_proba(X if names is None else pd.DataFrame(X, columns=names))
+
+
+def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, separator: str | None) -> None:
+    """Compare probabilities on values that are rounded to float32, as the files read them; refuse a difference."""
+    n_rows, rounding, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
+    with open_table(data, separator) as table:
+        columns = ModelColumns(forest, table)
+        for batch in table.batches(columns.names):
+            typed = columns.typed(batch, n_rows)
+            rounded = columns.features(_as_float32(typed))
+            proba, X = forest.predict_proba(rounded), np.asarray(forest.encode(rounded), dtype=np.float32)
+            rounding = max(rounding, _largest(forest.predict_proba(columns.features(typed)) - proba))
+            for kind, predict_proba in exported.items():
+                largest[kind] = max(largest[kind], _largest(predict_proba(X) - proba))
+            n_rows += batch.num_rows
+    typer.echo(f"compared on {n_rows:,} rows; rounding to float32 moves a probability by {rounding:.2g} at most")
+    for kind, difference in largest.items():
+        typer.echo(f"{kind}: largest difference of probabilities {difference:.2g}")
+        if difference > _TOLERANCES[kind]:
+            raise ValueError(
+                f"the {kind} file differs from the model by {difference:.2g}, more than {_TOLERANCES[kind]:.0e}: do not"
+                " use it, and report this as a bug"
+            )
+
+
+def _largest(differences: NDArray[Any]) -> float:
+    return float(np.abs(differences).max(initial=0.0))
+
+
+def _as_float32(table: Any) -> Any:
+    """Return an arrow table with its numbers rounded."""
+    columns = [column.cast(pa.float32()) if pa.types.is_floating(column.type) else column for column in table.columns]
+    return pa.table(columns, names=table.column_names)

@@ -1,0 +1,48 @@
+"""The section on the rows with the highest scores: what moved their predictions most."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.inspection.explanation import Reason, explain
+from aucforest.report.page import Section, Table, number, signed
+from aucforest.report.rows import ScoredRows
+
+_N_ROWS = 10
+_N_REASONS = 3
+
+
+def reasons_section(rows: ScoredRows, n_jobs: int | None) -> Section | None:
+    """Return the rows with the highest scores of the positive class and their reasons; None for other models."""
+    if len(rows.classes) != 2 or not isinstance(rows.model, TreeBasedClassifier):
+        return None
+    highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
+    explanation = explain(rows.model, _safe_indexing(rows.X, highest), n_jobs=n_jobs)
+    names = getattr(rows.X, "index", range(len(rows.labels)))
+    body = [
+        [str(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]], _listed(reasons)]
+        for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS))
+    ]
+    columns = ["row", "score", "true class", "features that move the prediction most"]
+    lead = (
+        f"The {len(body)} rows with the highest scores. The number in brackets is the Shapley value of the feature: "
+        f"what it adds to the {explanation.target}. It describes the model, and does not say what would happen if the "
+        "value were changed. Rows are named by their index, or counted from 0."
+    )
+    return Section(
+        "reasons", "Reasons for the highest scores", lead, [], [Table("Rows and reasons", columns, body, "lrll")]
+    )
+
+
+def _listed(reasons: list[Reason]) -> str:
+    """Return reasons as they are printed."""
+    return "; ".join(f"{reason.feature} {_value(reason.value)} ({signed(reason.contribution)})" for reason in reasons)
+
+
+def _value(value: Any) -> str:
+    """Return the value of a feature as it is printed."""
+    if value is None:
+        return "missing"
+    return f"= {value if isinstance(value, str) else number(value)}"

@@ -1,0 +1,67 @@
+"""`aucforest export`: files of other libraries that predict what the model predicts."""
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+import skops.io
+
+import aucforest
+from aucforest.cli import export as command
+from tests.cli.data import check_refusal, check_usage, mixed, run
+from tests.cli.test_predict import frame_of
+
+
+def balanced_model(folder):
+    """Fit a forest with a prior correction, labels that are text and the first of them positive."""
+    train, model = folder / "train.csv", folder / "balanced.aucforest"
+    mixed(300, 0).replace({"label": {"yes": "fraud", "no": "genuine"}}).to_csv(train, index=False)
+    result = run(
+        "fit",
+        train,
+        "--target",
+        "label",
+        "--drop",
+        "id,weight",
+        "--sampling",
+        "balanced",
+        "--trees",
+        10,
+        "--out",
+        model,
+    )
+    assert result.exit_code == 0, result.output
+    return model
+
+
+@pytest.mark.parametrize("kind", ["plain", "balanced"])
+def test_exported_files_agree_with_the_model(files, tmp_path, kind):
+    model = files.model_aucforest if kind == "plain" else balanced_model(tmp_path)
+    onnx, sklearn = tmp_path / "model.onnx", tmp_path / "model.skops"
+    result = run("export", model, "--onnx", onnx, "--sklearn", sklearn, "--check", files.test_csv)
+    assert result.exit_code == 0, result.output
+    assert "compared on 250 rows" in result.stdout
+    assert result.stderr.splitlines() == [f"ONNX: {onnx}", f"scikit-learn: {sklearn}"]
+    forest, X = aucforest.load(model), frame_of(mixed(250, 1))
+    expected = np.sort(forest.predict_proba(X.astype({"width": "float32"})), axis=1)
+    encoded = np.asarray(forest.encode(X), dtype=np.float32)
+    _, proba = onnxruntime.InferenceSession(onnx).run(None, {"X": encoded})
+    assert np.allclose(np.sort(proba, axis=1), expected, rtol=0, atol=1e-6)
+    loaded = skops.io.load(sklearn, trusted=skops.io.get_untrusted_types(file=sklearn))
+    proba = loaded.predict_proba(pd.DataFrame(encoded, columns=X.columns))
+    assert np.allclose(np.sort(proba, axis=1), expected, rtol=0, atol=1e-12)
+
+
+def test_a_difference_is_refused(files, tmp_path, monkeypatch):
+    monkeypatch.setitem(command._TOLERANCES, "ONNX", 1e-12)
+    result = run("export", files.model_aucforest, "--onnx", tmp_path / "m.onnx", "--check", files.test_csv)
+    assert result.exit_code == 1
+    assert "the ONNX file differs from the model by" in result.stderr
+
+
+def test_wrong_calls(files, tmp_path):
+    check_usage(run("export", files.model_aucforest), "name a file to write")
+    check_usage(run("export", files.model_aucforest, "--onnx", tmp_path / "m.txt"), "must end in .onnx, got m.txt")
+    check_usage(run("export", files.model_aucforest, "--sklearn", tmp_path / "m.pkl"), "must end in .skops, got m.pkl")
+    check_refusal(run("export", files.model_aucforest, "--onnx", tmp_path / "no" / "m.onnx"), "does not exist")
+    check_refusal(run("export", files.test_csv, "--onnx", tmp_path / "m.onnx"), "test.csv")
