@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import roc_auc_score
 
-from aucforest.estimators import _evidence, _forest_fit
+from aucforest.estimators import _evidence
 from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
 from aucforest.estimators._prior_correction import LEAST
 from aucforest.estimators.out_of_bag import training_rows
@@ -206,16 +206,6 @@ def test_classes_of_few_rows():
     three = small_forest(30).fit(X, labels)
     assert three.shrinkage_ in AMOUNTS
     assert small_forest(1).fit(X[:2], [0, 1]).shrinkage_ == PRIOR
-
-
-def test_large_forests_are_laid_out_in_groups(monkeypatch):
-    X, y = make_table(n_rows=300)
-    whole = small_forest(shrinkage="auto", n_estimators=20).fit(X, y)
-    monkeypatch.setattr(_forest_fit, "_MOST_PACKED", 10)
-    parted = small_forest(shrinkage="auto", n_estimators=20).fit(X, y)
-    assert "_packed" not in vars(parted)
-    assert parted.shrinkage_ == whole.shrinkage_
-    np.testing.assert_array_equal(parted.predict_proba(X), whole.predict_proba(X))
 
 
 @given(arrays(np.bool_, st.integers(0, 50)), st.integers(1, 9), st.data())

@@ -31,9 +31,6 @@ from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tree.tree import Tree
 
-# A gigabyte or so.
-_MOST_PACKED = 2**25
-
 
 class Start(NamedTuple):
     """Where a fit starts from: the seed and, with a warm start, the trees there are and what they know."""
@@ -185,14 +182,11 @@ class ForestFit(TreeBasedClassifier):
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float) -> None:
         """Shrink what the trees predict, by an amount that is given or chosen out of bag; a row weighs one unit."""
-        is_large = sum(tree.n_nodes for tree in self.trees_) > _MOST_PACKED
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         else:
             self.shrinkage_ = PRIOR if scores is None else scores.choose_amount(len(self.trees_))
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
-        if not is_large and self._n_predicted() <= _MOST_PACKED:
-            self._pack()
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, Sums | None]:
         """Return the out-of-bag sums over all trees and over groups of them, where a fit needs them."""

@@ -202,7 +202,6 @@ class AUCTreeClassifier(TreeBasedClassifier):
             spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed)
             self._code(table, spec)
             self.trees_ = table.grow({0: 0})
-            self._pack_nodes()
         return self
 
     @property
