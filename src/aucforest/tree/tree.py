@@ -88,23 +88,28 @@ def depth_first(nodes: Nodes) -> Nodes:
 
 
 @bare_kernel
-def _list_nonzero(value, data, columns, starts):
-    """List what is not 0, row by row."""
+def _list_nonzero(totals, weight, data, columns, starts):
+    """List the frequencies that are not 0, row by row."""
     n = 0
-    for row in range(len(value)):
-        for k in range(value.shape[1]):
-            if value[row, k] != 0.0:
-                data[n], columns[n] = value[row, k], k
+    for row in range(len(totals)):
+        for k in range(totals.shape[1]):
+            if totals[row, k] != 0:
+                data[n], columns[n] = totals[row, k] / weight[row], k
                 n += 1
         starts[row + 1] = n
 
 
-def _make_sparse(value: NDArray[np.float64], n_stored: int) -> csr_array:
-    """Return a matrix without what is 0, given how much is not; scipy takes ten times as long."""
-    starts = np.zeros(len(value) + 1, dtype=np.int32)
+def _divide(totals: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
+    """Return class frequencies, given class totals and their sums: of many classes without what is 0 if that is most.
+
+    scipy takes ten times as long to leave it out.
+    """
+    if totals.shape[1] < _MANY_CLASSES or (n_stored := int(np.count_nonzero(totals))) >= totals.size // 4:
+        return totals / weight[:, None]
+    starts = np.zeros(len(totals) + 1, dtype=np.int32)
     data, columns = np.empty(n_stored), np.empty(n_stored, dtype=np.int32)
-    _list_nonzero(value, data, columns, starts)
-    return csr_array((data, columns, starts), shape=value.shape)
+    _list_nonzero(totals, weight, data, columns, starts)
+    return csr_array((data, columns, starts), shape=totals.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,21 +164,19 @@ class Tree:
 
         by_set, (n_features,), says which features are split by sets.
         """
-        value = nodes.totals.astype(np.float64)
-        weight = value.sum(axis=1)
-        value /= weight[:, None]
-        weight *= unit
+        totals = nodes.totals.sum(axis=1, dtype=np.float64)
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name).copy() for name in names}
-        has_set = by_set[nodes.feature] & (nodes.feature != LEAF)
-        sets = {"set_nodes": np.flatnonzero(has_set), "sets": nodes.sets[has_set]} if len(nodes.sets) > 0 else {}
-        return cls(**arrays, weight=weight, frequencies=value, n_features=len(by_set), **sets)
+        arrays |= {"weight": totals * unit, "frequencies": _divide(nodes.totals, totals)}
+        if len(nodes.sets) > 0:
+            has_set = by_set[nodes.feature] & (nodes.feature != LEAF)
+            arrays |= {"set_nodes": np.flatnonzero(has_set), "sets": nodes.sets[has_set]}
+        return cls(**arrays, n_features=len(by_set))
 
     def __post_init__(self) -> None:
         given = self.frequencies
-        has_many = isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES
-        if has_many and (n_stored := int(np.count_nonzero(given))) < given.size // 4:
-            object.__setattr__(self, "frequencies", _make_sparse(given, n_stored))
+        if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES:
+            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given))))
         for part in self._arrays():
             part.flags.writeable = False
 
