@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from aucforest import LinearAUCClassifier
 from aucforest.inspection import Explanation, Reason, explain
 from tests.estimators.data import make_table, own_auc, small_forest, small_tree
-from tests.tree.test_shapley import by_subsets
+from tests.inspection.test_shapley import by_subsets
 
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -15,8 +15,8 @@ from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.fitting.growing import run_in_threads
 from aucforest.inspection.display import Display
 from aucforest.inspection.models import category_names_of, check_count, feature_names_of
+from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
-from aucforest.tree.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.

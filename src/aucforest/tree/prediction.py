@@ -188,7 +188,7 @@ def _any_missing(X):
 
 
 @bare_device
-def _is_right_of_set(sets, number, value):
+def is_right_of_set(sets, number, value):
     """Return 1 if the code of a category, or a missing value, is not in a set, else 0."""
     # By way of signed integers: processors have no instruction from floats to unsigned ones.
     code = np.uint64(np.int64(value if value == value else _MISSING_CODE)) & _CODE_BITS
@@ -210,7 +210,7 @@ def _descend(nodes, sets, X, any_missing, active, found):
                 word = np.uint64(nodes.words[place])
                 value = X[row, word & feature_bits]
                 if sets is not None and (word >> by_set) & np.uint64(1):
-                    goes_right = _is_right_of_set(sets, nodes.thresholds[place], value)
+                    goes_right = is_right_of_set(sets, nodes.thresholds[place], value)
                 else:
                     goes_right = np.uint64(value > nodes.thresholds[place])
                     if any_missing:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.prediction import _is_right_of_set
+from aucforest.tree.prediction import is_right_of_set
 from aucforest.tree.tree import LEAF, Tree
 
 # Rows that go down a tree together, and bytes of their products: these stay in the second cache.
@@ -109,7 +109,7 @@ def _part_rows(tree, node, X, sides):
     threshold, missing_left, number = tree.threshold[node], tree.missing_left[node], tree.set_number[node]
     if number >= 0:
         for i in range(len(column)):
-            side_of_set = _LEFT + np.int64(_is_right_of_set(tree.sets, number, column[i]))
+            side_of_set = _LEFT + np.int64(is_right_of_set(tree.sets, number, column[i]))
             found[i] = side_of_set if above[i] == passed else 0
         return
     for i in range(len(column)):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.tree.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
+from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.tree.tree import Tree
 from tests.estimators.data import walk
 from tests.persistence.trees import make_tree
