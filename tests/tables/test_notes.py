@@ -26,9 +26,11 @@ def columns():
             "flag": [True, False] * (N // 2),
             "list": ["1,2,3", "4,5"] * (N // 2),
             "pair": ["1,5", "x"] * (N // 2),
+            "codes": ["A$", "12 %"] * (N // 2),
         },
         "no values": {"nothing": [None] * N, "not a number": [np.nan] * N},
         "the same value": {"one": [1] * N, "same word": ["a"] * N, "same flag": [True] * N},
+        "percent sign": {"fee": [f"€ {i}.50" for i in range(N)], "rate": ["12 %", "-3.5%", None] * (N // 3)},
         "decimal comma": {"price": [f"{i},50" for i in range(N)], "euro": ["1.234,5", "-7", None] * (N // 3)},
         "distinct": {
             "id": range(N),

@@ -11,9 +11,11 @@ from aucforest.tables.columns import Column, Factor, count_values, read_column, 
 _EMPTY = "no values, never used in a split"
 _CONSTANT = "the same value in every row, never used in a split"
 _DECIMAL_COMMA = "numbers with a decimal comma are read as text; write a decimal point"
+_SIGN = "numbers with a currency or percent sign are read as text; write the numbers alone"
 _IDENTIFIER = "every value is distinct, as in an identifier; consider --drop"
 # An integer or a number with a decimal comma, with points between thousands or without.
 _NUMBER = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?\s*")
+_NUMBER_WITH_SIGN = re.compile(r"\s*[€$£¥]?\s*[-+]?\d[\d.,]*\s*[€$£¥%]?\s*")
 # Rows that are looked at first: most columns need no others.
 _HEAD = 1000
 # Distinct values are no sign of an identifier in fewer rows.
@@ -37,7 +39,7 @@ def column_notes(table: Any) -> list[str]:
     column 'id': every value is distinct, as in an identifier; consider --drop id
     """
     frame = read_table(table)
-    found: dict[str, list[str]] = {kind: [] for kind in (_EMPTY, _CONSTANT, _DECIMAL_COMMA, _IDENTIFIER)}
+    found: dict[str, list[str]] = {kind: [] for kind in (_EMPTY, _CONSTANT, _DECIMAL_COMMA, _SIGN, _IDENTIFIER)}
     for feature, name in enumerate(table.column_names if hasattr(table, "column_names") else table.columns):
         kind = _kind(read_column(frame, feature), len(frame))
         if kind is not None:
@@ -47,8 +49,12 @@ def column_notes(table: Any) -> list[str]:
 
 def _kind(column: Column, n_rows: int) -> str | None:
     """Return what is to be said of a column; None for nothing."""
-    if isinstance(column, Factor) and _has_decimal_commas(column.values):
-        return _DECIMAL_COMMA
+    if isinstance(column, Factor):
+        texts = [value for value in column.values if isinstance(value, str)]
+        if any("," in text for text in texts) and all(map(_NUMBER.fullmatch, texts)):
+            return _DECIMAL_COMMA
+        if any(set(text) & set("€$£¥%") for text in texts) and all(map(_NUMBER_WITH_SIGN.fullmatch, texts)):
+            return _SIGN
     for rows in (np.arange(min(n_rows, _HEAD)), None):
         values, counts = count_values(column, rows)
         n_known, n_looked_at = int(np.sum(counts)), n_rows if rows is None else len(rows)
@@ -59,12 +65,6 @@ def _kind(column: Column, n_rows: int) -> str | None:
     if len(values) == 0:
         return _EMPTY
     return _CONSTANT if is_constant else _IDENTIFIER if n_known >= _LEAST_ROWS else None
-
-
-def _has_decimal_commas(values: list[Any]) -> bool:
-    """Say whether all values are text of numbers, some of them with a comma."""
-    texts = [value for value in values if isinstance(value, str)]
-    return any("," in text for text in texts) and all(map(_NUMBER.fullmatch, texts))
 
 
 def _are_integers_or_text(values: Any) -> bool:
