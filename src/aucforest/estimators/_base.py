@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
@@ -33,6 +34,7 @@ from aucforest.tables.columns import (
     learn,
     like,
 )
+from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.prediction import PackedTrees, add_probabilities, add_row, find_leaves
@@ -105,7 +107,7 @@ class TreeBasedClassifier(Model):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     def _validate_X(
@@ -120,6 +122,8 @@ class TreeBasedClassifier(Model):
         options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         check_table(X)
         refuse_dates(X)
+        if issparse(X):
+            return self._validate_sparse(X, reset=reset, y=y)
         matrix = None
         if reset:
             matrix, self.categories_ = learn(X, self.categorical_features, kept)
@@ -140,6 +144,17 @@ class TreeBasedClassifier(Model):
             if "could not convert" in str(error) or "float() argument" in str(error):
                 check_numeric(X)
             raise
+
+    def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
+        """Validate a sparse X, and y where it is given; all features are numeric."""
+        given = self.categorical_features if reset else list(self.categories_)
+        if given is not None and len(given) > 0 and not isinstance(given, str):
+            raise ValueError("X is sparse, but categorical features need a dense X or a table: pass X.toarray()")
+        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+        if reset:
+            self.categories_ = {}
+        valid = validate_data(self, X, y, reset=reset, accept_sparse="csr", **options)
+        return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
         """Say whether X passes all checks as it is; scikit-learn's take longer than the prediction of a row."""
@@ -224,6 +239,8 @@ class TreeBasedClassifier(Model):
     ) -> None:
         """Run a walk over blocks of rows; a block sees all trees in order, so sums do not depend on n_jobs."""
         n_rows = min(_TASK_ROWS, -(-len(X) // effective_n_jobs(self._n_jobs)))
+        if isinstance(X, SparseRows):
+            n_rows = min(n_rows, X.block_rows)
 
         def walk(start: int) -> None:
             block = packed.as_read(X[start : start + n_rows])
@@ -247,7 +264,7 @@ class TreeBasedClassifier(Model):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The input samples. NaN is a missing value.
 
         Returns
@@ -322,13 +339,14 @@ class TreeBasedClassifier(Model):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), float32, or a table of the type of X
+        ndarray of shape (n_samples, n_features), float32, or a table or sparse matrix of the type of X
             A pandas, polars or pyarrow table keeps its type, column names and index; treelite and onnxruntime need
             ``encode(X).to_numpy()``. The code of a category is its position in ``categories_``, at most 254. Missing
             and unseen values are NaN.
         """
         check_is_fitted(self, "trees_")
-        return like(X, self._validate_X(X, reset=False).astype(np.float32))
+        valid = self._validate_X(X, reset=False)
+        return valid.matrix.astype(np.float32) if isinstance(valid, SparseRows) else like(X, valid.astype(np.float32))
 
     def to_sklearn(self) -> Any:
         """Convert the model to a fitted scikit-learn classifier with the same trees.

@@ -284,9 +284,10 @@ class AUCForestClassifier(ForestFit):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The training samples: an array or a pandas, polars or pyarrow table. NaN is a missing value. Infinite
-            values are allowed, sparse matrices are not. float32 is not copied to float64.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The training samples: an array, a pandas, polars or pyarrow table, or a scipy sparse matrix, which takes
+            n_samples * n_features bytes during the fit. NaN is a missing value. Infinite values are allowed. float32 is
+            not copied to float64.
         y : array-like of shape (n_samples,)
             Class labels (bool, int or str) of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None

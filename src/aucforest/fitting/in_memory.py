@@ -15,7 +15,8 @@ from aucforest.fitting.plan import FitSize, check_fit
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, feature_kinds
-from aucforest.tree.binning import bin_matrix
+from aucforest.tables.sparse import SparseRows
+from aucforest.tree.binning import BinnedMatrix, bin_blocks, bin_matrix, code_dtype
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import Tree
 
@@ -51,27 +52,45 @@ class TrainingTable(Protocol):
 
 
 class RowsInMemory:
-    """Training rows as a matrix, with codes for categories; see `TrainingTable`."""
+    """Training rows as a matrix, with codes for categories, or as a sparse one; see `TrainingTable`."""
 
     sum_rows: SumRows | None = None
 
-    def __init__(self, X: NDArray[Any], names: Sequence[str] | None, categories: Categories, target: Target) -> None:
+    def __init__(
+        self, X: NDArray[Any] | SparseRows, names: Sequence[str] | None, categories: Categories, target: Target
+    ) -> None:
         self.X, self.names, self.target, self._categories = X, names, target, categories
         self.n_features = X.shape[1]
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
-        target, kinds = self.target, feature_kinds(self._categories, self.n_features)
-        X = self.X if target.kept is None else self.X[target.kept]
-        run, by_set = run_in_threads(spec.n_jobs), kinds != NUMERIC
-        binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
+        target, n_classes = self.target, len(self.target.classes)
+        binned = self._bin_sparse(self.X, spec) if isinstance(self.X, SparseRows) else self._bin(self.X, spec)
         coding = Coding(self._categories, binned.values)
-        n_rows, n_classes = len(target.kept_labels), len(target.classes)
-        size = FitSize.of(spec, n_rows, self.n_features, n_classes, int(coding.n_bins.max()) + 1)
-        check_fit(size, spec.n_threads, spec.n_sums)
-        self._spec, self._growth = spec, Growth.of(spec, coding, n_rows, n_classes)
+        self._check(spec, int(coding.n_bins.max()) + 1)
+        self._spec, self._growth = spec, Growth.of(spec, coding, len(target.kept_labels), n_classes)
         self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.draws)
         return coding
+
+    def _check(self, spec: FitSpec, n_codes: int) -> None:
+        """Refuse a fit that takes too much memory."""
+        n_rows, n_classes = len(self.target.kept_labels), len(self.target.classes)
+        check_fit(FitSize.of(spec, n_rows, self.n_features, n_classes, n_codes), spec.n_threads, spec.n_sums)
+
+    def _bin(self, matrix: NDArray[Any], spec: FitSpec) -> BinnedMatrix:
+        """Return the codes of the rows of positive weight."""
+        target, by_set = self.target, feature_kinds(self._categories, self.n_features) != NUMERIC
+        X = matrix if target.kept is None else matrix[target.kept]
+        run = run_in_threads(spec.n_jobs)
+        return bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
+
+    def _bin_sparse(self, matrix: SparseRows, spec: FitSpec) -> BinnedMatrix:
+        """Return the same of a sparse matrix: codes are dense, one byte each, or more if `max_bins` is None."""
+        target, most = self.target, min(matrix.most_stored + 1, spec.max_bins or matrix.most_stored + 1)
+        self._check(spec, most + 1)
+        codes = np.empty((self.n_features, len(target.kept_labels)), dtype=code_dtype(most))
+        options = {"max_bins": spec.max_bins, "weights": target.kept_weight, "run": run_in_threads(spec.n_jobs)}
+        return bin_blocks(matrix.columns(target.kept), codes, **options)
 
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
         """Return trees, given by number and variant."""

@@ -17,6 +17,7 @@ from aucforest.inspection.display import Display
 from aucforest.inspection.models import category_names_of, check_count, feature_names_of
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
+from aucforest.tables.sparse import SparseRows
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.
@@ -336,6 +337,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     n_columns = 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {len(X):,} rows, {X.shape[1]:,} features and {len(classes):,} classes"
     check_memory(8.0 * np.prod(X.shape) * n_columns, what, "explain fewer rows at a time")
+    X = X.toarray() if isinstance(X, SparseRows) else X
     total, base = np.zeros((n_columns, *X.shape)), np.zeros(n_columns)
     most_predicted = max(tree.n_nodes for tree in model.trees_) * len(classes)
     step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))

@@ -1,7 +1,7 @@
 """Out-of-bag permutation importance: computation, table and plot."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_hom
 from aucforest.inspection.display import Display, HtmlTable
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.metrics.intervals import require_level, t_quantile
+from aucforest.tables.sparse import SparseRows
 
 T = TypeVar("T")
 _MOST_PARTS = 10  # how many random parts of the rows are scored; fewer only when a class has fewer rows
@@ -270,6 +271,8 @@ def oob_permutation_importance(
     check_count("n_repeats", n_repeats, 1)
     scorer = resolve_scorer(scoring)
     rows = training_rows(forest, X, y, sample_weight)
+    if isinstance(rows.X, SparseRows):
+        rows = replace(rows, X=rows.X.toarray())
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     walks = _Walks(forest, rows, n_repeats, seed, n_jobs)
     scored = walks.n_unseen > 0

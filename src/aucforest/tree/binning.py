@@ -275,6 +275,18 @@ def bin_matrix(
     return encode_matrix(X, values, run)
 
 
+def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger], **options: Any) -> BinnedMatrix:
+    """Do what `bin_matrix` does for a matrix that is given as blocks of its columns; codes are written to `codes`."""
+    bins: list[Bins] = []
+    for block in blocks:
+        binned = bin_matrix(block, **options)
+        codes[len(bins) : len(bins) + len(binned.codes)] = binned.codes
+        starts = binned.values.first[1:-1]
+        bins += zip(np.split(binned.values.lower, starts), np.split(binned.values.upper, starts))
+    values = join_bins(bins)
+    return BinnedMatrix(codes, np.diff(values.first), values)
+
+
 def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) -> BinnedMatrix:
     """Turn a matrix of values into one of codes, given what codes stand for; arguments as those of `bin_matrix`."""
     n_bins = np.diff(values.first)
