@@ -12,10 +12,11 @@ def main() -> None:
     try:
         for module in ("typer", "rich", "pandas", "pyarrow"):
             import_optional(module, purpose="the command line", extra="cli")
+        from aucforest.cli.app import app
     except ImportError as error:
         sys.exit(str(error))
-    from aucforest.cli.app import app
-
+    except KeyboardInterrupt:  # imports take a second
+        sys.exit(130)
     try:
         app(prog_name="aucforest")
     except SystemExit as ended:

@@ -1,5 +1,6 @@
 """Files that are either whole or not there, and folders that one process has at a time."""
 
+import errno
 import os
 import platform
 import re
@@ -19,6 +20,8 @@ except ImportError:  # not a POSIX system
 def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a name beside `path`; what is written there is renamed to `path` in the end, or removed after an error."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
     # not mkstemp: its files are private to the user, and a result should have the permissions of any new file
     beside = target.with_name(f".{target.name}.{uuid4().hex}")
     try:

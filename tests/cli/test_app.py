@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import aucforest
+from aucforest import __main__
 from aucforest.cli.app import app
 from tests.cli.data import mixed, run
 
@@ -57,3 +58,12 @@ def test_the_version_and_the_exit_codes():
     assert result.exit_code == 0
     assert result.stdout == f"aucforest {aucforest.__version__}\n"
     assert "Exit codes: 0 success, 1 data error, 2 usage error, 3 alert" in " ".join(run("--help").stdout.split())
+
+
+def test_an_interrupt_during_imports_is_no_traceback(monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(__main__, "import_optional", interrupt)
+    with pytest.raises(SystemExit, match="^130$"):
+        __main__.main()
