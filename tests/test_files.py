@@ -35,7 +35,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
 
 
 def test_a_missing_folder_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no such folder: .*nowhere'$"):
+    with pytest.raises(FileNotFoundError, match=r"there is no such folder: .*nowhere'$"):
         write_whole(tmp_path / "nowhere" / "result.json", b"new")
 
 

@@ -65,5 +65,5 @@ def test_an_interrupt_during_imports_is_no_traceback(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(__main__, "import_optional", interrupt)
-    with pytest.raises(SystemExit, match="^130$"):
+    with pytest.raises(SystemExit, match=r"^130$"):
         __main__.main()
