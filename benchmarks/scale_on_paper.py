@@ -16,7 +16,7 @@ THREADS, MEMORY, NETWORK = 16, 64e9, 10e9 / 8
 TREE_SECONDS, TREE_ROWS = 2 * 0.54, 1e7
 # The same: the three looks at 300,000,000 values in Parquet.
 VALUE_SECONDS = 2 * 6.0 / 3e8
-# `RowDraws.of_trees` at 10^9 rows, 19 ms a tree: what it draws from each block, once to grow and once out of bag.
+# `BootstrapSampler.of_trees` at 10^9 rows, 19 ms a tree: sampled rows by block, once to grow and once out of bag.
 BLOCK_SECONDS, BLOCK_ROWS, BLOCK_BYTES = 19.3e-3 / 244_141, 4096, 4
 # Bytes of trees at 10,000,000 rows.
 TREE_BYTES = 823 * 2**20 / 50
@@ -44,8 +44,8 @@ class Estimate(NamedTuple):
 
 def estimate(n_rows: float, n_workers: int, max_samples: float | None) -> Estimate:
     """Return what a forest of so many rows takes on so many workers."""
-    threads, n_draws = n_workers * THREADS, max_samples or n_rows
-    tree_rows = min(n_rows, n_draws) * (DISTINCT if max_samples is None else 1.0)
+    threads, n_sampled = n_workers * THREADS, max_samples or n_rows
+    tree_rows = min(n_rows, n_sampled) * (DISTINCT if max_samples is None else 1.0)
     codes, room = n_rows * N_FEATURES, SHARE * MEMORY
     local_rows = room / THREADS / (N_FEATURES + ROW_BYTES)
     if codes <= room:

@@ -105,7 +105,7 @@ def choice_by_hand(table, labels, weight, n_classes, params):
         proba = np.einsum("tnk,nt->nk", values, out)
         proba /= np.where(out.any(axis=1), out.sum(axis=1), np.nan)[:, None]
         if params["sampling"] == "balanced":
-            # The formula alone, which divides by the rates of draws: the correction is fitted after the choice.
+            # The formula alone, which divides by the rates of sampling: the correction is fitted after the choice.
             proba = np.maximum(proba, LEAST) * np.bincount(labels if weight is None else labels[weight > 0])
             proba /= proba.sum(axis=1, keepdims=True)
         return proba, out

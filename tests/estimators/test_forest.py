@@ -1,4 +1,4 @@
-"""The forest: the checks of scikit-learn, draws, threads and processes."""
+"""The forest: the checks of scikit-learn, bootstrap samples, threads and processes."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, walk
 
@@ -184,14 +184,14 @@ def test_max_samples_counts_rows_of_positive_weight():
         small_forest(max_samples=121).fit(X, Y, np.arange(240) % 2)
 
 
-@pytest.mark.parametrize(("max_samples", "n_draws"), [(None, 240), (50, 50), (0.25, 60), (1.0, 240), (1e-9, 1)])
-def test_a_tree_draws_rows(max_samples, n_draws):
+@pytest.mark.parametrize(("max_samples", "n_sampled"), [(None, 240), (50, 50), (0.25, 60), (1.0, 240), (1e-9, 1)])
+def test_a_tree_draws_rows(max_samples, n_sampled):
     forest = small_forest(max_samples=max_samples).fit(X, Y)
     for tree, key in zip(forest.trees_, tree_keys(forest._seed, range(6)), strict=True):
-        counts = RowDraws.of_all(240, n_draws).counts(key)
-        assert tree.weight[0] == n_draws == counts.sum()
+        counts = BootstrapSampler.of_all(240, n_sampled).counts(key)
+        assert tree.weight[0] == n_sampled == counts.sum()
         assert tree.n_samples[0] == np.count_nonzero(counts)
-        np.testing.assert_allclose(tree.value[0], np.bincount(Y, counts, minlength=2) / n_draws)
+        np.testing.assert_allclose(tree.value[0], np.bincount(Y, counts, minlength=2) / n_sampled)
 
 
 def test_without_a_bootstrap_a_tree_sees_all_rows():

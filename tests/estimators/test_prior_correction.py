@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
 
 from aucforest.estimators._prior_correction import PriorCorrection, fit_correction, odds_formula
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.metrics import roc_auc_score
 from tests.estimators.data import make_table, small_forest
 
@@ -22,7 +22,7 @@ def simulate(n_classes: int, n_rows: int = 4000, seed: int = 0):
 
 def test_the_formula_divides_odds_by_rates():
     labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
-    correction = odds_formula(RowDraws.of_strata(labels, np.array([10, 10])), 2)
+    correction = odds_formula(BootstrapSampler.of_strata(labels, np.array([10, 10])), 2)
     corrected = correction.apply(np.array([[0.5, 0.5], [0.2, 0.8]]))
     # Of the rare class every row is drawn, of the other one in nine.
     np.testing.assert_allclose(corrected[:, 1] / corrected[:, 0], [1 / 9, 4 / 9])
@@ -31,7 +31,7 @@ def test_the_formula_divides_odds_by_rates():
 
 def test_the_formula_with_many_classes():
     labels = np.repeat(np.arange(3, dtype=np.uint16), [60, 30, 10])
-    correction = odds_formula(RowDraws.of_strata(labels, np.array([10, 10, 20])), 3)
+    correction = odds_formula(BootstrapSampler.of_strata(labels, np.array([10, 10, 20])), 3)
     proba = np.array([[0.2, 0.3, 0.5]])
     expected = proba / [10 / 60, 10 / 30, 20 / 10]
     np.testing.assert_allclose(correction.apply(proba), expected / expected.sum())
@@ -40,8 +40,8 @@ def test_the_formula_with_many_classes():
 def test_equal_rates_need_no_correction():
     labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
     assert odds_formula(None, 2) is None
-    assert odds_formula(RowDraws.of_all(100, 50), 2) is None
-    assert odds_formula(RowDraws.of_strata(labels, np.array([45, 5])), 2) is None
+    assert odds_formula(BootstrapSampler.of_all(100, 50), 2) is None
+    assert odds_formula(BootstrapSampler.of_strata(labels, np.array([45, 5])), 2) is None
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.growing import grow_batches
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import GrowthParams, resolve_signs
@@ -23,15 +23,15 @@ def make_tied_rows(seed, n_classes, n_rows=200):
     return X, np.clip(np.floor(lean + n_classes / 2), 0, n_classes - 1).astype(np.uint16)
 
 
-def prepare(X, labels, weights=None, by_set=None, draws="all", max_bins=255, **params):
+def prepare(X, labels, weights=None, by_set=None, sampler="all", max_bins=255, **params):
     """Return what a forest with these parameters grows its trees by, and the rows."""
     n_classes = int(labels.max()) + 1
-    if draws == "all":
-        draws = RowDraws.of_all(len(labels), len(labels))
+    if sampler == "all":
+        sampler = BootstrapSampler.of_all(len(labels), len(labels))
     given = AUCForestClassifier(**{"criterion": "auc", **params}).get_params()
     signs = resolve_signs(given["monotonic_cst"], None, X.shape[1], n_classes)
     resolved = GrowthParams.resolve(given, len(labels), X.shape[1], signs)
-    return code_rows(X, labels, resolved, draws, weights, max_bins, by_set)
+    return code_rows(X, labels, resolved, sampler, weights, max_bins, by_set)
 
 
 def grow_trees(growth, part, keys, n_jobs=1):
@@ -42,11 +42,11 @@ def grow_trees(growth, part, keys, n_jobs=1):
     return [trees[place] for place in range(len(keys))]
 
 
-def code_rows(X, labels, params, draws=None, weights=None, max_bins=255, by_set=None):
+def code_rows(X, labels, params, sampler=None, weights=None, max_bins=255, by_set=None):
     """Return what trees of these parameters share, and the rows."""
     kinds = np.where(np.zeros(X.shape[1], bool) if by_set is None else by_set, CATEGORICAL, NUMERIC).astype(np.int8)
     codes, n_bins, values = bin_matrix(X, max_bins=max_bins, weights=weights, by_set=kinds != NUMERIC)
-    spec = SimpleNamespace(params=params, variants=(params,), draws=draws, weights=weights)
+    spec = SimpleNamespace(params=params, variants=(params,), sampler=sampler, weights=weights)
     coding = SimpleNamespace(n_bins=n_bins, values=values, kinds=kinds)
     growth = Growth.of(spec, coding, len(labels), int(labels.max()) + 1)
-    return growth, Part(codes, labels, weights, draws)
+    return growth, Part(codes, labels, weights, sampler)

@@ -54,7 +54,7 @@ def assert_same_forests(one, other):
             assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name[0] == "o"), name
     for name in ("threshold_", "threshold_std_", "shrinkage_", "oob_score_", "_seed"):
         assert np.array_equal(getattr(one, name, None), getattr(other, name, None)), name
-    assert one._drawn == other._drawn
+    assert one._sample_records == other._sample_records
     both = [{j: values.tolist() for j, values in forest.categories_.items()} for forest in (one, other)]
     assert both[0] == both[1]
 

@@ -1,74 +1,98 @@
-"""Draws of rows: by blocks, by strata, with replacement and without."""
+"""Bootstrap samples and subsamples: by blocks, by strata, with replacement and without; and samples by class."""
 
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import logit
+from sklearn.metrics import roc_auc_score
 
-from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
+import aucforest
+from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, resolve_sampler
+from aucforest.inspection import predict_proba_stderr
 from aucforest.tree.random import tree_key
+from tests.estimators.data import assert_same, digest, everything, make_table, small_forest
 from tests.reference.tree import derive_key
 
 WORDS = st.integers(0, 2**64 - 1)
 SIZES = st.integers(1, 3 * BLOCK_ROWS)
+X, SCORE = make_table(n_rows=300, missing=0.1)
+# 200, 70 and 30 rows
+LABELS = np.random.default_rng(0).permutation(np.repeat(["a", "b", "c"], [200, 70, 30]))
+TWO = LABELS == "c"
+
+UNSCORED = "ignore:.* they have no out-of-bag probability"
+SCHEMES = [
+    {"sampling": "stratified"},
+    {"sampling": "balanced"},
+    {"sampling": "subsample"},
+    {"sampling": {"a": 0.2, "c": 1.5}},
+]
+every_scheme = pytest.mark.parametrize("params", SCHEMES, ids=str)
 
 
-def in_calls(draws: RowDraws, key: int, per_call: int) -> np.ndarray:
-    """Draw all rows in calls of some blocks each."""
-    by_block = draws.by_block(key)
+def in_calls(sampler: BootstrapSampler, key: int, per_call: int) -> np.ndarray:
+    """Sample all rows in calls of some blocks each."""
+    by_block = sampler.by_block(key)
     parts = [
-        draws.counts_of_blocks(key, by_block[block : block + per_call], block)
+        sampler.counts_of_blocks(key, by_block[block : block + per_call], block)
         for block in range(0, len(by_block), per_call)
     ]
     return np.concatenate(parts)
 
 
-def in_parts(draws: RowDraws, key: int, bounds: list[int]) -> np.ndarray:
-    """Draw with the members of some blocks at a time."""
-    of_trees = draws.of_trees([key - 1 if key else 1, key])
+def in_parts(sampler: BootstrapSampler, key: int, bounds: list[int]) -> np.ndarray:
+    """Sample with the members of some blocks at a time."""
+    of_trees = sampler.of_trees([key - 1 if key else 1, key])
     parts = [of_trees.of_part(a * BLOCK_ROWS, (b - a) * BLOCK_ROWS) for a, b in pairwise(bounds)]
-    joined = RowDraws.joined(parts)
-    assert joined.n_rows == draws.n_rows
-    assert np.array_equal(joined.counts(key), draws.counts(key))
+    joined = BootstrapSampler.joined(parts)
+    assert joined.n_rows == sampler.n_rows
+    assert np.array_equal(joined.counts(key), sampler.counts(key))
     # A part of a part is one of all rows.
-    parts.append(parts.pop().of_part(0, BLOCK_ROWS * len(draws.starts)))
+    parts.append(parts.pop().of_part(0, BLOCK_ROWS * len(sampler.starts)))
     return np.concatenate([part.counts(key) for part in parts])
 
 
-def by_hand(draws: RowDraws, strata: np.ndarray, key: int) -> np.ndarray:
-    """Draw with Python's own containers, one row after the other."""
-    counts = np.zeros(draws.n_rows, dtype=np.int64)
-    for block, sizes in enumerate(draws.by_block(key)):
-        start, n_drawn = block * BLOCK_ROWS, 0
+def by_hand(sampler: BootstrapSampler, strata: np.ndarray, key: int) -> np.ndarray:
+    """Sample with Python's own containers, one row after the other."""
+    counts = np.zeros(sampler.n_rows, dtype=np.int64)
+    for block, sizes in enumerate(sampler.by_block(key)):
+        start, n_taken = block * BLOCK_ROWS, 0
         block_key = derive_key(key, block)
         for stratum, size in enumerate(sizes.tolist()):
             rows = start + np.flatnonzero(strata[start : start + BLOCK_ROWS] == stratum)
             taken: set[int] = set()
             for j in range(size):
-                last = len(rows) if draws.replace else len(rows) - size + j + 1
-                row = rows[derive_key(block_key, n_drawn) % 2**32 * last >> 32]
-                if not draws.replace and row in taken:
+                last = len(rows) if sampler.replace else len(rows) - size + j + 1
+                row = rows[derive_key(block_key, n_taken) % 2**32 * last >> 32]
+                if not sampler.replace and row in taken:
                     row = rows[last - 1]
                 taken.add(row)
                 counts[row] += 1
-                n_drawn += 1
+                n_taken += 1
     return counts
 
 
+def sampled_rows(forest):
+    """Return how many rows of every class each tree sampled."""
+    return np.rint([tree.weight[0] * tree.value[0] for tree in forest.trees_]).astype(int).tolist()
+
+
 @given(WORDS, SIZES, st.integers(1, 30_000))
-def test_blocks_share_all_draws(key, n_rows, n_draws):
-    draws = RowDraws.of_all(n_rows, n_draws)
-    assert draws.n_draws == n_draws
-    assert draws.by_block(key).sum() == n_draws
-    assert draws.by_block(key).shape == (-(-n_rows // BLOCK_ROWS), 1)
-    assert np.array_equal(draws.by_block(key), draws.by_block(key))
+def test_blocks_divide_a_sample(key, n_rows, n_sampled):
+    sampler = BootstrapSampler.of_all(n_rows, n_sampled)
+    assert sampler.n_sampled == n_sampled
+    assert sampler.by_block(key).sum() == n_sampled
+    assert sampler.by_block(key).shape == (-(-n_rows // BLOCK_ROWS), 1)
+    assert np.array_equal(sampler.by_block(key), sampler.by_block(key))
 
 
-def test_blocks_draw_by_their_size():
-    draws = RowDraws.of_all(2 * BLOCK_ROWS + BLOCK_ROWS // 2, 10_000)
-    mean = np.mean([draws.by_block(key)[:, 0] for key in range(400)], axis=0)
+def test_blocks_are_sampled_by_their_size():
+    sampler = BootstrapSampler.of_all(2 * BLOCK_ROWS + BLOCK_ROWS // 2, 10_000)
+    mean = np.mean([sampler.by_block(key)[:, 0] for key in range(400)], axis=0)
     # The mean of a block's binomial count has a standard deviation of 2.5.
     assert mean == pytest.approx([4000, 4000, 2000], abs=10)
 
@@ -76,48 +100,48 @@ def test_blocks_draw_by_their_size():
 @pytest.mark.parametrize("key", [0, 1, 2**64 - 1])
 @pytest.mark.parametrize("n_rows", [1, 4096, 4097, 14_000])
 @pytest.mark.parametrize("replace", [True, False])
-def test_draws_do_not_depend_on_how_blocks_are_spread(key, n_rows, replace):
-    draws = RowDraws.of_all(n_rows, -(-n_rows // 2), replace=replace)
-    whole = draws.counts(key)
-    assert whole.sum() == draws.n_draws
+def test_samples_do_not_depend_on_how_blocks_are_spread(key, n_rows, replace):
+    sampler = BootstrapSampler.of_all(n_rows, -(-n_rows // 2), replace=replace)
+    whole = sampler.counts(key)
+    assert whole.sum() == sampler.n_sampled
     for per_call in (1, 2, 3):
-        assert np.array_equal(whole, in_calls(draws, key, per_call))
-    assert np.array_equal(whole, by_hand(draws, np.zeros(n_rows), key))
+        assert np.array_equal(whole, in_calls(sampler, key, per_call))
+    assert np.array_equal(whole, by_hand(sampler, np.zeros(n_rows), key))
 
 
-def test_blocks_and_keys_draw_differently():
-    draws = RowDraws.of_all(2 * BLOCK_ROWS, 2 * BLOCK_ROWS)
-    counts = draws.counts(5)
+def test_blocks_and_keys_are_sampled_differently():
+    sampler = BootstrapSampler.of_all(2 * BLOCK_ROWS, 2 * BLOCK_ROWS)
+    counts = sampler.counts(5)
     # Unrelated counts correlate by 0.016 or so.
     assert abs(np.corrcoef(counts[:BLOCK_ROWS], counts[BLOCK_ROWS:])[0, 1]) < 0.08
-    assert not np.array_equal(counts, draws.counts(6))
+    assert not np.array_equal(counts, sampler.counts(6))
 
 
 def test_counts_are_those_of_a_bootstrap():
     n_rows, n_trees = 5000, 200
-    draws = RowDraws.of_all(n_rows, n_rows)
-    counts = np.array([draws.counts(int(tree_key(np.uint64(3), t))) for t in range(n_trees)])
-    # A million draws: standard errors of the shares are below 0.0005, of a row's mean 0.07.
+    sampler = BootstrapSampler.of_all(n_rows, n_rows)
+    counts = np.array([sampler.counts(int(tree_key(np.uint64(3), t))) for t in range(n_trees)])
+    # A million sampled rows: standard errors of the proportions are below 0.0005, of a row's mean 0.07.
     poisson = np.exp(-1.0) / np.array([1, 1, 2, 6, 24])
     assert np.bincount(counts.ravel())[:5] / counts.size == pytest.approx(poisson, abs=0.0025)
     assert np.abs(counts.mean(axis=0) - 1).max() < 0.07 * 5
-    # Neighbouring rows and neighbouring trees are unrelated, but that all draws of a tree sum to n.
+    # Neighbouring rows and neighbouring trees are unrelated, but that all counts of a tree sum to n.
     assert abs(np.corrcoef(counts[:, :-1].ravel(), counts[:, 1:].ravel())[0, 1]) < 0.005
     assert abs(np.corrcoef(counts[:-1].ravel(), counts[1:].ravel())[0, 1]) < 0.005
 
 
 @given(WORDS, SIZES, st.floats(0, 1))
-def test_no_row_is_drawn_twice_without_replacement(key, n_rows, share):
-    n_draws = max(1, round(share * n_rows))
-    counts = RowDraws.of_all(n_rows, n_draws, replace=False).counts(key)
-    assert counts.sum() == n_draws
+def test_no_row_is_sampled_twice_without_replacement(key, n_rows, proportion):
+    n_sampled = max(1, round(proportion * n_rows))
+    counts = BootstrapSampler.of_all(n_rows, n_sampled, replace=False).counts(key)
+    assert counts.sum() == n_sampled
     assert counts.max() == 1
 
 
 def test_a_subsample_takes_every_row_alike():
     n_rows, n_trees = BLOCK_ROWS + 904, 400
-    draws = RowDraws.of_all(n_rows, n_rows // 4, replace=False)
-    counts = np.array([draws.counts(int(tree_key(np.uint64(1), t))) for t in range(n_trees)])
+    sampler = BootstrapSampler.of_all(n_rows, n_rows // 4, replace=False)
+    counts = np.array([sampler.counts(int(tree_key(np.uint64(1), t))) for t in range(n_trees)])
     # The mean of a row has a standard error of 0.022, that of all rows of a block none to speak of.
     assert np.abs(counts.mean(axis=0) - 0.25).max() < 0.022 * 5
     assert counts[:, :BLOCK_ROWS].mean() == pytest.approx(0.25, abs=0.002)
@@ -126,38 +150,253 @@ def test_a_subsample_takes_every_row_alike():
 
 
 @given(WORDS, SIZES, st.lists(st.integers(1, 3000), min_size=1, max_size=5), st.integers(0, 9))
-def test_strata_draw_their_own_numbers(key, n_rows, sizes, seed):
+def test_strata_have_their_own_numbers(key, n_rows, sizes, seed):
     strata = np.random.default_rng(seed).integers(len(sizes), size=n_rows).astype(np.uint16)
     present = np.bincount(strata, minlength=len(sizes)) > 0
     sizes = np.where(present, sizes, 0)
-    draws = RowDraws.of_strata(strata, sizes)
-    counts = draws.counts(key)
+    sampler = BootstrapSampler.of_strata(strata, sizes)
+    counts = sampler.counts(key)
     assert np.array_equal(np.bincount(strata, counts, minlength=len(sizes)), sizes)
-    assert np.array_equal(counts, in_calls(draws, key, 1))
-    n_blocks = len(draws.starts)
-    assert np.array_equal(counts, in_parts(draws, key, [0, n_blocks // 2, n_blocks // 2, n_blocks]))
-    assert np.array_equal(counts, by_hand(draws, strata, key))
+    assert np.array_equal(counts, in_calls(sampler, key, 1))
+    n_blocks = len(sampler.starts)
+    assert np.array_equal(counts, in_parts(sampler, key, [0, n_blocks // 2, n_blocks // 2, n_blocks]))
+    assert np.array_equal(counts, by_hand(sampler, strata, key))
     n_rows_of = np.bincount(strata, minlength=len(sizes))
-    np.testing.assert_array_equal(draws.rates[present], sizes[present] / n_rows_of[present])
+    np.testing.assert_array_equal(sampler.rates[present], sizes[present] / n_rows_of[present])
 
 
 def test_a_part_knows_no_other_trees_than_those_it_was_given():
-    part = RowDraws.of_all(9000, 5000).of_trees([7]).of_part(BLOCK_ROWS, BLOCK_ROWS)
+    part = BootstrapSampler.of_all(9000, 5000).of_trees([7]).of_part(BLOCK_ROWS, BLOCK_ROWS)
     assert part.counts(7).shape == (BLOCK_ROWS,)
     with pytest.raises(ValueError, match="8"):
         part.counts(8)
 
 
-def test_one_stratum_draws_as_all_rows_do():
-    draws = RowDraws.of_strata(np.zeros(9000, dtype=np.uint16), np.array([5000]))
-    assert np.array_equal(draws.counts(7), RowDraws.of_all(9000, 5000).counts(7))
+def test_one_stratum_is_sampled_as_all_rows_are():
+    sampler = BootstrapSampler.of_strata(np.zeros(9000, dtype=np.uint16), np.array([5000]))
+    assert np.array_equal(sampler.counts(7), BootstrapSampler.of_all(9000, 5000).counts(7))
 
 
-def test_rows_of_a_stratum_are_drawn_alike():
+def test_rows_of_a_stratum_are_sampled_alike():
     strata = (np.arange(6000) % 100 == 0).astype(np.uint16)
-    draws = RowDraws.of_strata(strata, np.array([60, 60]))
-    counts = np.mean([draws.counts(key) for key in range(2000)], axis=0)
-    assert draws.rates == pytest.approx([60 / 5940, 1.0])
+    sampler = BootstrapSampler.of_strata(strata, np.array([60, 60]))
+    counts = np.mean([sampler.counts(key) for key in range(2000)], axis=0)
+    assert sampler.rates == pytest.approx([60 / 5940, 1.0])
     # Standard errors of a rare row's mean are 0.022, of a common one's 0.0022.
     assert np.abs(counts[strata == 1] - 1).max() < 0.022 * 5
     assert np.abs(counts[strata == 0] - 60 / 5940).max() < 0.0022 * 6
+
+
+@pytest.mark.parametrize(
+    ("sampling", "max_samples", "expected"),
+    [
+        ("stratified", None, [200, 70, 30]),
+        ("stratified", 100, [67, 23, 10]),
+        ("stratified", 0.5, [100, 35, 15]),
+        ("stratified", 1, [1, 1, 1]),
+        ("balanced", None, [30, 30, 30]),
+        ("balanced", 60, [20, 20, 20]),
+        ("balanced", 0.5, [50, 50, 50]),
+        ("balanced", 2, [1, 1, 1]),
+        ({"c": 0.5}, None, [200, 70, 15]),
+        ({"a": 0.1, "c": 2}, None, [20, 70, 60]),
+        ({"a": 1e-9}, None, [1, 70, 30]),
+        ({}, None, [200, 70, 30]),
+    ],
+)
+def test_samples_by_class(sampling, max_samples, expected):
+    forest = small_forest(4, sampling=sampling, max_samples=max_samples, max_depth=2).fit(X, LABELS)
+    assert sampled_rows(forest) == [expected] * 4
+    assert len({tree.n_samples[0] for tree in forest.trees_}) > 1 or sum(expected) < 10
+
+
+@pytest.mark.parametrize(("max_samples", "n_sampled"), [(None, 190), (40, 40), (0.5, 150), (1.0, 300), (1e-9, 1)])
+def test_a_subsample_is_without_replacement(max_samples, n_sampled):
+    forest = small_forest(4, sampling="subsample", max_samples=max_samples).fit(X, LABELS)
+    for tree in forest.trees_:
+        assert tree.weight[0] == tree.n_samples[0] == n_sampled
+
+
+def test_samples_over_many_blocks_of_rows():
+    table, labels = np.tile(X, (33, 1)), np.tile(LABELS, 33)
+    forest = small_forest(3, sampling="balanced", max_depth=1).fit(table, labels)
+    assert sampled_rows(forest) == [[990, 990, 990]] * 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "rates"),
+    [
+        (TWO, {True: 2.0, False: 0.5}),
+        (TWO, {np.True_: 2.0, np.False_: 0.5}),
+        (np.where(TWO, 7, -3), {7: 2.0, np.int64(-3): 0.5}),
+        (np.where(TWO, "yes", "no"), {"yes": 2, "no": 0.5}),
+        (pd.Series(np.where(TWO, "yes", "no")), {"yes": 2, "no": 0.5}),
+    ],
+)
+def test_labels_of_rates(labels, rates):
+    assert sampled_rows(small_forest(2, sampling=rates, max_depth=1).fit(X, labels)) == [[135, 60]] * 2
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"sampling": {"z": 1.0}}, r"^sampling has a rate for class 'z', but y has the classes \['a', 'b', 'c'\]$"),
+        ({"sampling": {"b": 0}}, "^sampling: the rate of class 'b' must be a positive number, but is 0$"),
+        ({"sampling": {"b": -0.5}}, "must be a positive number, but is -0.5$"),
+        ({"sampling": {"b": np.nan}}, "must be a positive number, but is nan$"),
+        ({"sampling": {"b": np.inf}}, "must be a positive number, but is inf$"),
+        ({"sampling": {"b": None}}, "must be a positive number, but is None$"),
+        ({"sampling": {"b": "x"}}, "must be a positive number, but is 'x'$"),
+        ({"sampling": {"b": 0.5}, "max_samples": 0.5}, "^max_samples=0.5 cannot be combined with a dict as sampling$"),
+        (
+            {"sampling": {"b": 10_001}},
+            "^sampling: a bootstrap sample would hold each sample of class 'b' 10001 times, more than",
+        ),
+        ({"sampling": "balanced", "bootstrap": False}, "^sampling='balanced' needs bootstrap=True$"),
+        ({"sampling": {}, "bootstrap": False}, "^sampling={} needs bootstrap=True$"),
+        ({"sampling": "balanced", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
+        ({"sampling": "subsample", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
+        ({"sampling": "weighted"}, "'sampling' parameter .* Got 'weighted' instead"),
+    ],
+)
+def test_bad_sampling(params, message):
+    forest = small_forest(**params)
+    with pytest.raises(ValueError, match=message) as caught:
+        forest.fit(X, LABELS)
+    assert "\n" not in str(caught.value)
+    assert not hasattr(forest, "trees_")
+
+
+def test_a_rare_class_is_not_sampled_without_end():
+    labels = (np.arange(30_000) == 7).astype(np.uint16)
+    sampler = resolve_sampler(small_forest(sampling="balanced").get_params(), labels, np.array([0, 1]))
+    assert sampler.sizes.tolist() == [1, 1]
+    with pytest.raises(ValueError, match=r"each sample of class 1 15000 times, more than 10000$"):
+        resolve_sampler(small_forest(sampling="balanced", max_samples=1.0).get_params(), labels, np.array([0, 1]))
+    assert resolve_sampler(
+        small_forest(sampling={1: 10_000}).get_params(), labels, np.array([0, 1])
+    ).sizes.tolist() == [
+        29_999,
+        10_000,
+    ]
+
+
+@every_scheme
+def test_results_do_not_depend_on_n_jobs(params):
+    table, labels = np.tile(X, (15, 1)), np.tile(LABELS, 15)
+    forests = [small_forest(40, oob_score=True, max_depth=4, n_jobs=n_jobs, **params) for n_jobs in (1, 2, 3)]
+    expected, *others = [everything(forest.fit(table, labels), table) for forest in forests]
+    for other in others:
+        assert_same(expected, other)
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+@every_scheme
+def test_rows_of_weight_zero_are_as_if_absent(params):
+    weight = np.where(np.arange(300) % 4 == 0, 0.0, 1.0 + np.arange(300) % 3)
+    kept = weight > 0
+    all_rows = small_forest(oob_score=True, **params).fit(X, LABELS, weight)
+    fewer = small_forest(oob_score=True, **params).fit(X[kept], LABELS[kept], weight[kept])
+    assert digest(all_rows) == digest(fewer)
+    np.testing.assert_array_equal(all_rows.predict_proba(X), fewer.predict_proba(X))
+    np.testing.assert_array_equal(all_rows.oob_decision_function_[kept], fewer.oob_decision_function_)
+    assert np.isnan(all_rows.oob_decision_function_[~kept]).all()
+    assert all_rows.oob_score_ == fewer.oob_score_
+
+
+def corrected_and_raw(labels, **params):
+    """Return probabilities and out-of-bag ones with prior correction, then without; the trees are the same."""
+    found = []
+    for correction in (True, False):
+        forest = small_forest(60, oob_score=True, prior_correction=correction, **params).fit(X, labels)
+        found.append((forest.predict_proba(X), forest.oob_decision_function_))
+    return zip(*found)
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+@pytest.mark.parametrize("sampling", ["balanced", {True: 3.0, False: 0.5}, {True: 5.0}])
+def test_prior_correction_of_two_classes(sampling):
+    for corrected, raw in corrected_and_raw(TWO, sampling=sampling):
+        known = ~np.isnan(raw[:, 1])
+        corrected, raw, is_rare = corrected[known], raw[known], TWO[known]
+        np.testing.assert_allclose(corrected.sum(axis=1), 1.0)
+        log_odds, raw_log_odds = logit(corrected[:, 1]), logit(raw[:, 1])
+        exponent, offset = np.polyfit(raw_log_odds, log_odds, 1)
+        np.testing.assert_allclose(log_odds, exponent * raw_log_odds + offset, atol=1e-8)
+        assert exponent > 0
+        assert roc_auc_score(is_rare, corrected[:, 1]) == pytest.approx(roc_auc_score(is_rare, raw[:, 1]))
+        assert corrected[:, 1].mean() == pytest.approx(TWO.mean(), abs=0.01)
+
+
+def test_prior_correction_of_many_classes():
+    for corrected, raw in corrected_and_raw(LABELS, sampling={"a": 0.1, "c": 2.0}):
+        of_rarest = np.log(raw[:, :2] / raw[:, 2:]), np.log(corrected[:, :2] / corrected[:, 2:])
+        fits = [np.polyfit(of_rarest[0][:, k], of_rarest[1][:, k], 1) for k in range(2)]
+        assert fits[0][0] == pytest.approx(fits[1][0])
+        for k, (exponent, offset) in enumerate(fits):
+            np.testing.assert_allclose(of_rarest[1][:, k], exponent * of_rarest[0][:, k] + offset, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"sampling": "stratified"}, {"sampling": "subsample", "max_samples": 0.3}], ids=str
+)
+def test_samples_that_keep_the_class_frequencies_need_no_correction(params):
+    for corrected, raw in corrected_and_raw(LABELS, **params):
+        np.testing.assert_array_equal(corrected, raw)
+
+
+def test_weights_multiply_the_counts():
+    forest = small_forest(3, sampling="balanced", max_depth=2).fit(X, LABELS, np.where(LABELS == "b", 4.0, 2.0))
+    assert sampled_rows(forest) == [[60, 120, 60]] * 3
+    np.testing.assert_allclose(forest.class_prior_, np.array([400, 280, 60]) / 740)
+
+
+def test_a_class_whose_rows_weigh_nothing():
+    weight = np.where(LABELS == "b", 0.0, 1.0)
+    forest = small_forest(40, sampling="balanced", oob_score=True, threshold="prevalence").fit(X, LABELS, weight)
+    assert sampled_rows(forest) == [[30, 0, 30]] * 40
+    assert np.all(forest.predict_proba(X)[:, 1] == 0.0)
+    assert set(forest.predict(X)) == {"a", "c"}
+    others = weight > 0
+    two = small_forest(40, sampling="balanced", oob_score=True).fit(X[others], LABELS[others])
+    np.testing.assert_allclose(forest.predict_proba(X)[:, [0, 2]], two.predict_proba(X))
+
+
+def test_a_warm_start_with_another_sampling():
+    whole = small_forest(5, sampling="balanced").fit(X, TWO)
+    forest = small_forest(3, sampling="balanced", warm_start=True).fit(X, TWO)
+    forest.set_params(n_estimators=5).fit(X, TWO)
+    np.testing.assert_array_equal(forest.predict_proba(X), whole.predict_proba(X))
+    before = forest.predict_proba(X)
+    sentence = r"^warm_start: prior_correction=True needs .*, not 30 \+ 30 of 300 samples, 300 of 300 samples$"
+    with pytest.raises(ValueError, match=sentence):
+        forest.set_params(n_estimators=7, sampling="bootstrap").fit(X, TWO)
+    np.testing.assert_array_equal(forest.predict_proba(X), before)
+    forest.set_params(prior_correction=False).fit(X, TWO)
+    assert sampled_rows(forest)[:5] == [[30, 30]] * 5
+    assert {sum(counts) for counts in sampled_rows(forest)[5:]} == {300}
+    values = [tree.prediction[leaves] for tree, leaves in zip(forest.trees_, forest.apply(X).T)]
+    np.testing.assert_allclose(forest.predict_proba(X), np.mean(values, axis=0))
+    assert {tree.shrinkage for tree in forest.trees_} == {5.0}
+
+
+def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
+    """The numbers of numpy's generator, which divides samples among blocks, may change with a feature release."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(BLOCK_ROWS + 50, 3))
+    y = table[:, 0] + rng.normal(size=len(table)) > 1
+    forest = small_forest(4, shrinkage=0.0).fit(table, y)
+    stream = "numpy " + ".".join(np.__version__.split(".")[:2])
+    assert [record.stream for record in forest._sample_records] == [stream]
+    forest.set_threshold("f1", table, y)
+    forest._sample_records = [forest._sample_records[0]._replace(stream="numpy 1.0")]
+    forest.save(tmp_path / "model")
+    for model in (forest, aucforest.load(tmp_path / "model")):
+        for use in (
+            lambda model=model: model.set_threshold("f1", table, y),
+            lambda model=model: predict_proba_stderr(model, table[:5]),
+            lambda model=model: model.set_params(warm_start=True, n_estimators=5, oob_score=True).fit(table, y),
+        ):
+            with pytest.raises(ValueError, match=f"were taken with numpy 1.0, and {stream} may take different"):
+                use()
+    assert small_forest(2).fit(table[:500], y[:500])._sample_records[0].stream == ""

@@ -1,4 +1,4 @@
-"""From validated arrays to trees: parameters resolved, weights as integers, draws, trees in parallel."""
+"""From validated arrays to trees: parameters resolved, weights as integers, bootstrap samples, trees in parallel."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from joblib import parallel_config
 from sklearn.tree import DecisionTreeClassifier
 
 from aucforest.fitting import growing as _growing
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.growing import (
     run_in_threads,
     tree_weights,
@@ -26,10 +26,10 @@ def resolve(n_rows=101, **params):
     return GrowthParams.resolve({**small_forest(criterion="auc").get_params(), **params}, n_rows, X.shape[1])
 
 
-def training(weights=None, by_class=None, n_draws=None, **params):
+def training(weights=None, by_class=None, n_sampled=None, **params):
     """Return what trees share, and the rows."""
-    labels, draws = Y.astype(np.uint16), None if n_draws is None else RowDraws.of_all(101, n_draws)
-    return code_rows(X, labels, resolve(**params), draws, combine_weights(labels, weights, by_class))
+    labels, sampler = Y.astype(np.uint16), None if n_sampled is None else BootstrapSampler.of_all(101, n_sampled)
+    return code_rows(X, labels, resolve(**params), sampler, combine_weights(labels, weights, by_class))
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 5, 9, 100])
@@ -53,8 +53,8 @@ def test_max_features_as_in_scikit_learn(max_features, n_features):
         ({"max_depth": None}, {"max_depth": 2**31 - 1}),
         ({"max_depth": 10**12}, {"max_depth": 2**31 - 1}),
         ({"min_weight_fraction_leaf": 0.2}, {"min_weight_fraction_leaf": 0.2}),
-        ({"class_weight": "balanced_subsample"}, {"balance_draws": True}),
-        ({"class_weight": "balanced"}, {"balance_draws": False}),
+        ({"class_weight": "balanced_subsample"}, {"balanced_subsample": True}),
+        ({"class_weight": "balanced"}, {"balanced_subsample": False}),
     ],
 )
 def test_parameters_become_numbers(given, expected):
@@ -87,14 +87,14 @@ def test_weights_are_multiplied():
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
 def test_weights_of_one_tree(weights):
-    counts = RowDraws.of_all(101, 60).counts(tree_keys(0, range(1))[0])
-    fixed, unit = tree_weights(*training(weights, n_draws=60), counts)
+    counts = BootstrapSampler.of_all(101, 60).counts(tree_keys(0, range(1))[0])
+    fixed, unit = tree_weights(*training(weights, n_sampled=60), counts)
     if weights is None:
         assert len(fixed) == 0
     else:
         np.testing.assert_allclose(fixed * unit, weights * counts, rtol=1e-12)
     # Balanced over the draws of this tree, not over the rows.
-    fixed, unit = tree_weights(*training(weights, n_draws=60, class_weight="balanced_subsample"), counts)
+    fixed, unit = tree_weights(*training(weights, n_sampled=60, class_weight="balanced_subsample"), counts)
     drawn_weight = counts * (1 if weights is None else weights)
     drawn = np.bincount(Y, drawn_weight)
     assert drawn.max() > drawn.min() > 0
@@ -104,7 +104,7 @@ def test_weights_of_one_tree(weights):
 
 def test_balancing_draws_without_a_class():
     counts = np.where(Y == 2, 0, 1).astype(np.uint16)
-    fixed, unit = tree_weights(*training(n_draws=101, class_weight="balanced_subsample"), counts)
+    fixed, unit = tree_weights(*training(n_sampled=101, class_weight="balanced_subsample"), counts)
     shares = np.bincount(Y, fixed * unit)
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
 
@@ -148,7 +148,7 @@ def test_the_parallel_map_shares_memory_whatever_the_backend():
 
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
 def test_a_tree_depends_on_its_key_only(class_weight):
-    growth, part = training(n_draws=101, class_weight=class_weight)
+    growth, part = training(n_sampled=101, class_weight=class_weight)
     keys = tree_keys(0, range(40))
     expected = digest(SimpleNamespace(trees_=grow_trees(growth, part, keys)))
     assert len({tree[0] + tree[1] for tree in expected}) == 40
@@ -160,7 +160,7 @@ def test_a_tree_depends_on_its_key_only(class_weight):
 
 
 def test_trees_are_valid_and_own_their_arrays():
-    trees = grow_trees(*training(np.linspace(0.1, 3, 101), n_draws=101), tree_keys(0, range(9)))
+    trees = grow_trees(*training(np.linspace(0.1, 3, 101), n_sampled=101), tree_keys(0, range(9)))
     for tree in trees:
         tree.validate()
         assert tree.n_features == 5

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._compile import kernel
-from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler
 from aucforest.fitting.executor import LocalExecutor
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.level_tasks import histogram_dtype
@@ -59,8 +59,8 @@ def assert_same_tree(tree, other):
 
 def grow_parts(growth, whole, bounds, local_rows, max_hist_bytes=2**28, keys=KEYS):
     """Grow trees over parts, in threads."""
-    if whole.draws is not None:
-        whole = whole._replace(draws=whole.draws.of_trees(keys))
+    if whole.sampler is not None:
+        whole = whole._replace(sampler=whole.sampler.of_trees(keys))
     parts = [whole.some(start, stop) for start, stop in pairwise(bounds)]
     with closing(LocalExecutor(2)) as executor:
         futures = [executor.submit(lambda part: part, part) for part in parts]
@@ -167,10 +167,10 @@ def test_histograms_are_small_where_sums_are(weight, dtype):
 
 def test_draws():
     X, labels = make_rows()
-    strata = RowDraws.of_strata(labels, np.array([900, 800]))
-    check(*prepare(X, labels, draws=strata), n_parts=(3,))
-    check(*prepare(X, labels, draws=None, max_features=None, max_depth=6), n_parts=(3,))
-    check(*prepare(X, labels, draws=RowDraws.of_all(len(labels), 3000, replace=False)), n_parts=(3,))
+    strata = BootstrapSampler.of_strata(labels, np.array([900, 800]))
+    check(*prepare(X, labels, sampler=strata), n_parts=(3,))
+    check(*prepare(X, labels, sampler=None, max_features=None, max_depth=6), n_parts=(3,))
+    check(*prepare(X, labels, sampler=BootstrapSampler.of_all(len(labels), 3000, replace=False)), n_parts=(3,))
 
 
 def test_a_part_without_the_rare_class():
@@ -222,8 +222,8 @@ def test_all_parameters_at_the_root_and_none_below(name):
 def test_trees_that_draw_many_times_their_rows_are_all_grown():
     """Branches are of many draws but few rows, and trees ask one after the other."""
     X, labels = make_rows(BLOCK_ROWS)
-    draws = RowDraws.of_all(BLOCK_ROWS, 30 * BLOCK_ROWS)
-    growth, whole = prepare(X, labels, draws=draws, max_depth=2)
+    sampler = BootstrapSampler.of_all(BLOCK_ROWS, 30 * BLOCK_ROWS)
+    growth, whole = prepare(X, labels, sampler=sampler, max_depth=2)
     keys = tree_keys(7, range(20))
     grown = grow_parts(growth, whole, bounds_of(1, BLOCK_ROWS), BLOCK_ROWS, 2**14, keys)
     for tree, other in zip(grown, grow_trees(growth, whole, keys)):

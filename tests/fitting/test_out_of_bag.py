@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import make_table, small_forest
 
@@ -15,31 +15,31 @@ X4, Y4 = make_table(n_rows=300, n_classes=4, seed=1)
 UNSCORED = "ignore:.* they have no out-of-bag probability"
 
 
-def slow_draws(model, labels):
+def slow_sampler(model, labels):
     """Return the draws of a tree from rows of these classes."""
     n_rows, sizes = len(labels), np.bincount(labels)
     if model.sampling == "balanced":
-        return RowDraws.of_strata(labels.astype(np.uint16), np.full(len(sizes), sizes.min()))
+        return BootstrapSampler.of_strata(labels.astype(np.uint16), np.full(len(sizes), sizes.min()))
     if isinstance(model.sampling, dict):
         rates = [model.sampling.get(k, 1.0) for k in range(len(sizes))]
-        return RowDraws.of_strata(labels.astype(np.uint16), np.rint(sizes * rates).astype(np.int64))
+        return BootstrapSampler.of_strata(labels.astype(np.uint16), np.rint(sizes * rates).astype(np.int64))
     if model.sampling == "subsample":
-        return RowDraws.of_all(n_rows, round(0.632 * n_rows), replace=False)
-    return RowDraws.of_all(n_rows, n_rows if model.max_samples is None else round(model.max_samples * n_rows))
+        return BootstrapSampler.of_all(n_rows, round(0.632 * n_rows), replace=False)
+    return BootstrapSampler.of_all(n_rows, n_rows if model.max_samples is None else round(model.max_samples * n_rows))
 
 
 def slow_out_of_bag(model, table, labels, weights=None):
     """Return the mean probability over the trees that did not draw a row; NaN where there is none."""
     kept = np.arange(len(table)) if weights is None else np.flatnonzero(weights)
-    draws = slow_draws(model, labels[kept])
+    sampler = slow_sampler(model, labels[kept])
     proba = np.full((len(table), len(model.classes_)), np.nan)
-    drawn = np.array([draws.counts(key) for key in tree_keys(model._seed, range(len(model)))])
+    drawn = np.array([sampler.counts(key) for key in tree_keys(model._seed, range(len(model)))])
     votes = [tree.predict_proba(table) for tree in model.estimators_]
     for place, row in enumerate(kept):
         free = [vote[row] for vote, counts in zip(votes, drawn[:, place]) if counts == 0]
         if free:
             proba[row] = np.mean(free, axis=0)
-    if model.prior_correction and len(draws.sizes) > 1:
+    if model.prior_correction and len(sampler.sizes) > 1:
         return model._prior_correction.apply(proba)
     return proba
 
@@ -120,7 +120,7 @@ def test_rows_that_all_trees_drew():
     unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
     assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
     assert caught[0].filename == __file__
-    assert np.array_equal(unscored, RowDraws.of_all(240, 240).counts(tree_keys(forest._seed, range(1))[0]) > 0)
+    assert np.array_equal(unscored, BootstrapSampler.of_all(240, 240).counts(tree_keys(forest._seed, range(1))[0]) > 0)
 
 
 def test_no_row_out_of_bag():

@@ -68,7 +68,7 @@ class RowsInParts:
         values = np.concatenate([matrix[some] for matrix, some in zip(self.matrices, of_parts)])
         self.X = SomeRows(scored if kept is None else kept[scored], values)
         codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)
-        self.part = Part(codes, self.target.kept_labels, spec.weights, spec.draws)
+        self.part = Part(codes, self.target.kept_labels, spec.weights, spec.sampler)
         self.spec, self.growth = spec, Growth.of(spec, coding, self.part.n_rows, len(self.target.classes))
         return coding
 

@@ -168,7 +168,7 @@ def test_the_rows_of_a_part_are_arranged_in_every_thread():
 
 
 def test_weights_of_rows_are_counted():
-    """More where those of a tree depend on what it draws: they are multiplied before they are rounded."""
+    """More where those of a tree depend on its sample: they are multiplied before they are rounded."""
     sizes = {}
     for class_weight in (None, "balanced", "balanced_subsample"):
         spec = FitSpec.resolve(make_forest(class_weight=class_weight).get_params(), TARGET, None, 3, 0)
@@ -184,7 +184,7 @@ def test_histograms_fit_beside_each_other():
         n_sent = 3 * found.n_parts + 2 * found.workers.n_threads
         assert (
             0
-            <= (found.worker_bytes - 2 * N_ROWS - found.size.draw_bytes) // 4 - n_sent * found.max_hist_bytes
+            <= (found.worker_bytes - 2 * N_ROWS - found.size.sample_bytes) // 4 - n_sent * found.max_hist_bytes
             <= n_sent
         )
 
@@ -194,10 +194,10 @@ def test_what_trees_draw_from_every_block_is_counted():
     target, params = Target(np.array([0, 1]), LABELS[:1_000_000], None), make_forest(sampling="stratified").get_params()
     spec = FitSpec.resolve(params | {"n_estimators": 50}, target, None, 3, 0, n_trees_before=20)
     size = FitSize.of(spec, 1_000_000, 3, 2)
-    assert size.draw_bytes == 4 * 245 * 2 * 50
-    assert FitSize.of(replace(spec, draws=None), 1_000_000, 3, 2).draw_bytes == 0
-    none = replace(size, draw_bytes=0)
-    assert bytes_in_memory(size, 4) - bytes_in_memory(none, 4) == size.draw_bytes
+    assert size.sample_bytes == 4 * 245 * 2 * 50
+    assert FitSize.of(replace(spec, sampler=None), 1_000_000, 3, 2).sample_bytes == 0
+    none = replace(size, sample_bytes=0)
+    assert bytes_in_memory(size, 4) - bytes_in_memory(none, 4) == size.sample_bytes
     options = {"strategy": "level", "local_rows": None, "max_hist_bytes": "256MB"}
     ours, others = (plan_on_cluster(spec, some, Workers(7, 7, 8 * GIB), **options) for some in (size, none))
     assert ours.worker_bytes - others.worker_bytes == 4 * 245 * 2 * 50 / 7

@@ -30,7 +30,7 @@ def below(nodes, root, depth):
 @given(seed=st.integers(0, 10**6), depth=st.integers(0, 5), by_set=st.booleans())
 def test_parts_of_a_tree_make_the_tree(seed, depth, by_set):
     X, labels = make_tied_rows(seed, 3)
-    growth, part = prepare(X, labels, by_set=np.array([by_set, False, False, by_set]), draws=None, max_features=2)
+    growth, part = prepare(X, labels, by_set=np.array([by_set, False, False, by_set]), sampler=None, max_features=2)
     work = make_buffers(growth, part.codes, len(X))
     nodes, _ = grow_rows(growth, part, np.ones(len(X), dtype=np.uint16), seed, work)
     top, split = below(nodes, 0, depth)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from aucforest.distributed._executor import DaskExecutor, WorkerStop, import_distributed
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.growing import grow_batch
 from aucforest.fitting.parts import Growth, Part
 from aucforest.tree.tree import Tree
@@ -41,9 +41,9 @@ def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float) -> list[int]:
 
 
 def _join_all(growth: Growth, parts: list[Part]) -> tuple[Growth, Part]:
-    """Return all rows, with the draws of all."""
-    draws = [part.draws for part in parts if part.draws is not None]
-    return growth, Part.joined(parts)._replace(draws=RowDraws.joined(draws) if draws else None)
+    """Return all rows, with the sampler of all."""
+    samplers = [part.sampler for part in parts if part.sampler is not None]
+    return growth, Part.joined(parts)._replace(sampler=BootstrapSampler.joined(samplers) if samplers else None)
 
 
 def _grow(rows: tuple[Growth, Part], keys: list[int]) -> list[Tree]:

@@ -17,7 +17,7 @@ from aucforest.distributed._collections import Partitions
 from aucforest.distributed._errors import ClusterError
 from aucforest.distributed._executor import DaskExecutor, import_distributed
 from aucforest.distributed._growing import grow_replicated
-from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler
 from aucforest.fitting.coding import (
     Coding,
     Request,
@@ -167,7 +167,7 @@ class RowsOnCluster:
             yield from grow_replicated(parts, growth, keys, executor, estimate_seconds(growth))
             return
         # The plan knows about how many distinct rows a tree has; that all are gathered must hold for every tree.
-        local_rows = growth.n_draws if plan.strategy == "gather" else plan.local_rows
+        local_rows = growth.n_sampled if plan.strategy == "gather" else plan.local_rows
         sizes = {"local_rows": local_rows, "max_hist_bytes": plan.max_hist_bytes}
         for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
             yield [place], [tree]
@@ -182,14 +182,14 @@ class RowsOnCluster:
 
     def _make_parts(self, spec: FitSpec) -> list[Any]:
         """Return futures of coded parts of about equal size."""
-        draws, plan = spec.draws, self._plan
+        sampler, plan = spec.sampler, self._plan
         executor, n_rows = self._executor, self._starts[-1]
         n_blocks = -(-n_rows // BLOCK_ROWS)
         bounds = np.minimum(np.linspace(0, n_blocks, plan.n_parts + 1).astype(np.int64) * BLOCK_ROWS, n_rows).tolist()
-        if draws is not None:
+        if sampler is not None:
             # Members follow from the labels there; a tree that sees all rows on one worker samples them there once.
-            draws = replace(draws, members=np.empty(0, dtype=np.uint16))
-            draws = draws.of_trees([] if plan.strategy == "replicate" else tree_keys(spec.seed, spec.numbers))
+            sampler = replace(sampler, members=np.empty(0, dtype=np.uint16))
+            sampler = sampler.of_trees([] if plan.strategy == "replicate" else tree_keys(spec.seed, spec.numbers))
         by_class = executor.share(spec.class_weights)
         parts = []
         for start, stop in pairwise(bounds):
@@ -199,7 +199,7 @@ class RowsOnCluster:
                     inner = max(start - first, 0), min(stop, last) - first
                     # A piece is cut where it is: no more is moved than is needed.
                     cuts.append(piece if inner == (0, last - first) else executor.submit(_cut, piece, *inner))
-            of_part = None if draws is None else draws.of_part(start, stop - start)
+            of_part = None if sampler is None else sampler.of_part(start, stop - start)
             parts.append(executor.submit(_join, of_part, by_class, cuts))
         del self._pieces
         return parts
@@ -214,10 +214,10 @@ class RowsOnCluster:
             # Each on top of the sums of those before it: sums are rounded as if all trees came at once.
             some = [within(trees, group) for trees in ranges]
             shared, keys = executor.share((packed.some(group), some)), bags.keys[group.start : group.stop]
-            draws = bags.draws.of_trees(keys)
+            sampler = bags.sampler.of_trees(keys)
             for place, (start, stop) in enumerate(pairwise(self._starts)):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
-                blocks = draws.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
+                blocks = sampler.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
                 look = X[place], self._labelled[place], self._coding
                 futures[place] = executor.submit(_sum_out_of_bag, *look, shared, blocks, start - first, futures[place])
         for table in X:
@@ -304,7 +304,7 @@ def _sum_out_of_bag(
     labelled: LabelledPart,
     coding: Coding,
     shared: tuple[PackedTrees, list[range]],
-    draws: RowDraws,
+    sampler: BootstrapSampler,
     start: int,
     before: list[Sums] | None,
 ) -> list[Sums] | None:
@@ -312,7 +312,7 @@ def _sum_out_of_bag(
     rows = kept_rows(labelled.sample_weight)
     if len(labelled.labels if rows is None else rows) == 0:
         return None
-    return sum_places(Bags(draws, list(draws.keys), None), *shared, start, coding.read(read_table(X), rows), before)
+    return sum_places(Bags(sampler, list(sampler.keys), None), *shared, start, coding.read(read_table(X), rows), before)
 
 
 def _cut(piece: Part, start: int, stop: int) -> Part:
@@ -322,11 +322,15 @@ def _cut(piece: Part, start: int, stop: int) -> Part:
     return some._replace(codes=some.codes.copy(), labels=some.labels.copy(), weights=weights)
 
 
-def _join(draws: RowDraws | None, by_class: NDArray[np.float64] | None, pieces: list[Part]) -> Part:
-    """Return pieces, whose weights are those of samples, as one part, whose draws get their members by its labels."""
+def _join(sampler: BootstrapSampler | None, by_class: NDArray[np.float64] | None, pieces: list[Part]) -> Part:
+    """Return pieces, whose weights are those of samples, as one part, whose sampler gets its members by its labels."""
     part = Part.joined(pieces)
     weights = combine_weights(part.labels, part.weights, by_class)
-    if draws is not None:
-        members = RowDraws.of_strata(part.labels, draws.sizes).members if len(draws.sizes) > 1 else draws.members
-        draws = replace(draws, members=members)
-    return part._replace(weights=weights, draws=draws)
+    if sampler is not None:
+        members = (
+            BootstrapSampler.of_strata(part.labels, sampler.sizes).members
+            if len(sampler.sizes) > 1
+            else sampler.members
+        )
+        sampler = replace(sampler, members=members)
+    return part._replace(weights=weights, sampler=sampler)

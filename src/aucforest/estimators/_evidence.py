@@ -50,8 +50,8 @@ def row_weight(
 ) -> float:
     """Return the weight in trees of what shrinkage counts as a row, given the weights of rows in trees and as such.
 
-    That is a row in the mean. Only where trees see all rows is a row of integer weight that many copies of it: draws
-    do not take copies apart.
+    That is a row in the mean. Only where trees see all rows is a row of integer weight that many copies of it: a
+    bootstrap does not take copies apart.
     """
     if weights is None:
         return 1.0
@@ -137,7 +137,7 @@ class OutOfBagScores:
     @property
     def n_scored_trees(self) -> int:
         """How many trees are to be scored, the first ones."""
-        is_large = self._bags.draws.n_rows >= _SAMPLES_A_ROW * len(self._truth)
+        is_large = self._bags.sampler.n_rows >= _SAMPLES_A_ROW * len(self._truth)
         return _MOST_SCORED_TREES if is_large else SCORED_TREES
 
     @property
@@ -155,9 +155,9 @@ class OutOfBagScores:
             self._n_added[variant] += 1
 
         def add_part(part: int) -> None:
-            for place, drawn in zip(parts[part], self._counts([first + place for place in parts[part]])):
-                leaves = leaves_out_of_bag(trees[place], self._table, drawn)
-                add_shrunk(trees[place], self._amounts, leaves, drawn, self._sums[part], self._n_trees[part])
+            for place, counts in zip(parts[part], self._counts([first + place for place in parts[part]])):
+                leaves = leaves_out_of_bag(trees[place], self._table, counts)
+                add_shrunk(trees[place], self._amounts, leaves, counts, self._sums[part], self._n_trees[part])
 
         # A part is summed by one thread, so sums are rounded alike whatever n_jobs is.
         seconds = _ROW_TIME * len(self._table) * len(trees) / max(len(parts), 1)
@@ -165,7 +165,7 @@ class OutOfBagScores:
             pass
 
     def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
-        """Return how often some trees drew the rows, (n_trees, n_rows)."""
+        """Return how often the rows are in the samples of some trees, (n_trees, n_rows)."""
         blocks = [
             self._bags.counts(block, numbers)[:, chosen] for block, chosen in enumerate(self._places) if len(chosen) > 0
         ]

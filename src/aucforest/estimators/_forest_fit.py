@@ -22,10 +22,9 @@ from aucforest.estimators._mixture import Mixture
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
 from aucforest.estimators.thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler, SampleRecord
 from aucforest.fitting.in_memory import TrainingTable
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
-from aucforest.fitting.sampling import Drawn, describe_draws
 from aucforest.fitting.spec import FitSpec, resolve_variants, tree_keys
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, check_same_categories
@@ -38,7 +37,7 @@ class Start(NamedTuple):
     seed: int
     trees: list[Tree]
     variants: list[tuple[str, str]]  # the criterion and the splitter of every tree
-    drawn: list[Drawn]
+    sample_records: list[SampleRecord]
     classes: NDArray[Any]
     categories: Categories
 
@@ -76,7 +75,7 @@ class ForestFit(TreeBasedClassifier):
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]
     _seed: int
-    _drawn: list[Drawn]  # sizes of the bootstrap samples of trees
+    _sample_records: list[SampleRecord]  # how trees sampled, one record where all did alike
 
     def _start(self) -> Start:
         """Return where a fit starts from."""
@@ -90,7 +89,7 @@ class ForestFit(TreeBasedClassifier):
             )
         if self.n_estimators == n_trees:
             warnings.warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added", stacklevel=4)
-        return Start(self._seed, self.trees_, self.variants_, self._drawn, self.classes_, self.categories_)
+        return Start(self._seed, self.trees_, self.variants_, self._sample_records, self.classes_, self.categories_)
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Fit the forest to training rows, whoever holds them: grow the trees, then use what is out of bag."""
@@ -101,19 +100,19 @@ class ForestFit(TreeBasedClassifier):
         target.check_classes()
         start.check(table)
         spec = self._resolve(table, start)
-        draws = spec.draws
-        drawn = list(dict.fromkeys([*start.drawn, describe_draws(draws, len(target.kept_labels))]))
-        self._check_draws(drawn, n_classes)
+        sampler = spec.sampler
+        records = list(dict.fromkeys([*start.sample_records, SampleRecord.of(sampler, len(target.kept_labels))]))
+        self._check_sampling(records, n_classes)
         coding = self._code(table, spec)
         if start.trees:
             check_same_categories(start.categories, coding.categories)
-        self._seed, self._drawn = start.seed, drawn
-        self._prior_correction = odds_formula(draws, n_classes) if self.prior_correction else None
-        self.class_prior_ = self._class_frequencies(target, draws)
+        self._seed, self._sample_records = start.seed, records
+        self._prior_correction = odds_formula(sampler, n_classes) if self.prior_correction else None
+        self.class_prior_ = self._class_frequencies(target, sampler)
         rows, scores = None, None
-        unit = row_weight(spec.weights, target.kept_weight, bootstrap=draws is not None)
-        if draws is not None and len(drawn) == 1:
-            bags = Bags(draws, tree_keys(start.seed, range(self.n_estimators)), target.kept)
+        unit = row_weight(spec.weights, target.kept_weight, bootstrap=sampler is not None)
+        if sampler is not None and len(records) == 1:
+            bags = Bags(sampler, tree_keys(start.seed, range(self.n_estimators)), target.kept)
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
             if len(spec.scored) > 0:
                 # Of amounts that are not chosen from, one is enough to weigh variants by.
@@ -149,11 +148,11 @@ class ForestFit(TreeBasedClassifier):
         corrected = self.prior_correction and self.sampling not in ("bootstrap", "subsample")
         return max(tuned, 3 if self.oob_score else 0, 1 if corrected else 0)
 
-    def _class_frequencies(self, target: Target, draws: RowDraws | None) -> NDArray[np.float64]:
+    def _class_frequencies(self, target: Target, sampler: BootstrapSampler | None) -> NDArray[np.float64]:
         """Return the class frequencies that probabilities refer to."""
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=len(target.classes))
-        if draws is not None and len(draws.sizes) == len(frequencies) and not self.prior_correction:
-            frequencies = frequencies * np.nan_to_num(draws.rates)
+        if sampler is not None and len(sampler.sizes) == len(frequencies) and not self.prior_correction:
+            frequencies = frequencies * np.nan_to_num(sampler.rates)
         return frequencies / frequencies.sum()
 
     def _grow(
@@ -203,7 +202,7 @@ class ForestFit(TreeBasedClassifier):
         return whole, Sums(*map(np.stack, zip(*groups))) if tuned else None
 
     def _sum_out_of_bag(self, rows: TrainingRows, ranges: Sequence[range]) -> list[Sums]:
-        """Sum what some trees predict of the rows that they did not draw, for several ranges of trees."""
+        """Sum what some trees predict of rows out of bag, for several ranges of trees."""
         if rows.sum_rows is not None:
             return rows.sum_rows(rows.bags, self._pack(), ranges)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs)
@@ -211,10 +210,10 @@ class ForestFit(TreeBasedClassifier):
     def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
         """Return the class frequencies of the training rows as `class_weight` changes them."""
         prior = self.class_prior_
-        if spec.params.balance_draws and spec.draws is not None:
+        if spec.params.balanced_subsample and spec.sampler is not None:
             # Classes weigh alike in a bootstrap sample.
             with np.errstate(divide="ignore"):
-                prior = np.where(prior > 0, 1.0 / spec.draws.rates, 0.0)
+                prior = np.where(prior > 0, 1.0 / spec.sampler.rates, 0.0)
         elif spec.class_weights is not None:
             prior = prior * spec.class_weights
         return prior / prior.sum()
@@ -230,12 +229,12 @@ class ForestFit(TreeBasedClassifier):
         )
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums) -> None:
-        """Set the out-of-bag probabilities and their score, over the rows that some tree did not draw."""
+        """Set the out-of-bag probabilities and their score, over the rows that are out of some tree's bag."""
         total, n_trees = sums
         seen = n_trees > 0
         proba = np.full_like(total, np.nan)
         proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
-        n_kept = rows.bags.draws.n_rows
+        n_kept = rows.bags.sampler.n_rows
         what = "out-of-bag probability and are ignored in oob_score_"
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, len(self.trees_), what, stacklevel=6)
         self.oob_decision_function_ = proba
@@ -246,22 +245,22 @@ class ForestFit(TreeBasedClassifier):
             known = X, rows.labels[seen], proba[seen], rows.weights_of(seen)
             self.oob_score_ = score_probabilities(self, scorer, *known)
 
-    def _check_draws(self, drawn: list[Drawn], n_classes: int) -> None:
-        """Refuse what needs rows out of bag where there are none, or trees that drew alike where they did not.
+    def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
+        """Refuse what needs rows out of bag where there are none, or trees that sampled alike where they did not.
 
-        Out of bag because all are drawn anew like the last; the prior correction because it undoes the same draws of
+        Out of bag because all are sampled anew like the last; the prior correction because it undoes the same rates of
         all trees.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
-        by_class = self.prior_correction and any(len(some.sizes) > 1 for some in drawn)
+        by_class = self.prior_correction and any(len(some.sizes) > 1 for some in records)
         for name, is_needed in {**out_of_bag, "prior_correction": by_class}.items():
             value = getattr(self, name)
             if name in out_of_bag and is_needed and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")
-            if is_needed and len(drawn) > 1:
-                for some in drawn:
+            if is_needed and len(records) > 1:
+                for some in records:
                     some.check_stream()
                 raise ValueError(
                     f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
-                    f" {', '.join(map(str, drawn))}"
+                    f" {', '.join(map(str, records))}"
                 )

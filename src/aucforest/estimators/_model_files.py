@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._restoring import restoring
 from aucforest.estimators._mixture import describe_mixture
 from aucforest.estimators._prior_correction import PriorCorrection
-from aucforest.fitting.sampling import Drawn, stream_of
+from aucforest.fitting.bootstrap import SampleRecord, stream_of
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
@@ -235,7 +235,7 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
         arrays["prior_correction"] = np.array([correction.exponent, *correction.offsets])
     variants = list(dict.fromkeys(forest.variants_))
     arrays["variants"] = np.array([variants.index(variant) for variant in forest.variants_], dtype=np.int64)
-    metadata = {"seed": forest._seed, "drawn": [list(drawn) for drawn in forest._drawn]}
+    metadata = {"seed": forest._seed, "drawn": [list(record) for record in forest._sample_records]}
     metadata["variants"] = [list(variant) for variant in variants]
     if forest._positive_first:
         metadata["positive_first"] = True
@@ -279,7 +279,7 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
         _require(n_classes == 2 or not forest._positive_first, "positive_first is for two classes")
     forest._seed = stored.take("seed", int)
     _require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
-    forest._drawn = []
+    forest._sample_records = []
     for item in stored.take("drawn", list):
         _require(
             isinstance(item, list) and len(item) in (3, 4) and isinstance(item[1], list),
@@ -290,7 +290,9 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
         _require(type(replace) is bool, "drawn does not say whether rows were replaced")
         _require(all(isinstance(name, str) for name in stream), "drawn does not name the random stream")
         # Files of before do not know.
-        forest._drawn.append(Drawn(n_rows, tuple(sizes), replace, stream[0] if stream else stream_of(n_rows)))
+        forest._sample_records.append(
+            SampleRecord(n_rows, tuple(sizes), replace, stream[0] if stream else stream_of(n_rows))
+        )
     prior = forest.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
     _require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are not class frequencies")
     forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))
@@ -304,7 +306,7 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
     forest.threshold_ = _restore_threshold(stored, n_classes)
     forest._prior_correction = None
     if "prior_correction" in stored:
-        # Of a class that is never drawn the logarithm is -inf.
+        # Of a class that is never sampled the logarithm is -inf.
         numbers = stored.take_array("prior_correction", "d", (1 + n_classes,))
         exponent, offsets = float(numbers[0]), numbers[1:]
         _require(0.0 < exponent < np.inf, "the exponent of prior_correction is not positive")

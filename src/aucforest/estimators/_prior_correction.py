@@ -1,6 +1,6 @@
-"""Probabilities brought back to the class frequencies of the training rows, where trees draw classes at other rates.
+"""Probabilities brought back to the class frequencies of the training rows, where trees sample classes at other rates.
 
-Draws at rates r_k turn p_k into p_k r_k, normalised; p_k / r_k undoes them (Elkan 2001; Dal Pozzolo, Caelen, Johnson,
+Sampling at rates r_k turns p_k into p_k r_k, normalised; p_k / r_k undoes it (Elkan 2001; Dal Pozzolo, Caelen, Johnson,
 Bontempi 2015). Trees of few rows are less sure than they should be. Out-of-bag rows tell by how much: p_k becomes
 p_k ** b * c_k, normalised, with b and c fitted by maximum likelihood; the formula is b = 1 and c_k = 1 / r_k. Two
 classes are ranked as before, and the mean of the fitted probabilities is the frequency of each class.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 
 # Probabilities of 0 have no logarithm.
 LEAST = 1e-6
@@ -35,13 +35,15 @@ def _logarithm(proba: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.log(np.maximum(proba, LEAST))
 
 
-def odds_formula(draws: RowDraws | None, n_classes: int) -> PriorCorrection | None:
-    """Return the correction that follows from the rates alone; None where all classes are drawn alike."""
-    if draws is None or len(draws.sizes) < n_classes:
+def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> PriorCorrection | None:
+    """Return the correction that follows from the rates alone; None where all classes are sampled alike."""
+    if sampler is None or len(sampler.sizes) < n_classes:
         return None
-    rates = draws.rates[~np.isnan(draws.rates)]
+    rates = sampler.rates[~np.isnan(sampler.rates)]
     # A class without a row has no rate, and no probability.
-    return None if np.all(rates == rates[0]) else PriorCorrection(1.0, -np.log(np.nan_to_num(draws.rates, nan=np.inf)))
+    return (
+        None if np.all(rates == rates[0]) else PriorCorrection(1.0, -np.log(np.nan_to_num(sampler.rates, nan=np.inf)))
+    )
 
 
 def fit_correction(
@@ -54,14 +56,14 @@ def fit_correction(
     """Fit a correction to out-of-bag rows: their probabilities as trees predict them, class codes and weights.
 
     The logarithm of the exponent has a normal prior of standard deviation 1 around that of `start`, which stays where
-    all rows of a class were drawn by all trees. `prior` are the class frequencies that the probabilities refer to,
-    those of the training rows times class weights: classes that are drawn often have fewer rows out of bag.
+    all rows of a class were sampled by all trees. `prior` are the class frequencies that the probabilities refer to,
+    those of the training rows times class weights: classes that are sampled often have fewer rows out of bag.
     """
-    is_drawn = np.isfinite(start.offsets)
-    if len(np.unique(labels)) < np.count_nonzero(is_drawn):
+    is_sampled = np.isfinite(start.offsets)
+    if len(np.unique(labels)) < np.count_nonzero(is_sampled):
         return start
-    logs, rows = _logarithm(proba[:, is_drawn]), np.arange(len(labels))
-    places = (np.cumsum(is_drawn) - 1)[labels]
+    logs, rows = _logarithm(proba[:, is_sampled]), np.arange(len(labels))
+    places = (np.cumsum(is_sampled) - 1)[labels]
     weight = np.ones(len(labels)) if sample_weight is None else sample_weight / sample_weight.mean()
     frequencies = np.bincount(labels, weight, minlength=len(prior)) / len(labels)
     weight = weight * (prior[labels] / frequencies[labels])
@@ -78,7 +80,7 @@ def fit_correction(
         return float(value), np.concatenate(([slope], residual.sum(axis=0)[1:]))
 
     offsets = start.offsets.copy()
-    first = np.concatenate(([np.log(start.exponent)], np.diff(offsets[is_drawn]).cumsum()))
+    first = np.concatenate(([np.log(start.exponent)], np.diff(offsets[is_sampled]).cumsum()))
     found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"gtol": 1e-8 * len(labels)}).x
-    offsets[is_drawn] = np.concatenate(([0.0], found[1:]))
+    offsets[is_sampled] = np.concatenate(([0.0], found[1:]))
     return PriorCorrection(float(np.exp(found[0])), offsets)

@@ -20,7 +20,7 @@ from aucforest.estimators._paths import path_indicator
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.tree import AUCTreeClassifier
-from aucforest.fitting.sampling import SCHEMES
+from aucforest.fitting.bootstrap import SCHEMES
 from aucforest.fitting.spec import SPLITTERS, criterion_name
 from aucforest.tree.criteria import CRITERIA
 
@@ -65,7 +65,7 @@ class AUCForestClassifier(ForestFit):
     bootstrap : bool, default=True
         Whether each tree is grown on a bootstrap sample. If False, every tree uses all samples.
     sampling : {"bootstrap", "stratified", "balanced", "subsample"} or dict, default="bootstrap"
-        How the bootstrap sample of a tree is drawn:
+        How the bootstrap sample of a tree is taken:
 
         - "bootstrap": with replacement from all samples.
         - "stratified": with replacement from each class, which keeps the class frequencies.

@@ -11,8 +11,8 @@ from sklearn.metrics import get_scorer, log_loss
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
+from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows
-from aucforest.fitting.sampling import describe_draws, resolve_draws
 from aucforest.fitting.spec import tree_keys
 from aucforest.metrics.roc import class_average_precision, class_roc_auc
 from aucforest.metrics.validation import class_codes
@@ -81,7 +81,7 @@ def score_probabilities(
 
 
 def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
-    """Return the training data of a forest, drawn anew; refuse others.
+    """Return the training data of a forest with its bootstrap samples, sampled anew; refuse others.
 
     Rows are recognised by the leaves of the first tree, which know how many different rows they were made of and which
     classes these had.
@@ -97,18 +97,18 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-    draws = resolve_draws(forest.get_params(deep=False), labels[kept], forest.classes_)
-    drawn = describe_draws(draws, len(kept))
-    for fitted in forest._drawn:
+    sampler = resolve_sampler(forest.get_params(deep=False), labels[kept], forest.classes_)
+    record = SampleRecord.of(sampler, len(kept))
+    for fitted in forest._sample_records:
         fitted.check_stream()
-    if forest._drawn != [drawn]:
-        fitted = ", ".join(map(str, forest._drawn))
+    if forest._sample_records != [record]:
+        fitted = ", ".join(map(str, forest._sample_records))
         raise ValueError(
             f"X and y must be the training data: the trees were grown on {fitted}, but with this data it would be"
-            f" {drawn}"
+            f" {record}"
         )
-    assert draws is not None
-    bags = Bags(draws, tree_keys(forest._seed, range(len(forest.trees_))), kept)
+    assert sampler is not None
+    bags = Bags(sampler, tree_keys(forest._seed, range(len(forest.trees_))), kept)
     rows = TrainingRows(X, labels, weight, bags)
     _check_leaves(forest, rows)
     return rows
@@ -116,14 +116,14 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
 
 def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     """Refuse rows that do not fill the leaves of the first tree, or labels that are not there, as in training."""
-    tree, drawn = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
-    packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[drawn], dtype=np.float64)
-    found = np.empty((1, len(drawn)), dtype=np.int64)
-    scratch = np.empty(len(drawn), dtype=np.uint64), np.empty(len(drawn), dtype=np.uint32)
+    tree, sampled = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
+    packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[sampled], dtype=np.float64)
+    found = np.empty((1, len(sampled)), dtype=np.int64)
+    scratch = np.empty(len(sampled), dtype=np.uint64), np.empty(len(sampled), dtype=np.uint32)
     walks_all = np.zeros(found.shape, dtype=np.uint16)
     find_leaves(*(packed.nodes, packed.first, table, walks_all, *scratch, found))
     held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
-    np.add.at(held, (found[0], rows.labels[drawn]), 1)
+    np.add.at(held, (found[0], rows.labels[sampled]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]
     if not np.array_equal(held.sum(axis=1), n_samples):
         raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")

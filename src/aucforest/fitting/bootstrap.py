@@ -4,8 +4,10 @@ Rows are sampled block by block, in each block by counters: so a row's count is 
 row's global position, and a block can be sampled anew at any time without the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,13 @@ from aucforest.tree.random import bounded, derive_key
 
 # A fixed size: the sample of a block depends on its global position, however the rows are spread over workers.
 BLOCK_ROWS = 4096
+
+SCHEMES = ("bootstrap", "stratified", "balanced", "subsample")
+
+# The proportion of distinct rows in a bootstrap sample, 1 - 1 / e: what a subsample without replacement takes.
+_SUBSAMPLE = 0.632
+# Rows are counted in 16 bits.
+_MOST_COPIES = 10_000
 
 
 @bare_device
@@ -46,7 +55,7 @@ def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
 
 
 @dataclass(frozen=True, eq=False)
-class RowDraws:
+class BootstrapSampler:
     """How the sample of a tree is taken: so many rows of every stratum."""
 
     n_rows: int  # to sample from
@@ -61,14 +70,14 @@ class RowDraws:
     by_tree: NDArray[np.int32] | None = None  # (n_trees, n_blocks, n_strata), of the trees of these keys
 
     @classmethod
-    def of_all(cls, n_rows: int, n_draws: int, *, replace: bool = True) -> "RowDraws":
+    def of_all(cls, n_rows: int, n_sampled: int, *, replace: bool = True) -> "BootstrapSampler":
         """Sample from all rows alike: an ordinary bootstrap, or a subsample."""
         ends = np.minimum(BLOCK_ROWS, n_rows - np.arange(0, n_rows, BLOCK_ROWS))
         starts = np.stack((np.zeros_like(ends), ends), axis=1)
-        return cls(n_rows, np.array([n_draws]), replace, np.empty(0, dtype=np.uint16), starts)
+        return cls(n_rows, np.array([n_sampled]), replace, np.empty(0, dtype=np.uint16), starts)
 
     @classmethod
-    def of_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "RowDraws":
+    def of_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "BootstrapSampler":
         """Sample with replacement, so many rows of every stratum."""
         blocks = [strata[start : start + BLOCK_ROWS] for start in range(0, len(strata), BLOCK_ROWS)]
         members = [np.argsort(block, kind="stable").astype(np.uint16) for block in blocks]
@@ -77,7 +86,7 @@ class RowDraws:
         return cls(len(strata), sizes, True, np.concatenate(members), starts)
 
     @property
-    def n_draws(self) -> int:
+    def n_sampled(self) -> int:
         """Sampled rows of a tree in all."""
         return int(self.sizes.sum())
 
@@ -105,8 +114,8 @@ class RowDraws:
                 columns.append(generator.multivariate_hypergeometric(rows, size, method="marginals"))
         return np.stack(columns, axis=1, dtype=np.int32, casting="same_kind")
 
-    def of_trees(self, keys: Sequence[int]) -> "RowDraws":
-        """Return the same with the sizes of some trees: drawing them takes a time of all blocks."""
+    def of_trees(self, keys: Sequence[int]) -> "BootstrapSampler":
+        """Return the same with the sizes of some trees: taking them takes a time of all blocks."""
         by_tree = np.empty((len(keys), len(self.starts), len(self.sizes)), dtype=np.int32)
         for place, key in enumerate(keys):
             by_tree[place] = self.by_block(key)
@@ -123,7 +132,7 @@ class RowDraws:
         _sample_blocks(np.uint64(key), sizes, *strata, self.replace, self.first_block + first, counts)
         return counts
 
-    def of_part(self, first_row: int, n_rows: int) -> "RowDraws":
+    def of_part(self, first_row: int, n_rows: int) -> "BootstrapSampler":
         """Return those of some rows, which begin with a block, and of the trees of `of_trees`."""
         assert self.by_tree is not None
         stop, first = min(first_row + n_rows, self.n_rows), first_row // BLOCK_ROWS
@@ -138,7 +147,108 @@ class RowDraws:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence["RowDraws"]) -> "RowDraws":
+    def joined(cls, parts: Sequence["BootstrapSampler"]) -> "BootstrapSampler":
         """Return those of all rows, given those of parts."""
         members, starts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("members", "starts"))
         return cls(sum(part.n_rows for part in parts), parts[0].sizes, parts[0].replace, members, starts)
+
+
+def resolve_sampler(
+    params: Mapping[str, Any], labels: NDArray[np.uint16], classes: NDArray[Any]
+) -> BootstrapSampler | None:
+    """Return how the trees of a forest with these parameters sample rows; None when every tree sees all rows."""
+    sampling, max_samples, n_rows = params["sampling"], params["max_samples"], len(labels)
+    if not params["bootstrap"]:
+        for name, value in (("sampling", "bootstrap"), ("max_samples", None)):
+            if params[name] != value:
+                raise ValueError(f"{name}={params[name]!r} needs bootstrap=True")
+        return None
+    if isinstance(sampling, dict):
+        if max_samples is not None:
+            raise ValueError(f"max_samples={max_samples} cannot be combined with a dict as sampling")
+        sizes = _sizes_of_rates(sampling, labels, classes)
+    elif sampling == "subsample":
+        default = max(1, round(_SUBSAMPLE * n_rows))
+        return BootstrapSampler.of_all(n_rows, _n_sampled(max_samples, n_rows, default), replace=False)
+    elif sampling == "bootstrap":
+        return BootstrapSampler.of_all(n_rows, _n_sampled(max_samples, n_rows, n_rows))
+    else:
+        sizes = _sizes_of_classes(sampling, max_samples, np.bincount(labels, minlength=len(classes)))
+    sampler = BootstrapSampler.of_strata(labels, sizes)
+    if np.nanmax(sampler.rates) > _MOST_COPIES:
+        k = int(np.nanargmax(sampler.rates))
+        raise ValueError(
+            f"sampling: a bootstrap sample would hold each sample of class {classes.tolist()[k]!r}"
+            f" {sampler.rates[k]:.0f} times, more than {_MOST_COPIES}"
+        )
+    return sampler
+
+
+def _n_sampled(max_samples: Any, n_rows: int, default: int) -> int:
+    """Return how many rows a tree samples in all."""
+    if max_samples is None:
+        return default
+    if isinstance(max_samples, Integral):
+        if int(max_samples) > n_rows:
+            raise ValueError(f"max_samples={max_samples} must be at most {n_rows}, the number of samples")
+        return int(max_samples)
+    return max(1, round(n_rows * max_samples))
+
+
+def _sizes_of_classes(sampling: str, max_samples: Any, n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Divide a sample among the classes by their rows, or evenly; a class with rows is sampled at least once."""
+    present = n_rows > 0
+    proportions = n_rows / n_rows.sum() if sampling == "stratified" else present / np.count_nonzero(present)
+    balanced = int(n_rows[present].min()) * int(np.count_nonzero(present))
+    n_sampled = _n_sampled(max_samples, int(n_rows.sum()), balanced if sampling == "balanced" else int(n_rows.sum()))
+    return np.where(present, np.maximum(np.rint(proportions * n_sampled), 1), 0).astype(np.int64)
+
+
+def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return how many rows of every class are sampled at these rates, 1 for a class that is not named."""
+    unknown = [label for label in rates if label not in classes.tolist()]
+    if unknown:
+        raise ValueError(f"sampling has a rate for class {unknown[0]!r}, but y has the classes {classes.tolist()}")
+    for label, rate in rates.items():
+        if not (isinstance(rate, Real) and 0.0 < float(rate) < np.inf):
+            raise ValueError(f"sampling: the rate of class {label!r} must be a positive number, but is {rate!r}")
+    n_rows = np.bincount(labels, minlength=len(classes))
+    wanted = n_rows * np.array([rates.get(label, 1.0) for label in classes.tolist()])
+    return np.where(n_rows > 0, np.maximum(np.rint(wanted), 1), 0).astype(np.int64)
+
+
+class SampleRecord(NamedTuple):
+    """How trees sampled rows: trees of equal records on the same rows can be sampled anew alike."""
+
+    n_rows: int  # to sample from
+    sizes: tuple[int, ...]  # sampled rows of a tree by stratum; empty where each tree sees all rows
+    replace: bool  # whether a row may be sampled again
+    stream: str  # what divides a sample among blocks, whose numbers may change with its version; "" for one block
+
+    @classmethod
+    def of(cls, sampler: BootstrapSampler | None, n_rows: int) -> "SampleRecord":
+        """Record how trees sample rows."""
+        if sampler is None:
+            return cls(n_rows, (), True, "")
+        return cls(n_rows, tuple(sampler.sizes.tolist()), sampler.replace, stream_of(n_rows))
+
+    def __str__(self) -> str:
+        sizes = " + ".join(map(str, self.sizes)) or "all"
+        return f"{sizes} of {self.n_rows} samples{'' if self.replace else ' without replacement'}"
+
+    def check_stream(self) -> None:
+        """Refuse to sample anew what another version of numpy sampled: it may have sampled other rows."""
+        here = stream_of(self.n_rows)
+        if self.sizes and self.stream != here:
+            raise ValueError(
+                f"the bootstrap samples of this forest were taken with {self.stream}, and {here} may take different"
+                f" ones: use {self.stream}, or fit the forest again"
+            )
+
+
+def stream_of(n_rows: int) -> str:
+    """Return what divides the samples of so many rows among blocks; within a block it is the package's own generator.
+
+    NumPy promises the numbers of a `Generator` within a feature release alone.
+    """
+    return "" if n_rows <= BLOCK_ROWS else "numpy " + ".".join(np.__version__.split(".")[:2])

@@ -68,14 +68,14 @@ def _run_anywhere(n_jobs: int | None, task_seconds: float) -> ParallelMap:
 
 
 def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
-    """Return the fixed-point weights of all rows in one tree, and their unit; none when the draws are the weights.
+    """Return the fixed-point weights of all rows in one tree, and their unit; none when the counts are the weights.
 
-    A function of the rows that are drawn, whatever others there are.
+    A function of the rows in the sample, whatever others there are.
     """
     if not growth.weighted:
         return np.empty(0, dtype=np.int64), 1.0
     weights, fixed = np.ones(len(counts)) if part.weights is None else part.weights, growth.fixed
-    if growth.params.balance_draws:
+    if growth.params.balanced_subsample:
         per_class = np.bincount(part.labels, weights=counts * weights, minlength=growth.n_classes)
         present = per_class > 0
         factors = np.zeros(growth.n_classes)
@@ -117,7 +117,7 @@ def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: 
     # Best first, one branch does not follow the other.
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
     criteria = [variant.criterion for variant in growth.variants]
-    table = entropy_table(criteria, np.inf if growth.weighted else growth.n_draws)
+    table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
     return make_workspace(columns, rules, most_rows, growth.n_classes, last_rows, table=table)
 
 
@@ -129,7 +129,7 @@ def grow_rows(
     work: Workspace,
     tree_weight: int | None = None,
 ) -> tuple[Nodes, float]:
-    """Grow a tree from rows that are drawn so often, in the memory of the buffers; return it and its unit of weight.
+    """Grow a tree from rows and their counts, in the memory of the buffers; return it and its unit of weight.
 
     A branch is grown alike, given the weight of the whole tree.
     """
@@ -169,7 +169,7 @@ def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace],
 
 def estimate_seconds(growth: Growth) -> float:
     """Return about how long one thread takes for a tree."""
-    n_rows = growth.n_draws
+    n_rows = growth.n_sampled
     return float(_ROW_TIME * max(n_rows, 1) * np.log2(n_rows + 1) * growth.params.max_features)
 
 

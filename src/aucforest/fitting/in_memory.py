@@ -69,7 +69,7 @@ class RowsInMemory:
         coding = Coding(self._categories, binned.values)
         self._check(spec, int(coding.n_bins.max()) + 1)
         self._spec, self._growth = spec, Growth.of(spec, coding, len(target.kept_labels), n_classes)
-        self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.draws)
+        self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.sampler)
         return coding
 
     def _check(self, spec: FitSpec, n_codes: int) -> None:

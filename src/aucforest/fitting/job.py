@@ -94,13 +94,13 @@ def check_seed(params: Mapping[str, Any], folder: str) -> None:
 def describe_fit(params: Mapping[str, Any], seed: int, target: Target, folder: str) -> dict[str, Any]:
     """Return what tells the trees of a fit from others, beside the values of the features.
 
-    The seed is what trees are drawn by: those that are added to others by the seed of these, whatever random_state is
+    The seed is what trees are sampled by: those that are added to others by the seed of these, whatever random_state is
     now. `folder` is the parameter that names the folder.
 
     Raises
     ------
     ValueError
-        If random_state is no integer: a fit that goes on would draw otherwise.
+        If random_state is no integer: a fit that goes on would sample otherwise.
     """
     check_seed(params, folder)
     weights = target.sample_weight

@@ -55,7 +55,7 @@ class _Level:
         self._parts, self._growth, self._executor = parts, growth, executor
         self._local_rows, self._max_hist_bytes = local_rows, max_hist_bytes
         self._shared = executor.share(growth)
-        self._bundle_rows = min(local_rows, growth.n_draws * len(keys) // (_BUNDLES_A_WORKER * executor.n_workers))
+        self._bundle_rows = min(local_rows, growth.n_sampled * len(keys) // (_BUNDLES_A_WORKER * executor.n_workers))
         # Trees of a variant follow each other, so that branches of them do.
         groups = groupby(growth.by_variant(keys), lambda place: growth.variant(keys[place]))
         searchers = ((Searcher(growth.of_variant(variant), local_rows), places) for variant, places in groups)
@@ -67,7 +67,7 @@ class _Level:
         self._rounds: dict[Any, list[tuple[TopTree, Question]]] = {}
         self._bundles: dict[Any, list[tuple[TopTree, Branch]]] = {}
         self._completed = executor.as_completed()
-        if growth.n_draws <= local_rows:
+        if growth.n_sampled <= local_rows:
             self._branches.extend((tree, branch) for tree in self._new for branch in tree.branches())
             self._new.clear()
 
@@ -178,9 +178,9 @@ def grow_by_level(
     parameter that needs all rows of a tree in one place where trees may have more than local_rows.
     """
     name = "max_bins=None" if int(growth.n_bins.max()) > MAX_BINS else needs_all_rows(growth.variants)
-    if growth.n_draws > local_rows and name is not None:
+    if growth.n_sampled > local_rows and name is not None:
         raise ValueError(
-            f"{name} needs all {growth.n_draws} rows of a tree on one worker: increase local_rows, which is"
+            f"{name} needs all {growth.n_sampled} rows of a tree on one worker: increase local_rows, which is"
             f" {local_rows}, decrease max_samples, or use strategy='gather' or 'replicate'"
         )
     return _Level(parts, growth, keys, executor, local_rows, max_hist_bytes).run()

@@ -94,7 +94,7 @@ def count_part(part: Part, growth: Growth, questions: list[Question]) -> NDArray
     routed = _RoutedPart(part, growth)
     weights = _NO_WEIGHTS if growth.fixed is None or part.weights is None else growth.fixed.apply(part.weights)
     n_cells = (int(growth.n_bins.max()) + 1) << (growth.n_classes - 1).bit_length()
-    cells = np.zeros(n_cells if growth.n_draws < 2**32 else 0, dtype=np.uint64)
+    cells = np.zeros(n_cells if growth.n_sampled < 2**32 else 0, dtype=np.uint64)
     for (key, route, nodes, features), start, end in zip(questions, [0, *ends], ends):
         of_part = routed.columns, growth.n_bins, weights, *routed.route(key, route, nodes)
         fill_histograms(*of_part, nodes, features, growth.n_classes, cells, histograms[start:end])

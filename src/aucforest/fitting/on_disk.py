@@ -163,10 +163,10 @@ class RowsOnDisk:
     def _grow_some(self, growth: Growth, keys: list[int]) -> Iterator[tuple[Sequence[int], list[Tree]]]:
         """Yield trees as they are done, with the places of their keys."""
         spec, plan = self._spec, self._plan
-        draws, n_threads = spec.draws, plan.workers.n_threads
-        if draws is not None and plan.strategy == "level":
-            draws = draws.of_trees(keys)
-        part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, draws)
+        sampler, n_threads = spec.sampler, plan.workers.n_threads
+        if sampler is not None and plan.strategy == "level":
+            sampler = sampler.of_trees(keys)
+        part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, sampler)
         if plan.strategy == "replicate":
             yield from grow_batches(growth, part, keys, n_threads)
             return

@@ -1,4 +1,4 @@
-"""Sums over the trees that did not draw a row."""
+"""Sums over the trees whose bootstrap sample does not contain a row."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -9,22 +9,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler
 from aucforest.fitting.growing import run_in_threads
 from aucforest.tree.prediction import PackedTrees, add_probabilities
 
 
 @dataclass(frozen=True)
 class Bags:
-    """Which rows every tree drew, drawn anew when asked: cheaper than to remember."""
+    """The bootstrap samples of trees, sampled anew when asked: cheaper than to keep them."""
 
-    draws: RowDraws
+    sampler: BootstrapSampler
     keys: list[int]  # of the trees
-    kept: NDArray[np.int64] | None  # the rows that trees draw from, those of positive weight; None for all
+    kept: NDArray[np.int64] | None  # the rows to sample from, those of positive weight; None for all
 
     @cached_property
     def _by_block(self) -> list[NDArray[np.int32]]:
-        return [self.draws.by_block(key) for key in self.keys]
+        return [self.sampler.by_block(key) for key in self.keys]
 
     @property
     def n_trees(self) -> int:
@@ -34,16 +34,16 @@ class Bags:
     @property
     def n_blocks(self) -> int:
         """Number of blocks of rows."""
-        return len(self.draws.starts)
+        return len(self.sampler.starts)
 
     @property
     def all_kept(self) -> NDArray[np.int64]:
-        """The rows that trees draw from, by their numbers."""
-        return np.arange(self.draws.n_rows) if self.kept is None else self.kept
+        """The rows to sample from, by their numbers."""
+        return np.arange(self.sampler.n_rows) if self.kept is None else self.kept
 
     def rows(self, block: int) -> NDArray[np.int64]:
         """Return the rows of a block, by their numbers in the training table."""
-        first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.draws.n_rows)
+        first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.sampler.n_rows)
         return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
     def find(self, block: int, wanted: NDArray[np.int64]) -> tuple[slice, NDArray[np.int64]]:
@@ -53,18 +53,18 @@ class Bags:
         return part, np.searchsorted(rows, wanted[part])
 
     def counts(self, block: int, trees: Iterable[int]) -> NDArray[np.uint16]:
-        """Return how often some trees, by number, drew the rows of a block, shape (n_trees, n_block_rows)."""
+        """Return how often the rows of a block are in the samples of some trees, shape (n_trees, n_block_rows)."""
         by_block = self._by_block
         return np.stack([
-            self.draws.counts_of_blocks(self.keys[tree], by_block[tree][block : block + 1], block) for tree in trees
+            self.sampler.counts_of_blocks(self.keys[tree], by_block[tree][block : block + 1], block) for tree in trees
         ])  # fmt: skip
 
 
 class Sums(NamedTuple):
-    """What trees that did not draw a row say of it, summed; of several groups of trees, with an axis before."""
+    """Sums of what trees predict of rows out of bag; of several groups of trees, with an axis before."""
 
     total: NDArray[np.float64]  # (n_rows, n_classes)
-    n_trees: NDArray[np.int64]  # (n_rows,): trees in the sums; 0 for a row that all trees drew, or of weight 0
+    n_trees: NDArray[np.int64]  # (n_rows,): trees in the sums; 0 for a row that all trees sampled, or of weight 0
 
     @classmethod
     def zero(cls, n_rows: int, n_classes: int) -> "Sums":
@@ -78,7 +78,7 @@ SumRows = Callable[[Bags, PackedTrees, Sequence[range]], list[Sums]]
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Training data, and the draws of the trees."""
+    """Training data, and the bootstrap samples of the trees."""
 
     X: Any  # (n_rows, n_features), or anything that gives some rows of it, as trees read it
     labels: NDArray[np.uint16]  # the numbers of the classes
@@ -91,7 +91,7 @@ class TrainingRows:
         return None if self.sample_weight is None else self.sample_weight[rows]
 
     def counts(self, trees: range) -> NDArray[np.uint16]:
-        """Return how often these trees drew each row, shape (n_rows, n_trees)."""
+        """Return how often each row is in the samples of these trees, shape (n_rows, n_trees)."""
         bags = self.bags
         counts = np.zeros((len(self.labels), len(trees)), dtype=np.uint16)
         for block in range(bags.n_blocks):
@@ -107,7 +107,7 @@ def sum_places(
     X: NDArray[Any],
     before: Sequence[Sums] | None = None,
 ) -> list[Sums]:
-    """Sum over trees out of bag for rows that follow each other, from a place on among those that trees draw from.
+    """Sum over trees out of bag for rows that follow each other, from a place on among those to sample from.
 
     `before` are the sums over trees before these, to be added to, as many as ranges of trees.
     """
@@ -122,9 +122,9 @@ def sum_places(
         table = np.ascontiguousarray(X[rows], dtype=np.float64)
         active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
         for some, sums in zip(ranges, all_sums):
-            drawn = np.ascontiguousarray(counts[some.start - trees.start : some.stop - trees.start])
+            some_counts = np.ascontiguousarray(counts[some.start - trees.start : some.stop - trees.start])
             arguments = packed.arguments(packed.values, some)
-            add_probabilities(*(*arguments, table, active, leaves, sums.total[rows], drawn, sums.n_trees[rows]))
+            add_probabilities(*(*arguments, table, active, leaves, sums.total[rows], some_counts, sums.n_trees[rows]))
     return all_sums
 
 
@@ -141,20 +141,20 @@ def sum_out_of_bag(
     n_classes: int,
     n_jobs: int | None,
 ) -> list[Sums]:
-    """Sum what leaves predict over the trees that did not draw a row, for each of some ranges of the trees.
+    """Sum what leaves predict over the trees out of whose bag a row is, for each of some ranges of the trees.
 
     Groups are trees that follow each other, all trees of the forest in the end.
     """
     bags = training.bags
     all_sums = [Sums.zero(len(training.labels), n_classes) for _ in ranges]
     for group, packed in groups:
-        drawn = replace(bags, keys=bags.keys[group.start : group.stop])
+        of_group = replace(bags, keys=bags.keys[group.start : group.stop])
         some = [within(trees, group) for trees in ranges]
 
-        def add_block(block: int, packed: PackedTrees = packed, drawn: Bags = drawn, some: Any = some) -> None:
+        def add_block(block: int, packed: PackedTrees = packed, of_group: Bags = of_group, some: Any = some) -> None:
             rows = bags.rows(block)
             before = [Sums(total[rows], n_trees[rows]) for total, n_trees in all_sums]
-            found = sum_places(drawn, packed, some, block * BLOCK_ROWS, training.X[rows], before)
+            found = sum_places(of_group, packed, some, block * BLOCK_ROWS, training.X[rows], before)
             for sums, (total, n_trees) in zip(all_sums, found):
                 sums.total[rows], sums.n_trees[rows] = total, n_trees
 
@@ -183,7 +183,7 @@ class RunningSums:
 
 
 def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:
-    """Warn of rows that all trees drew."""
+    """Warn of rows that all trees sampled."""
     if n_seen > 0:
         message = f"{n_seen} of {n_rows} samples are not out of bag for any of {n_trees} trees: they have no {what}"
         warnings.warn(message, stacklevel=stacklevel)

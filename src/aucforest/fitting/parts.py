@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.spec import FitSpec, GrowthParams, tree_keys
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues
@@ -21,7 +21,7 @@ class Part(NamedTuple):
     codes: NDArray[np.unsignedinteger]  # (n_features, n_rows)
     labels: NDArray[np.uint16]
     weights: NDArray[np.float64] | None  # None when every row counts 1
-    draws: RowDraws | None = None  # None where each tree sees all rows
+    sampler: BootstrapSampler | None = None  # None where each tree sees all rows
 
     @property
     def n_rows(self) -> int:
@@ -29,21 +29,21 @@ class Part(NamedTuple):
         return len(self.labels)
 
     def some(self, start: int, stop: int) -> "Part":
-        """Return some rows, as views; they begin with a block where there are draws, with the sizes of trees."""
+        """Return some rows, as views; they begin with a block where trees sample rows, with the sizes of trees."""
         return Part(
             self.codes[:, start:stop],
             self.labels[start:stop],
             None if self.weights is None else self.weights[start:stop],
-            None if self.draws is None else self.draws.of_part(start, stop - start),
+            None if self.sampler is None else self.sampler.of_part(start, stop - start),
         )
 
     def counts(self, key: int) -> NDArray[np.uint16]:
         """Return how often each row is in the sample of a tree."""
-        return np.ones(self.n_rows, dtype=np.uint16) if self.draws is None else self.draws.counts(key)
+        return np.ones(self.n_rows, dtype=np.uint16) if self.sampler is None else self.sampler.counts(key)
 
     @classmethod
     def joined(cls, parts: Sequence["Part"]) -> "Part":
-        """Return the rows of all, in order, without draws."""
+        """Return the rows of all, in order, without a sampler."""
         weights = [part.weights for part in parts if part.weights is not None]
         codes = np.concatenate([part.codes for part in parts], axis=1)
         labels = np.concatenate([part.labels for part in parts])
@@ -61,19 +61,19 @@ class Growth:
     kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
     n_classes: int
     n_rows: int  # of the fit
-    n_draws: int  # the size of the bootstrap sample of a tree, or all rows: a tree has at most so many samples
+    n_sampled: int  # the size of the bootstrap sample of a tree, or all rows: a tree has at most so many samples
     most_weight: int  # the most that all samples of a tree can weigh, in units
     fixed: FixedPoint | None  # None where every row counts 1, or where the units of weights differ from tree to tree
-    weighted: bool  # whether samples weigh something else than the times that they are drawn
+    weighted: bool  # whether samples weigh something else than how often they are in the sample of the tree
     variant_of: Mapping[int, int] = field(default_factory=dict)  # the variant of each tree, by key; else the first
 
     @classmethod
     def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
         """Return what the trees of a fit share; all are of the first variant."""
-        n_draws = n_rows if spec.draws is None else spec.draws.n_draws
-        fixed, most_weight, weights = None, n_draws, spec.weights
-        if weights is not None and not spec.params.balance_draws:
-            fixed = FixedPoint.of(weights, n_draws)
+        n_sampled = n_rows if spec.sampler is None else spec.sampler.n_sampled
+        fixed, most_weight, weights = None, n_sampled, spec.weights
+        if weights is not None and not spec.params.balanced_subsample:
+            fixed = FixedPoint.of(weights, n_sampled)
             most_weight *= int(fixed.apply(weights.max(keepdims=True))[0])
         return cls(
             variants=spec.variants,
@@ -83,10 +83,10 @@ class Growth:
             kinds=coding.kinds,
             n_classes=n_classes,
             n_rows=n_rows,
-            n_draws=n_draws,
+            n_sampled=n_sampled,
             most_weight=most_weight,
             fixed=fixed,
-            weighted=weights is not None or spec.params.balance_draws,
+            weighted=weights is not None or spec.params.balanced_subsample,
         )
 
     def of_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":

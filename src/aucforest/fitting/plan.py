@@ -14,7 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from aucforest._memory import check_memory
-from aucforest.fitting.bootstrap import BLOCK_ROWS, RowDraws
+from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler
 from aucforest.fitting.spec import FitSpec, GrowthParams, needs_all_rows
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
@@ -27,12 +27,12 @@ STRATEGIES = ("auto", "replicate", "gather", "level")
 _LEAST_OF_CLASS, _MANY_CLASSES = 10, 50
 # Bytes that a thread takes for each row, and for each node of the tree that it grows.
 _ROW_BYTES, _NODE_BYTES = 26, 49
-# The same for the weight of a row, and for one that depends on what the tree draws.
+# The same for the weight of a row, and for one that depends on the sample of the tree.
 _WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
 # The same for each class of a node: its total, as an integer and as a frequency.
 _CLASS_BYTES = 16
-# Bytes of how many rows a tree draws from a stratum of a block.
-_DRAWN_BYTES = 4
+# Bytes of how many rows a tree samples from a stratum of a block.
+_SIZE_BYTES = 4
 # Bytes of histograms and what is listed of them, for each code, and for each cell, which holds a class of a code.
 _CODE_BYTES, _CELL_BYTES = 48, 21
 # One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
@@ -71,7 +71,7 @@ class FitSize:
     tree_nodes: int  # most nodes of a tree
     max_features: int  # that a node looks at
     weight_bytes: int  # that a thread takes for the weight of a row; 0 without weights
-    draw_bytes: int = 0  # of what all trees draw from each block of rows, as level by level and out of bag
+    sample_bytes: int = 0  # of how many rows all trees sample from each block, as level by level and out of bag
     score_bytes: int = 0  # of the sums that shrinkage is chosen and variants are weighed by
 
     @classmethod
@@ -80,7 +80,7 @@ class FitSize:
         params = spec.params
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
-        tree_rows = _distinct_rows(spec.draws, n_rows)
+        tree_rows = _distinct_rows(spec.sampler, n_rows)
         tree_nodes = _most_nodes(params, tree_rows, n_classes)
         weight_bytes = 0 if spec.weights is None else _WEIGHT_BYTES
         n_columns = 1 if n_classes == 2 else n_classes
@@ -93,8 +93,8 @@ class FitSize:
             tree_rows,
             tree_nodes,
             params.max_features,
-            _BALANCED_BYTES if params.balance_draws else weight_bytes,
-            0 if spec.draws is None else _DRAWN_BYTES * spec.draws.starts[:, 1:].size * spec.numbers.stop,
+            _BALANCED_BYTES if params.balanced_subsample else weight_bytes,
+            0 if spec.sampler is None else _SIZE_BYTES * spec.sampler.starts[:, 1:].size * spec.numbers.stop,
             _MOST_AMOUNTS * n_scored_sums(len(spec.variants)) * 8 * n_columns * len(spec.scored),
         )
 
@@ -141,20 +141,22 @@ class FitSize:
         return self.max_features * (MAX_BINS + 1) * (self.n_classes + 1) * item_bytes
 
 
-def _distinct_rows(draws: RowDraws | None, n_rows: int) -> int:
-    """Return about how many different rows a tree draws, rather more."""
-    if draws is None:
+def _distinct_rows(sampler: BootstrapSampler | None, n_rows: int) -> int:
+    """Return about how many different rows a tree samples, rather more."""
+    if sampler is None:
         return n_rows
-    if not draws.replace:
-        return draws.n_draws
-    rows = np.diff(draws.starts, axis=1).sum(axis=0)
-    return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-draws.sizes / np.maximum(rows, 1)))))
+    if not sampler.replace:
+        return sampler.n_sampled
+    rows = np.diff(sampler.starts, axis=1).sum(axis=0)
+    return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-sampler.sizes / np.maximum(rows, 1)))))
 
 
-def _most_nodes(params: GrowthParams, n_drawn: int, n_classes: int) -> int:
+def _most_nodes(params: GrowthParams, n_distinct: int, n_classes: int) -> int:
     """Return how many nodes a tree may have; of two classes, leaves of a single row everywhere are not to be feared."""
     leaves = min(
-        n_drawn // 2 if n_classes == 2 else n_drawn, n_drawn // params.min_samples_leaf, 2 ** min(params.max_depth, 40)
+        n_distinct // 2 if n_classes == 2 else n_distinct,
+        n_distinct // params.min_samples_leaf,
+        2 ** min(params.max_depth, 40),
     )
     return 2 * (leaves if params.max_leaf_nodes is None else min(leaves, params.max_leaf_nodes))
 
@@ -193,7 +195,7 @@ def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
     """
     growing = min(n_threads, size.n_trees) * (size.tree_bytes + size.histogram_bytes)
-    return size.matrix_bytes + size.draw_bytes + growing + n_sums * size.sum_bytes(size.n_rows) + size.score_bytes
+    return size.matrix_bytes + size.sample_bytes + growing + n_sums * size.sum_bytes(size.n_rows) + size.score_bytes
 
 
 def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
@@ -343,7 +345,7 @@ def _growing_bytes(plan: Plan) -> int:
     """Return the bytes of rows and histograms on a worker while trees grow."""
     size, n_workers, n_threads = plan.size, max(1, plan.workers.n_workers), plan.workers.threads_per_worker
     whole = size.n_rows * (size.n_features * size.code_bytes + _HANDED_BYTES)
-    parts = -(-(whole + size.draw_bytes) // n_workers)
+    parts = -(-(whole + size.sample_bytes) // n_workers)
     if plan.strategy == "replicate":
         return whole + parts + n_threads * (size.tree_bytes + size.histogram_bytes)
     # Two rounds have results of every part, and a task counts in words of twice the size.
@@ -382,7 +384,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     """
     n_kept, n_threads = len(target.kept_labels), effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, n_kept, n_features, len(target.classes))
-    of_rows = _bytes_of_target(spec, target) + size.draw_bytes
+    of_rows = _bytes_of_target(spec, target) + size.sample_bytes
     sampled = n_kept if spec.max_bins is None else min(n_kept, SAMPLE_ROWS)
     sums = size.sum_bytes(len(target.labels)) * spec.n_sums + size.score_bytes
 
@@ -394,7 +396,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     n_readers = next((n for n in readers if of_rows + reading(n) <= limit), 1)
 
     def whole(n_threads: int) -> Plan:
-        growing = max(bytes_in_memory(size, n_threads) - size.draw_bytes, size.matrix_bytes + sums)
+        growing = max(bytes_in_memory(size, n_threads) - size.sample_bytes, size.matrix_bytes + sums)
         needed, workers = of_rows + max(reading(n_readers), growing), Workers(1, n_threads, limit)
         return Plan(size, workers, "replicate", "the binned data fit into the limit", n_kept, 0, 1, needed, n_readers)
 
@@ -418,12 +420,12 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
 
 
 def _bytes_of_target(spec: FitSpec, target: Target) -> int:
-    """Return the bytes of labels, weights and draws of all rows."""
-    n_rows, n_kept, draws = len(target.labels), len(target.kept_labels), spec.draws
+    """Return the bytes of labels, weights and strata of all rows."""
+    n_rows, n_kept, sampler = len(target.labels), len(target.kept_labels), spec.sampler
     n_bytes = 2 * n_rows + (8 * n_rows if target.sample_weight is not None else 0)
-    n_bytes += 8 * n_kept if spec.weights is not None or spec.params.balance_draws else 0
+    n_bytes += 8 * n_kept if spec.weights is not None or spec.params.balanced_subsample else 0
     n_bytes += 0 if target.kept is None else 18 * n_kept
-    return n_bytes + (0 if draws is None else draws.members.nbytes)
+    return n_bytes + (0 if sampler is None else sampler.members.nbytes)
 
 
 def _plan_levels(size: FitSize, n_threads: int, limit: int, of_rows: int) -> Plan | None:

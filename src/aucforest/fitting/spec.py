@@ -14,8 +14,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_monotonic_cst
 
 from aucforest._compile import compile_scorer, is_compiled
-from aucforest.fitting.bootstrap import RowDraws
-from aucforest.fitting.sampling import resolve_draws
+from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
 from aucforest.tree.criteria import CRITERIA, OWN
@@ -44,7 +43,7 @@ class GrowthParams:
     max_leaf_nodes: int | None
     random_splits: bool
     signs: tuple[int, ...]
-    balance_draws: bool
+    balanced_subsample: bool
 
     @classmethod
     def resolve(
@@ -69,7 +68,7 @@ class GrowthParams:
             max_leaf_nodes=None if max_leaf_nodes is None else min(int(max_leaf_nodes), _NO_LIMIT),
             random_splits=params["splitter"] == "random",
             signs=signs,
-            balance_draws=params["class_weight"] == "balanced_subsample",
+            balanced_subsample=params["class_weight"] == "balanced_subsample",
         )
 
     @property
@@ -79,7 +78,7 @@ class GrowthParams:
             "max_leaf_nodes": self.max_leaf_nodes is not None,
             "criterion": self.criterion == OWN,
             "monotonic_cst": len(self.signs) > 0,
-            "class_weight='balanced_subsample'": self.balance_draws,
+            "class_weight='balanced_subsample'": self.balanced_subsample,
         }
         return next((name for name, is_given in needs_all.items() if is_given), None)
 
@@ -94,8 +93,8 @@ class FitSpec:
         What trees are grown by: of a mixed forest one for each criterion and splitter, which differ in nothing else.
     variant_names : list of tuple of str
         Their criteria and splitters.
-    draws : RowDraws or None
-        How the bootstrap samples are drawn; None where each tree sees all rows.
+    sampler : BootstrapSampler or None
+        How trees sample rows; None where each tree sees all rows.
     class_weights : ndarray of shape (n_classes,), float64, or None
         None where all are 1 or differ from tree to tree.
     weights : ndarray of shape (n_kept,), float64, or None
@@ -117,7 +116,7 @@ class FitSpec:
 
     variants: tuple[GrowthParams, ...]
     variant_names: list[tuple[str, str]]
-    draws: RowDraws | None
+    sampler: BootstrapSampler | None
     class_weights: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None
     max_bins: int | None
@@ -151,7 +150,7 @@ class FitSpec:
         return cls(
             variants=tuple(variants),
             variant_names=list(pairs),
-            draws=resolve_draws(params, labels, classes) if "bootstrap" in params else None,
+            sampler=resolve_sampler(params, labels, classes) if "bootstrap" in params else None,
             class_weights=by_class,
             weights=combine_weights(labels, target.kept_weight, by_class),
             max_bins=params["max_bins"],

@@ -25,7 +25,7 @@ class Searcher:
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
         self.rules = make_rules(growth)
-        table = entropy_table([growth.params.criterion], np.inf if growth.weighted else growth.n_draws)
+        table = entropy_table([growth.params.criterion], np.inf if growth.weighted else growth.n_sampled)
         n_codes = int(growth.n_bins.max()) + 1
         self.buffers = SplitBuffers.of(len(growth.kinds), n_codes, growth.n_classes, table)
 
@@ -52,7 +52,7 @@ class TopTree:
         self._open = {0: _OpenNode(np.zeros(len(searcher.growth.kinds), dtype=np.bool_), {})}
         self._handed_out: list[int] = []
         self._grown: dict[int, tuple[Nodes, float]] = {}
-        if searcher.growth.n_draws <= searcher.local_rows:
+        if searcher.growth.n_sampled <= searcher.local_rows:
             self._hand_out_root()
 
     @property
@@ -144,7 +144,7 @@ class TopTree:
         """Return the nodes that are handed out."""
         route, top = self._route(), self._top
         if self._handed_out == [0]:
-            return [Branch(self.key, route, 0, self.key, 0, self._searcher.growth.n_draws, None)]
+            return [Branch(self.key, route, 0, self.key, 0, self._searcher.growth.n_sampled, None)]
         columns = (column[self._handed_out].tolist() for column in (top.keys, top.depth, top.nodes.n_samples))
         return [
             Branch(self.key, route, node, key, depth, n_rows, self._weight)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from aucforest.fitting.bootstrap import RowDraws
+from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.out_of_bag import Bags
 from aucforest.fitting.spec import tree_keys
 from aucforest.inspection.models import check_forest
@@ -90,7 +90,7 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
 
 def _estimate_variances(forest: Any, X: Any) -> NDArray[np.float64]:
     """Return the estimates of variances, (n_samples, n_classes), some of which may be negative."""
-    products, spread = _products_of_draws(_bootstrap(forest), tree_keys(forest._seed, range(len(forest.trees_))))
+    products, spread = _products_of_counts(_bootstrap(forest), tree_keys(forest._seed, range(len(forest.trees_))))
     n_trees, predictions, blocks = len(forest.trees_), [tree.prediction for tree in forest.trees_], []
     for start in range(0, _num_samples(X), _BLOCK_ROWS):
         leaves = forest.apply(_safe_indexing(X, slice(start, start + _BLOCK_ROWS)))
@@ -105,24 +105,24 @@ def _estimate_variances(forest: Any, X: Any) -> NDArray[np.float64]:
     return np.concatenate(blocks)
 
 
-def _bootstrap(forest: Any) -> RowDraws:
-    """Return how the trees of a forest drew; refuse anything but one bootstrap."""
-    drawn, *others = forest._drawn
-    if others or len(drawn.sizes) != 1 or not drawn.replace:
+def _bootstrap(forest: Any) -> BootstrapSampler:
+    """Return how the trees of a forest sampled; refuse anything but one bootstrap."""
+    record, *others = forest._sample_records
+    if others or len(record.sizes) != 1 or not record.replace:
         raise ValueError(
             "standard errors need bootstrap=True and sampling='bootstrap' for all trees, but these were grown on"
-            f" {', '.join(map(str, forest._drawn))}"
+            f" {', '.join(map(str, forest._sample_records))}"
         )
-    drawn.check_stream()
-    return RowDraws.of_all(drawn.n_rows, drawn.sizes[0])
+    record.check_stream()
+    return BootstrapSampler.of_all(record.n_rows, record.sizes[0])
 
 
-def _products_of_draws(draws: RowDraws, keys: list[int]) -> tuple[NDArray[np.float64], float]:
+def _products_of_counts(sampler: BootstrapSampler, keys: list[int]) -> tuple[NDArray[np.float64], float]:
     """Return the mean of N N' and (n - 1) / n O O' / p^2, and likewise the sums over rows of their variances."""
-    bags = Bags(draws, keys, np.arange(draws.n_rows))
+    bags = Bags(sampler, keys, np.arange(sampler.n_rows))
     products, spread = np.zeros((len(keys), len(keys))), 0.0
-    missed = 1.0 - 1.0 / draws.n_rows  # by one draw
-    of_left_out = missed / missed ** (2 * int(draws.sizes[0]))
+    missed = 1.0 - 1.0 / sampler.n_rows  # by one of the sampled rows
+    of_left_out = missed / missed ** (2 * int(sampler.sizes[0]))
     for block in range(bags.n_blocks):
         # Sums of products over a block are integers that float32 holds.
         counts = bags.counts(block, range(len(keys))).astype(np.float32)
