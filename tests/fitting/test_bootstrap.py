@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logit
+from scipy.stats import multivariate_hypergeom
 from sklearn.metrics import roc_auc_score
 
 import aucforest
-from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, resolve_sampler
+from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, _subsample_sizes, resolve_sampler
 from aucforest.inspection import predict_proba_stderr
 from aucforest.tree.random import tree_key
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest
@@ -400,3 +401,35 @@ def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
             with pytest.raises(ValueError, match=f"were taken with numpy 1.0, and {stream} may take different"):
                 use()
     assert small_forest(2).fit(table[:500], y[:500])._sample_records[0].stream == ""
+
+
+def test_a_subsample_of_more_rows_than_numpy_samples_from():
+    """The numbers of every block are those of a sample without replacement, seen by their mean and spread."""
+    n_rows, n_sampled = 2 * 10**9, round(0.632 * 2 * 10**9)
+    sampler = BootstrapSampler.of_all(n_rows, n_sampled, replace=False)
+    sizes, *others = (sampler.by_block(key)[:, 0] for key in (3, 3, 4))
+    assert sizes.dtype == np.int32
+    assert sizes.sum(dtype=np.int64) == n_sampled
+    assert [np.array_equal(sizes, other) for other in others] == [True, False]
+    whole = sizes[:-1]  # the last block is smaller
+    proportion = n_sampled / n_rows
+    # 488,281 blocks of standard deviation 31: standard errors are 0.044 of the mean and 0.1 % of the deviation.
+    assert whole.mean() == pytest.approx(BLOCK_ROWS * proportion, abs=0.2)
+    assert whole.std() == pytest.approx(np.sqrt(BLOCK_ROWS * proportion * (1 - proportion)), rel=0.005)
+    assert abs(np.corrcoef(whole[:-1], whole[1:])[0, 1]) < 0.01
+    every = BootstrapSampler.of_all(n_rows, n_rows, replace=False).by_block(3)[:, 0]
+    assert np.array_equal(every, np.diff(sampler.starts, axis=1)[:, 0])
+
+
+@pytest.mark.parametrize("size", [1, 7, 300, 399, 400])
+def test_subsamples_of_many_rows_are_those_of_few(size, monkeypatch):
+    """What stands in for numpy where that refuses, where both can be asked: moments of blocks of all sizes."""
+    monkeypatch.setattr("aucforest.fitting.bootstrap._MOST_HYPERGEOMETRIC", 0)
+    rows, generator, n_trials = np.array([250, 100, 49, 1]), np.random.default_rng(size), 4000
+    found = np.array([_subsample_sizes(generator, rows, size) for _ in range(n_trials)])
+    assert np.all(found.sum(axis=1) == size)
+    assert np.all((found >= 0) & (found <= rows))
+    expected = multivariate_hypergeom(rows, size)
+    # Standard errors: of means at most 0.12, of covariances below 1.2.
+    np.testing.assert_allclose(found.mean(axis=0), expected.mean(), atol=0.6)
+    np.testing.assert_allclose(np.cov(found.T), expected.cov(), atol=0.06 * expected.cov().max() + 1e-9)

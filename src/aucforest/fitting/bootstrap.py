@@ -24,6 +24,8 @@ SCHEMES = ("bootstrap", "stratified", "balanced", "subsample")
 _SUBSAMPLE = 0.632
 # Rows are counted in 16 bits.
 _MOST_COPIES = 10_000
+# NumPy samples without replacement from fewer rows than this.
+_MOST_HYPERGEOMETRIC = 10**9
 
 
 @bare_device
@@ -52,6 +54,22 @@ def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
                     row = _row_of(rows, last - 1)
                 block[row] += np.uint16(1)
                 n_chosen += 1
+
+
+def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return how many rows of each block are in a sample of so many rows without replacement.
+
+    Of too many rows for NumPy each is taken with the same probability: given their number, such rows are a sample
+    without replacement. Missing rows are then sampled from the others, rows in excess from those taken.
+    """
+    if rows.sum() < _MOST_HYPERGEOMETRIC:
+        return generator.multivariate_hypergeometric(rows, size, method="marginals")
+    sizes = generator.binomial(rows, size / rows.sum())
+    excess = int(sizes.sum()) - size
+    ends = np.cumsum(sizes if excess > 0 else rows - sizes)
+    moved = generator.choice(ends[-1], abs(excess), replace=False, shuffle=False)
+    by_block = np.bincount(np.searchsorted(ends, moved, side="right"), minlength=len(rows))
+    return sizes - np.sign(excess) * by_block
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +129,7 @@ class BootstrapSampler:
             if self.replace:
                 columns.append(generator.multinomial(size, rows / max(rows.sum(), 1)))
             else:
-                columns.append(generator.multivariate_hypergeometric(rows, size, method="marginals"))
+                columns.append(_subsample_sizes(generator, rows, int(size)))
         return np.stack(columns, axis=1, dtype=np.int32, casting="same_kind")
 
     def of_trees(self, keys: Sequence[int]) -> "BootstrapSampler":
