@@ -322,3 +322,10 @@ def test_too_little_memory_is_told_before_growing(client, monkeypatch):
         forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy)
         with pytest.raises(ClusterError, match=rf"too little memory: strategy='{strategy}' .* of n_workers=2 workers"):
             forest.fit(*chunked(2, X, Y))
+
+
+def test_groups_are_refused():
+    with pytest.raises(
+        ValueError, match=r"^groups cannot be sampled on a cluster: fit an AUCForestClassifier in memory$"
+    ):
+        DaskAUCForestClassifier(**OPTIONS).fit(*chunked(2, X, Y), groups=np.arange(len(Y)))

@@ -165,7 +165,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         return twin
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "DaskAUCForestClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: None = None) -> "DaskAUCForestClassifier":
         """Fit the forest on the cluster.
 
         Parameters
@@ -176,6 +176,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             Class labels, partitioned like X.
         sample_weight : dask Series or Array of shape (n_samples,), default=None
             Non-negative sample weights, partitioned like X.
+        groups : None
+            Whole groups can only be sampled in memory, by `AUCForestClassifier`.
 
         Returns
         -------
@@ -191,6 +193,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             If workers have too little memory or other package versions, or if the cluster is lost. A fit that fails or
             is interrupted cancels its tasks and does not change the forest.
         """
+        if groups is not None:
+            raise ValueError("groups cannot be sampled on a cluster: fit an AUCForestClassifier in memory")
         fit_on_cluster(self, align(X, y, sample_weight))
         return self
 

@@ -21,7 +21,7 @@ from aucforest.fitting.coding import Coding
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.in_memory import RowsInMemory, TrainingTable
 from aucforest.fitting.spec import FitSpec, check_signs
-from aucforest.fitting.target import Target, code_classes, kept_rows
+from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.thresholds import decide
 from aucforest.tables.columns import (
     Categories,
@@ -166,14 +166,15 @@ class TreeBasedClassifier(Model):
         """Return the parameters by name; `get_params` looks at the signature, which takes longer than a small tree."""
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
-    def _hold(self, X: Any, y: Any, sample_weight: Any) -> RowsInMemory:
+    def _hold(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> RowsInMemory:
         """Validate the arguments of `fit`, and return them as training rows."""
         kept = None
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             kept = kept_rows(sample_weight)
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
-        target = Target(*code_classes(y), sample_weight)
+        groups = None if groups is None else check_groups(groups, len(X))
+        target = Target(*code_classes(y), sample_weight, groups)
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, target)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:

@@ -122,7 +122,7 @@ class OutOfBagScores:
     ) -> None:
         self._bags, self._finish, self._n_jobs = training.bags, finish, n_jobs
         self._amounts, self._n_classes = amounts, n_classes
-        self._truth = training.labels[rows].astype(np.uint32)
+        self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
@@ -140,10 +140,17 @@ class OutOfBagScores:
         is_large = self._bags.sampler.n_rows >= _SAMPLES_A_ROW * len(self._truth)
         return _MOST_SCORED_TREES if is_large else SCORED_TREES
 
+    def _counts_by_class(self) -> NDArray[np.int64]:
+        """Return the number of rows of each class that has some, or of its groups, since rows of a group are alike."""
+        if self._groups is None:
+            return np.unique(self._truth, return_counts=True)[1]
+        of_groups = np.unique(np.stack((self._truth, self._groups)), axis=1)[0]
+        return np.unique(of_groups, return_counts=True)[1]
+
     @property
     def n_rows(self) -> float:
-        """The number of rows that the evidence is worth: of two classes nearly that of the rarer one."""
-        counts = np.unique(self._truth, return_counts=True)[1]
+        """The number of rows, or groups, that the evidence is worth: of two classes nearly that of the rarer one."""
+        counts = self._counts_by_class()
         return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
@@ -207,7 +214,7 @@ class OutOfBagScores:
 
         These count as half as many independent pairs as there are classes, each of classes of the harmonic mean size.
         """
-        counts = np.unique(self._truth, return_counts=True)[1].astype(np.float64)
+        counts = self._counts_by_class().astype(np.float64)
         n_pairs = len(counts) / 2.0
         if n_pairs > 1.0:
             counts = np.full(2, len(counts) / np.sum(1.0 / counts))
@@ -228,6 +235,15 @@ class OutOfBagScores:
         more = [(whole, n_whole), *((whole + f * own, n_whole + f * n) for f, own, n in zip(factors, sums, n_trees))]
         base, *scores = (self._score(self._rank(*pair), self._weights) for pair in more)
         return np.array(scores) - base
+
+    def _parts_of_rows(self) -> NDArray[np.int64]:
+        """Return the part of each row: each has rows of all classes, or whole groups."""
+        if self._groups is not None:
+            return self._groups % _N_PARTS
+        part = np.empty(len(self._truth), dtype=np.int64)
+        for k in np.unique(self._truth):
+            part[self._truth == k] = np.arange(np.count_nonzero(self._truth == k)) % _N_PARTS
+        return part
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount that is best for a forest of so many trees.
@@ -254,9 +270,7 @@ class OutOfBagScores:
         best, prior = int(np.argmax(scores)), _PRIOR_PLACE
         if best == prior or np.any(np.isnan(scores)):
             return PRIOR
-        part = np.empty(len(self._truth), dtype=np.int64)
-        for k in np.unique(self._truth):
-            part[self._truth == k] = np.arange(np.count_nonzero(self._truth == k)) % _N_PARTS
+        part = self._parts_of_rows()
         # Rows that are left out lose their weight: the others rank as before.
         pair, parts = (rank(best), rank(prior)), [np.where(part == i, 0.0, self._weights) for i in range(_N_PARTS)]
         gains = [score(pair[0], weights) - score(pair[1], weights) for weights in parts]

@@ -75,6 +75,7 @@ class ForestFit(TreeBasedClassifier):
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]
     _seed: int
+    _groups: NDArray[np.int32] | None = None  # the groups of the rows of positive weight, where trees sampled groups
     _sample_records: list[SampleRecord]  # how trees sampled, one record where all did alike
 
     def _start(self) -> Start:
@@ -106,7 +107,7 @@ class ForestFit(TreeBasedClassifier):
         coding = self._code(table, spec)
         if start.trees:
             check_same_categories(start.categories, coding.categories)
-        self._seed, self._sample_records = start.seed, records
+        self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self._prior_correction = odds_formula(sampler, n_classes) if self.prior_correction else None
         self.class_prior_ = self._class_frequencies(target, sampler)
         rows, scores = None, None

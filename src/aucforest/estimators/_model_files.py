@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._restoring import restoring
 from aucforest.estimators._mixture import describe_mixture
 from aucforest.estimators._prior_correction import PriorCorrection
-from aucforest.fitting.bootstrap import SampleRecord, stream_of
+from aucforest.fitting.bootstrap import SampleRecord, digest_groups, stream_of
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
@@ -235,10 +235,15 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
         arrays["prior_correction"] = np.array([correction.exponent, *correction.offsets])
     variants = list(dict.fromkeys(forest.variants_))
     arrays["variants"] = np.array([variants.index(variant) for variant in forest.variants_], dtype=np.int64)
-    metadata = {"seed": forest._seed, "drawn": [list(record) for record in forest._sample_records]}
+    metadata = {
+        "seed": forest._seed,
+        "drawn": [list(record)[: 6 if record.n_groups else 4] for record in forest._sample_records],
+    }
     metadata["variants"] = [list(variant) for variant in variants]
     if forest._positive_first:
         metadata["positive_first"] = True
+    if forest._groups is not None:
+        arrays["groups"] = forest._groups
     if hasattr(forest, "mixture_"):
         criterion, splitter, n_trees, _, *scores = forest.mixture_.values()
         metadata["mixture"] = [criterion.tolist(), splitter.tolist()]
@@ -271,6 +276,28 @@ def _are_names(value: Any, n: int) -> bool:
     return isinstance(value, list) and len(value) == n and all(isinstance(name, str) for name in value)
 
 
+def _restore_sampling(forest: Any, stored: StoredModel) -> None:
+    forest._sample_records = []
+    for item in stored.take("drawn", list):
+        _require(isinstance(item, list) and len(item) in (3, 4, 6) and isinstance(item[1], list), "drawn is invalid")
+        n_rows, sizes, replace, *rest = item
+        _require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
+        _require(type(replace) is bool, "drawn does not say whether rows were replaced")
+        # Files of before do not know the stream, and only trees that sampled groups have some.
+        defaults: list[Any] = [stream_of(n_rows), 0, ""]
+        stream, n_groups, digest = rest + defaults[len(rest) :]
+        _require(isinstance(stream, str), "drawn does not name the random stream")
+        _require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
+        forest._sample_records.append(SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest))
+    forest._groups = None
+    if "groups" in stored:
+        groups = forest._groups = stored.take_array("groups", "i", (-1,))
+        _require(len(groups) > 0 and groups.min() >= 0, "groups are not numbered from 0")
+        known = len(groups), int(groups.max()) + 1, digest_groups(groups)
+        are_known = any((record.n_rows, record.n_groups, record.groups) == known for record in forest._sample_records)
+        _require(are_known, "groups are not those that trees sampled")
+
+
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
     n_classes = len(forest.classes_)
     _restore_variants(forest, stored)
@@ -279,20 +306,7 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
         _require(n_classes == 2 or not forest._positive_first, "positive_first is for two classes")
     forest._seed = stored.take("seed", int)
     _require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
-    forest._sample_records = []
-    for item in stored.take("drawn", list):
-        _require(
-            isinstance(item, list) and len(item) in (3, 4) and isinstance(item[1], list),
-            "drawn is invalid",
-        )
-        n_rows, sizes, replace, *stream = item
-        _require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
-        _require(type(replace) is bool, "drawn does not say whether rows were replaced")
-        _require(all(isinstance(name, str) for name in stream), "drawn does not name the random stream")
-        # Files of before do not know.
-        forest._sample_records.append(
-            SampleRecord(n_rows, tuple(sizes), replace, stream[0] if stream else stream_of(n_rows))
-        )
+    _restore_sampling(forest, stored)
     prior = forest.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
     _require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are not class frequencies")
     forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))

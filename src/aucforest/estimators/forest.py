@@ -172,7 +172,8 @@ class AUCForestClassifier(ForestFit):
     A mixed forest has one variant for each pair of a criterion and a splitter. Each variant first grows four trees.
     Then, and again after 96 trees, each variant gets the weight exp(2 n g), and the next trees are divided in
     proportion to the weights. Here g is the increase of the forest's out-of-bag ROC AUC when the variant gets more
-    trees, and n = K**2 / (4 sum(1 / n_k)) for K classes with n_k scored samples (at most 4096 in all). Small data sets
+    trees, and n = K**2 / (4 sum(1 / n_k)) for K classes with n_k scored samples (at most 4096 in all), or with scored
+    samples in n_k groups if `fit` has groups. Small data sets
     thus get a mixture of all variants, and large ones mostly the variants that rank best. Without a bootstrap all
     variants have the same number of trees. The variant of a tree depends on the data, the parameters and
     `random_state`, but not on `n_jobs` or on where the data is stored. A forest with more trees starts with the trees
@@ -279,7 +280,9 @@ class AUCForestClassifier(ForestFit):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AUCForestClassifier":
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> "AUCForestClassifier":
         """Fit the forest to training data.
 
         Parameters
@@ -293,6 +296,10 @@ class AUCForestClassifier(ForestFit):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative sample weights; they multiply the counts of the bootstrap sample. Only ratios matter, except
             for a custom criterion, which gets the weights themselves. Samples of weight 0 are ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The group of each sample, such as a customer who has several. The bootstrap sample of a tree then holds
+            whole groups (cluster bootstrap), so that a sample is out of bag only with its whole group. `max_samples`
+            is a number or a fraction of the groups. Needs ``sampling="bootstrap"`` or ``"subsample"``.
 
         Returns
         -------
@@ -301,13 +308,13 @@ class AUCForestClassifier(ForestFit):
         Raises
         ------
         ValueError
-            If the data are inconsistent or have a single class, if a parameter is out of range, or if the fit would
-            need more than half of the machine's memory (estimated before the fit, and again from the first trees). A
-            fit that fails or is interrupted does not change the forest.
+            If the data are inconsistent or have a single class or group, if a parameter is out of range or not
+            available with groups, or if the fit would need more than half of the machine's memory (estimated before
+            the fit, and again from the first trees). A fit that fails or is interrupted does not change the forest.
         """
         start = self._start()
         with self._fitting():
-            self._fit_rows(self._hold(X, y, sample_weight), start)
+            self._fit_rows(self._hold(X, y, sample_weight, groups), start)
         return self
 
     def set_threshold(
@@ -324,7 +331,7 @@ class AUCForestClassifier(ForestFit):
         threshold
             The new value of the parameter `threshold`.
         X, y, sample_weight
-            The training data. Needed only by rules that use out-of-bag probabilities.
+            The training data. Needed only by rules that use out-of-bag probabilities. The forest knows its groups.
 
         Returns
         -------

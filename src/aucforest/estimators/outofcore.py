@@ -78,6 +78,8 @@ def fit_out_of_core(
 
     Notes
     -----
+    Whole groups (``groups`` of `AUCForestClassifier.fit`) can only be sampled in memory.
+
     The source is read three times: for labels and weights, for bins and categories, and for binning, which writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``). It is read once more if `oob_score` or
     `threshold` needs out-of-bag probabilities. CSV files are first read once to infer column types.

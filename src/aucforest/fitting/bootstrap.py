@@ -6,6 +6,7 @@ row's global position, and a block can be sampled anew at any time without the o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -109,13 +110,31 @@ class BootstrapSampler:
         return int(self.sizes.sum())
 
     @property
+    def n_blocks(self) -> int:
+        """Number of blocks of rows."""
+        return len(self.starts)
+
+    @property
+    def n_distinct(self) -> int:
+        """About how many different rows a tree samples, rather more."""
+        if not self.replace:
+            return self.n_sampled
+        rows = np.diff(self.starts, axis=1).sum(axis=0)
+        return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-self.sizes / np.maximum(rows, 1)))))
+
+    @property
+    def bytes_of_tree(self) -> int:
+        """Bytes of `by_block` of a tree."""
+        return 4 * self.n_blocks * len(self.sizes)
+
+    @property
     def rates(self) -> NDArray[np.float64]:
         """How often a row of each stratum is sampled in the mean, shape (n_strata,); NaN where there is no row."""
         with np.errstate(invalid="ignore"):
             rates: NDArray[np.float64] = self.sizes / np.diff(self.starts, axis=1).sum(axis=0)
         return rates
 
-    def by_block(self, key: int) -> NDArray[np.int32]:
+    def by_block(self, key: int) -> NDArray[Any]:
         """Return the sizes of a tree by block, shape (n_blocks, n_strata), as if all rows were sampled at once."""
         if self.by_tree is not None:
             sizes: NDArray[np.int32] = self.by_tree[self.keys.index(key)]
@@ -142,6 +161,10 @@ class BootstrapSampler:
     def counts(self, key: int) -> NDArray[np.uint16]:
         """Return how often each row is in the sample of a tree, shape (n_rows,)."""
         return self.counts_of_blocks(key, self.by_block(key), 0)
+
+    def counts_of_block(self, key: int, by_block: NDArray[Any], block: int) -> NDArray[np.uint16]:
+        """Return the counts of one block, given what `by_block` returns for the tree."""
+        return self.counts_of_blocks(key, by_block[block : block + 1], block)
 
     def counts_of_blocks(self, key: int, sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
         """Return the counts of some of the blocks, from one on, given the sizes of the tree there."""
@@ -171,25 +194,85 @@ class BootstrapSampler:
         return cls(sum(part.n_rows for part in parts), parts[0].sizes, parts[0].replace, members, starts)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupSampler(BootstrapSampler):
+    """How whole groups are sampled, the cluster bootstrap: a row is in the sample of a tree as often as its group.
+
+    For rows in memory alone: a block of rows cannot be sampled without the groups of all.
+    """
+
+    groups: NDArray[np.int32]  # the number of each row's group
+    of_groups: BootstrapSampler
+
+    @classmethod
+    def of(cls, groups: NDArray[np.int32], of_groups: BootstrapSampler) -> "GroupSampler":
+        """Sample groups as if they were rows."""
+        rows = BootstrapSampler.of_all(len(groups), of_groups.n_sampled, replace=of_groups.replace)
+        return cls(**vars(rows), groups=groups, of_groups=of_groups)
+
+    @property
+    def _largest(self) -> int:
+        """Rows of the largest group."""
+        return int(np.bincount(self.groups).max())
+
+    @property
+    def n_sampled(self) -> int:
+        """Sampled rows of a tree, at most."""
+        return self.of_groups.n_sampled * self._largest
+
+    @property
+    def n_distinct(self) -> int:
+        """Different rows of a tree, about at most."""
+        return min(self.n_rows, self.of_groups.n_distinct * self._largest)
+
+    @property
+    def bytes_of_tree(self) -> int:
+        """Bytes of `by_block` of a tree."""
+        return 2 * self.of_groups.n_rows
+
+    def by_block(self, key: int) -> NDArray[np.uint16]:
+        """Return how often each group is in the sample of a tree, which all blocks need."""
+        return self.of_groups.counts(key)
+
+    def counts(self, key: int) -> NDArray[np.uint16]:
+        """Return how often each row is in the sample of a tree, shape (n_rows,)."""
+        return self.by_block(key)[self.groups]
+
+    def counts_of_block(self, key: int, by_block: NDArray[Any], block: int) -> NDArray[np.uint16]:
+        """Return the counts of one block, given those of groups."""
+        counts: NDArray[np.uint16] = by_block[self.groups[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]]
+        return counts
+
+
 def resolve_sampler(
-    params: Mapping[str, Any], labels: NDArray[np.uint16], classes: NDArray[Any]
+    params: Mapping[str, Any],
+    labels: NDArray[np.uint16],
+    classes: NDArray[Any],
+    groups: NDArray[np.int32] | None = None,
 ) -> BootstrapSampler | None:
-    """Return how the trees of a forest with these parameters sample rows; None when every tree sees all rows."""
-    sampling, max_samples, n_rows = params["sampling"], params["max_samples"], len(labels)
+    """Return how the trees of a forest with these parameters sample rows; None when every tree sees all rows.
+
+    `groups` are the numbers of the rows' groups, where whole groups are sampled.
+    """
+    sampling, max_samples = params["sampling"], params["max_samples"]
     if not params["bootstrap"]:
         for name, value in (("sampling", "bootstrap"), ("max_samples", None)):
             if params[name] != value:
                 raise ValueError(f"{name}={params[name]!r} needs bootstrap=True")
+        if groups is not None:
+            raise ValueError("groups need bootstrap=True: without it every tree is grown on all groups")
         return None
+    if groups is not None:
+        if sampling not in ("bootstrap", "subsample"):
+            what = "whole groups cannot be sampled by class"
+            raise ValueError(f"groups need sampling='bootstrap' or 'subsample', but it is {sampling!r}: {what}")
+        return GroupSampler.of(groups, _sample_alike(params, int(groups.max()) + 1, "groups"))
+    if sampling in ("bootstrap", "subsample"):
+        return _sample_alike(params, len(labels), "samples")
     if isinstance(sampling, dict):
         if max_samples is not None:
             raise ValueError(f"max_samples={max_samples} cannot be combined with a dict as sampling")
         sizes = _sizes_of_rates(sampling, labels, classes)
-    elif sampling == "subsample":
-        default = max(1, round(_SUBSAMPLE * n_rows))
-        return BootstrapSampler.of_all(n_rows, _n_sampled(max_samples, n_rows, default), replace=False)
-    elif sampling == "bootstrap":
-        return BootstrapSampler.of_all(n_rows, _n_sampled(max_samples, n_rows, n_rows))
     else:
         sizes = _sizes_of_classes(sampling, max_samples, np.bincount(labels, minlength=len(classes)))
     sampler = BootstrapSampler.of_strata(labels, sizes)
@@ -202,15 +285,22 @@ def resolve_sampler(
     return sampler
 
 
-def _n_sampled(max_samples: Any, n_rows: int, default: int) -> int:
-    """Return how many rows a tree samples in all."""
+def _sample_alike(params: Mapping[str, Any], n_units: int, units: str) -> BootstrapSampler:
+    """Sample rows, or groups, whatever their classes are."""
+    replace = params["sampling"] == "bootstrap"
+    default = n_units if replace else max(1, round(_SUBSAMPLE * n_units))
+    return BootstrapSampler.of_all(n_units, _n_sampled(params["max_samples"], n_units, default, units), replace=replace)
+
+
+def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "samples") -> int:
+    """Return how many rows, or groups, a tree samples in all."""
     if max_samples is None:
         return default
     if isinstance(max_samples, Integral):
-        if int(max_samples) > n_rows:
-            raise ValueError(f"max_samples={max_samples} must be at most {n_rows}, the number of samples")
+        if int(max_samples) > n_units:
+            raise ValueError(f"max_samples={max_samples} must be at most {n_units}, the number of {units}")
         return int(max_samples)
-    return max(1, round(n_rows * max_samples))
+    return max(1, round(n_units * max_samples))
 
 
 def _sizes_of_classes(sampling: str, max_samples: Any, n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -242,26 +332,43 @@ class SampleRecord(NamedTuple):
     sizes: tuple[int, ...]  # sampled rows of a tree by stratum; empty where each tree sees all rows
     replace: bool  # whether a row may be sampled again
     stream: str  # what divides a sample among blocks, whose numbers may change with its version; "" for one block
+    n_groups: int = 0  # where whole groups are sampled, of which `sizes` are; 0 where rows are
+    groups: str = ""  # a digest of the rows' groups
 
     @classmethod
     def of(cls, sampler: BootstrapSampler | None, n_rows: int) -> "SampleRecord":
         """Record how trees sample rows."""
         if sampler is None:
             return cls(n_rows, (), True, "")
-        return cls(n_rows, tuple(sampler.sizes.tolist()), sampler.replace, stream_of(n_rows))
+        sizes = tuple(sampler.sizes.tolist())
+        if isinstance(sampler, GroupSampler):
+            n_groups = sampler.of_groups.n_rows
+            return cls(n_rows, sizes, sampler.replace, stream_of(n_groups), n_groups, digest_groups(sampler.groups))
+        return cls(n_rows, sizes, sampler.replace, stream_of(n_rows))
+
+    @property
+    def n_units(self) -> int:
+        """What is sampled: the number of rows, or of groups."""
+        return self.n_groups or self.n_rows
 
     def __str__(self) -> str:
         sizes = " + ".join(map(str, self.sizes)) or "all"
-        return f"{sizes} of {self.n_rows} samples{'' if self.replace else ' without replacement'}"
+        units = f"{self.n_groups} groups ({self.n_rows} samples)" if self.n_groups else f"{self.n_rows} samples"
+        return f"{sizes} of {units}{'' if self.replace else ' without replacement'}"
 
     def check_stream(self) -> None:
         """Refuse to sample anew what another version of numpy sampled: it may have sampled other rows."""
-        here = stream_of(self.n_rows)
+        here = stream_of(self.n_units)
         if self.sizes and self.stream != here:
             raise ValueError(
                 f"the bootstrap samples of this forest were taken with {self.stream}, and {here} may take different"
                 f" ones: use {self.stream}, or fit the forest again"
             )
+
+
+def digest_groups(groups: NDArray[np.int32]) -> str:
+    """Return a digest of the numbers of groups."""
+    return sha256(groups.astype("<i4").tobytes()).hexdigest()[:16]
 
 
 def stream_of(n_rows: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler
+from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
 from aucforest.fitting.growing import run_in_threads
 from aucforest.tree.prediction import PackedTrees, add_probabilities
 
@@ -23,7 +23,7 @@ class Bags:
     kept: NDArray[np.int64] | None  # the rows to sample from, those of positive weight; None for all
 
     @cached_property
-    def _by_block(self) -> list[NDArray[np.int32]]:
+    def _by_block(self) -> list[NDArray[Any]]:
         return [self.sampler.by_block(key) for key in self.keys]
 
     @property
@@ -34,7 +34,7 @@ class Bags:
     @property
     def n_blocks(self) -> int:
         """Number of blocks of rows."""
-        return len(self.sampler.starts)
+        return self.sampler.n_blocks
 
     @property
     def all_kept(self) -> NDArray[np.int64]:
@@ -52,11 +52,18 @@ class Bags:
         part = slice(*np.searchsorted(wanted, (rows[0], rows[-1] + 1)))
         return part, np.searchsorted(rows, wanted[part])
 
+    def groups_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Return the groups of some rows to sample from, by number; None where trees do not sample groups."""
+        if not isinstance(self.sampler, GroupSampler):
+            return None
+        places = rows if self.kept is None else np.searchsorted(self.kept, rows)
+        return self.sampler.groups[places].astype(np.int64)
+
     def counts(self, block: int, trees: Iterable[int]) -> NDArray[np.uint16]:
         """Return how often the rows of a block are in the samples of some trees, shape (n_trees, n_block_rows)."""
         by_block = self._by_block
         return np.stack([
-            self.sampler.counts_of_blocks(self.keys[tree], by_block[tree][block : block + 1], block) for tree in trees
+            self.sampler.counts_of_block(self.keys[tree], by_block[tree], block) for tree in trees
         ])  # fmt: skip
 
 

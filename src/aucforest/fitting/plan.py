@@ -14,7 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from aucforest._memory import check_memory
-from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler
+from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.spec import FitSpec, GrowthParams, needs_all_rows
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
@@ -31,8 +31,6 @@ _ROW_BYTES, _NODE_BYTES = 26, 49
 _WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
 # The same for each class of a node: its total, as an integer and as a frequency.
 _CLASS_BYTES = 16
-# Bytes of how many rows a tree samples from a stratum of a block.
-_SIZE_BYTES = 4
 # Bytes of histograms and what is listed of them, for each code, and for each cell, which holds a class of a code.
 _CODE_BYTES, _CELL_BYTES = 48, 21
 # One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
@@ -80,7 +78,7 @@ class FitSize:
         params = spec.params
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
-        tree_rows = _distinct_rows(spec.sampler, n_rows)
+        tree_rows = n_rows if spec.sampler is None else spec.sampler.n_distinct
         tree_nodes = _most_nodes(params, tree_rows, n_classes)
         weight_bytes = 0 if spec.weights is None else _WEIGHT_BYTES
         n_columns = 1 if n_classes == 2 else n_classes
@@ -94,7 +92,7 @@ class FitSize:
             tree_nodes,
             params.max_features,
             _BALANCED_BYTES if params.balanced_subsample else weight_bytes,
-            0 if spec.sampler is None else _SIZE_BYTES * spec.sampler.starts[:, 1:].size * spec.numbers.stop,
+            0 if spec.sampler is None else spec.sampler.bytes_of_tree * spec.numbers.stop,
             _MOST_AMOUNTS * n_scored_sums(len(spec.variants)) * 8 * n_columns * len(spec.scored),
         )
 
@@ -139,16 +137,6 @@ class FitSize:
     def node_histogram_bytes(self, item_bytes: int) -> int:
         """Return the bytes of the histograms of one node, as parts send them."""
         return self.max_features * (MAX_BINS + 1) * (self.n_classes + 1) * item_bytes
-
-
-def _distinct_rows(sampler: BootstrapSampler | None, n_rows: int) -> int:
-    """Return about how many different rows a tree samples, rather more."""
-    if sampler is None:
-        return n_rows
-    if not sampler.replace:
-        return sampler.n_sampled
-    rows = np.diff(sampler.starts, axis=1).sum(axis=0)
-    return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-sampler.sizes / np.maximum(rows, 1)))))
 
 
 def _most_nodes(params: GrowthParams, n_distinct: int, n_classes: int) -> int:

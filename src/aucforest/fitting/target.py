@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 
 from aucforest.metrics.validation import class_codes
@@ -57,19 +58,52 @@ def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | 
     return None if sample_weight is None or np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
 
 
+def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
+    """Return the groups of rows as an array, of which none is missing."""
+    values = np.asarray(groups)
+    if values.ndim != 1:
+        raise ValueError(f"groups must be one-dimensional, but has the shape {values.shape}")
+    if len(values) != n_rows:
+        raise ValueError(f"groups has {len(values)} values, but X has {n_rows} samples")
+    missing = [
+        row for row, group in enumerate(values.tolist()) if group is None or is_pandas_na(group) or group != group
+    ]
+    if missing or (values.dtype.kind in "mM" and np.any(np.isnat(values))):
+        row = missing[0] if missing else int(np.argmax(np.isnat(values)))
+        raise ValueError(f"groups has a missing value in row {row}: give every sample a group")
+    return values
+
+
+def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the number of each row's group, in the order of their first rows."""
+    numbers: dict[Any, int] = {}
+    found = (numbers.setdefault(group, len(numbers)) for group in groups.tolist())
+    codes = np.fromiter(found, dtype=np.int32, count=len(groups))
+    if len(numbers) < 2:
+        raise ValueError(f"groups has only one group, {groups.tolist()[0]!r}: out-of-bag samples need at least 2")
+    return codes
+
+
 class Target:
     """The labels of all training rows, as numbers of the sorted classes, and their weights, finite and not negative.
 
-    `kept` are the rows of positive weight, which trees grow from; None for all.
+    `kept` are the rows of positive weight, which trees grow from; None for all. `groups` are the numbers of the groups
+    of these, where trees sample whole groups.
     """
 
     def __init__(
-        self, classes: NDArray[Any], labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None
+        self,
+        classes: NDArray[Any],
+        labels: NDArray[np.uint16],
+        sample_weight: NDArray[np.float64] | None,
+        groups: NDArray[Any] | None = None,
     ) -> None:
         self.classes, self.labels, self.sample_weight = classes, labels, sample_weight
         if sample_weight is not None and not np.any(sample_weight > 0):
             raise ValueError("sample_weight is zero for all samples")
         self.kept = kept_rows(sample_weight)
+        kept_groups = groups if groups is None or self.kept is None else groups[self.kept]
+        self.groups = None if kept_groups is None else number_groups(kept_groups)
 
     @classmethod
     def of_parts(

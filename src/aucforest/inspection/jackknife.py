@@ -114,7 +114,7 @@ def _bootstrap(forest: Any) -> BootstrapSampler:
             f" {', '.join(map(str, forest._sample_records))}"
         )
     record.check_stream()
-    return BootstrapSampler.of_all(record.n_rows, record.sizes[0])
+    return BootstrapSampler.of_all(record.n_units, record.sizes[0])
 
 
 def _products_of_counts(sampler: BootstrapSampler, keys: list[int]) -> tuple[NDArray[np.float64], float]:

@@ -1,0 +1,250 @@
+"""Forests whose trees sample whole groups of rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+
+import aucforest
+from aucforest.estimators._evidence import OutOfBagScores
+from aucforest.estimators.out_of_bag import training_rows
+from aucforest.inspection import oob_permutation_importance, predict_proba_stderr, proximity
+from aucforest.persistence.model_file import ModelFormatError, read_model, write_model
+from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, walk
+
+X, Y = make_table(n_rows=300, missing=0.1)
+GROUPS = np.random.default_rng(0).integers(60, size=300)
+WEIGHT = np.where(np.arange(300) % 5 == 0, 0.0, 1.0 + np.arange(300) % 2)
+UNSCORED = "ignore:.* they have no out-of-bag probability"
+
+
+@pytest.mark.parametrize("params", [{}, {"max_samples": 0.3}, {"max_samples": 7}, {"sampling": "subsample"}])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_trees_sample_whole_groups(params, weight):
+    forest = small_forest(4, max_depth=4, **params).fit(X, Y, weight, groups=GROUPS)
+    counts = training_rows(forest, X, Y, weight).counts(range(4))
+    is_kept = np.full(300, True) if weight is None else weight > 0
+    n_groups = len(set(GROUPS[is_kept]))
+    expected = {0.3: round(0.3 * n_groups), 7: 7}.get(params.get("max_samples"), n_groups)
+    for tree, count in zip(forest.trees_, counts.T):
+        of_groups = {group: set(count[is_kept & (group == GROUPS)].tolist()) for group in GROUPS[is_kept].tolist()}
+        assert all(len(found) == 1 for found in of_groups.values())
+        times = [found.pop() for found in of_groups.values()]
+        if params.get("sampling") == "subsample":
+            assert (sum(times), max(times)) == (round(0.632 * n_groups), 1)
+        else:
+            assert sum(times) == expected
+        leaves = np.array([walk(tree, row)[-1] for row in X])
+        for leaf in np.flatnonzero(tree.is_leaf):
+            assert np.count_nonzero(count[leaves == leaf]) == tree.n_samples[leaf]
+    assert not counts[~is_kept].any()
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+def test_out_of_bag_probabilities_are_those_of_trees_without_the_group():
+    forest = small_forest(30, oob_score=True, threshold="gmean").fit(X, Y, groups=GROUPS)
+    counts = training_rows(forest, X, Y, None).counts(range(30))
+    votes = np.stack([tree.prediction[leaves, 1] for tree, leaves in zip(forest.trees_, forest.apply(X).T)], axis=1)
+    expected = np.nanmean(np.where(counts == 0, votes, np.nan), axis=1)
+    np.testing.assert_allclose(forest.oob_decision_function_[:, 1], expected)
+    assert forest.oob_score_ == pytest.approx(roc_auc_score(Y, expected))
+
+
+def test_a_group_that_repeats_is_not_scored_by_trees_that_know_it():
+    """Rows of a group are copies, and labels are noise: rows alone seem to be predictable."""
+    rng = np.random.default_rng(1)
+    table, labels = np.repeat(rng.normal(size=(200, 4)), 5, axis=0), np.repeat(rng.integers(2, size=200), 5)
+    params = {"criterion": "auc", "shrinkage": 0.0, "oob_score": True, "n_jobs": 2}
+    by_row = small_forest(100, **params).fit(table, labels)
+    by_group = small_forest(100, **params).fit(table, labels, groups=np.repeat(np.arange(200), 5))
+    assert by_row.oob_score_ > 0.95
+    assert abs(by_group.oob_score_ - 0.5) < 0.15
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+@pytest.mark.parametrize("params", [{}, {"sampling": "subsample"}, {"class_weight": "balanced_subsample"}], ids=str)
+def test_groups_of_one_row_are_rows(params):
+    rows = small_forest(20, oob_score=True, shrinkage=5.0, **params).fit(X, Y, WEIGHT)
+    groups = small_forest(20, oob_score=True, shrinkage=5.0, **params).fit(X, Y, WEIGHT, groups=np.arange(300))
+    assert_same(everything(rows, X), everything(groups, X))
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+def test_what_groups_are_called_does_not_matter():
+    first = small_forest(8, oob_score=True).fit(X, Y, groups=GROUPS)
+    names = np.array([f"customer {number}" for number in np.random.default_rng(1).permutation(60)])
+    for groups in (names[GROUPS], pd.Series(names[GROUPS], dtype="category"), (GROUPS * 1.5).tolist()):
+        assert_same(everything(first, X), everything(small_forest(8, oob_score=True).fit(X, Y, groups=groups), X))
+    other = small_forest(8, oob_score=True).fit(X, Y, groups=np.roll(GROUPS, 1))
+    assert digest(other) != digest(first)
+
+
+def test_results_do_not_depend_on_n_jobs():
+    table, labels, groups = np.tile(X, (30, 1)), np.tile(Y, 30), np.arange(9000) // 7 % 1200
+    forests = [small_forest(100, oob_score=True, threshold="f1", max_depth=5, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
+    first, *others = [forest.fit(table, labels, groups=groups) for forest in forests]
+    for other in others:
+        assert_same(everything(first, table), everything(other, table))
+        assert (first.threshold_, first.shrinkage_) == (other.threshold_, other.shrinkage_)
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+def test_warm_start():
+    whole = small_forest(12, oob_score=True).fit(X, Y, groups=GROUPS)
+    forest = small_forest(7, oob_score=True, warm_start=True).fit(X, Y, groups=GROUPS)
+    forest.set_params(n_estimators=12).fit(X, Y, groups=GROUPS)
+    assert_same(everything(whole, X), everything(forest, X))
+    forest.set_params(n_estimators=15)
+    sentence = r"^warm_start: oob_score=True needs .*, not 60 of 60 groups \(300 samples\), "
+    for groups, other in ((None, "300 of 300 samples$"), (np.roll(GROUPS, 1), r"60 of 60 groups \(300 samples\)$")):
+        with pytest.raises(ValueError, match=sentence + other):
+            forest.fit(X, Y, groups=groups)
+    assert len(forest) == 12
+    forest.set_params(oob_score=False).fit(X, Y)
+    assert forest._groups is None
+
+
+@pytest.mark.filterwarnings("ignore:.* not out of bag")
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_what_is_sampled_anew_knows_the_groups(weight, tmp_path):
+    forest = small_forest(20).fit(X, Y, weight, groups=GROUPS)
+    tuned = small_forest(20, threshold="f1").fit(X, Y, weight, groups=GROUPS)
+    forest.save(tmp_path / "model")
+    loaded = aucforest.load(tmp_path / "model")
+    assert loaded._sample_records == forest._sample_records
+    for model in (forest, loaded):
+        model.set_threshold("f1", X, Y, weight)
+        assert (model.threshold_, model.threshold_std_) == (tuned.threshold_, tuned.threshold_std_)
+    known = {"sample_weight": weight, "n_repeats": 2, "random_state": 0}
+    one, other = (oob_permutation_importance(model, X, Y, **known) for model in (forest, loaded))
+    np.testing.assert_array_equal(one.importances, other.importances)
+    near = proximity(loaded, X, oob_labels=Y, sample_weight=weight)
+    # Rows of a group are never in the leaf of one another out of bag; those of weight 0 are in no group.
+    kept = WEIGHT > 0
+    same = (GROUPS[:, None] == GROUPS) & kept & kept[:, None]
+    assert np.all(near[same & np.isfinite(near)] == 0.0)
+    assert np.nanmax(near) > 0.0
+    sentence = r"on 60 of 60 groups \(300 samples\), but .* 60 of 60 groups \(299 samples\)$"
+    with pytest.raises(ValueError, match=sentence):
+        training_rows(small_forest(3).fit(X, Y, groups=GROUPS), X[:299], Y[:299], None)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda groups: groups[:-1], "groups are not those that trees sampled"),
+        (lambda groups: groups[::-1].copy(), "groups are not those that trees sampled"),
+        (lambda groups: groups - 1, "groups are not numbered from 0"),
+        (lambda groups: groups[:0], "groups are not numbered from 0"),
+        (lambda groups: groups.astype(np.float64), "groups must be int32"),
+    ],
+)
+def test_groups_of_a_damaged_file_are_refused(change, sentence, tmp_path):
+    small_forest(2).fit(X, Y, groups=GROUPS).save(tmp_path / "model")
+    stored = read_model(tmp_path / "model")
+    stored._arrays["groups"] = change(stored._arrays["groups"])
+    write_model(tmp_path / "model", stored._arrays, stored._metadata)
+    with pytest.raises(ModelFormatError, match=sentence):
+        aucforest.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("record", [[60, "x"], ["60", "x"], [60, 7], [-1, "x"], [59, None]])
+def test_records_of_damaged_files_are_refused(record, tmp_path):
+    small_forest(2).fit(X, Y, groups=GROUPS).save(tmp_path / "model")
+    stored = read_model(tmp_path / "model")
+    stored._metadata["drawn"][0][4:] = record
+    write_model(tmp_path / "model", stored._arrays, stored._metadata)
+    with pytest.raises(ModelFormatError, match="drawn has invalid groups|groups are not those that trees sampled"):
+        aucforest.load(tmp_path / "model")
+
+
+MISSING = GROUPS.astype(object)
+MISSING[7] = None
+
+
+@pytest.mark.parametrize(
+    ("groups", "params", "sentence"),
+    [
+        (GROUPS[:299], {}, "groups has 299 values, but X has 300 samples"),
+        (np.full(300, "a"), {}, "groups has only one group, 'a': out-of-bag samples need at least 2"),
+        (MISSING, {}, "groups has a missing value in row 7: give every sample a group"),
+        (np.where(GROUPS[9] == GROUPS, np.nan, GROUPS), {}, "groups has a missing value in row [0-9]:"),
+        (pd.Series(MISSING, dtype="Int64"), {}, "groups has a missing value in row 7:"),
+        (pd.Series(MISSING).astype("string"), {}, "groups has a missing value in row 7:"),
+        (pd.to_datetime(pd.Series(MISSING)), {}, "groups has a missing value in row 7:"),
+        (np.ones((300, 2)), {}, r"groups must be one-dimensional, but has the shape \(300, 2\)"),
+        (GROUPS, {"bootstrap": False}, "groups need bootstrap=True: without it every tree is grown on all groups"),
+        (GROUPS, {"sampling": "balanced"}, "groups need sampling='bootstrap' or 'subsample', but it is 'balanced': "),
+        (GROUPS, {"sampling": "stratified"}, "but it is 'stratified': whole groups cannot be sampled by class"),
+        (GROUPS, {"sampling": {0: 0.5}}, "but it is {0: 0.5}: whole groups cannot be sampled by class"),
+        (GROUPS, {"max_samples": 61}, "max_samples=61 must be at most 60, the number of groups"),
+    ],
+)
+def test_bad_groups(groups, params, sentence):
+    forest = small_forest(3, **params)
+    with pytest.raises(ValueError, match=sentence) as caught:
+        forest.fit(X, Y, groups=groups)
+    assert "\n" not in str(caught.value)
+    assert not hasattr(forest, "trees_")
+
+
+def test_groups_of_rows_of_weight_zero_are_absent():
+    weight = np.where(GROUPS < 59, 0.0, 1.0)
+    with pytest.raises(ValueError, match="groups has only one group, 59:"):
+        small_forest(3).fit(X, Y, weight, groups=GROUPS)
+    weight = np.where(GROUPS < 20, 0.0, 1.0)
+    kept = weight > 0
+    forest, fewer = (
+        small_forest(3).fit(X, Y, weight, groups=GROUPS),
+        small_forest(3).fit(X[kept], Y[kept], groups=GROUPS[kept]),
+    )
+    assert digest(forest) == digest(fewer)
+
+
+def test_standard_errors_over_training_sets_of_groups():
+    """Copies of rows in groups are the rows themselves, where a tree cannot tell copies from counts."""
+    params = {"criterion": "auc", "shrinkage": 0.0, "max_depth": 3}
+    rows = small_forest(400, **params).fit(X, Y)
+    copies = small_forest(400, **params).fit(
+        np.repeat(X, 3, axis=0), np.repeat(Y, 3), groups=np.repeat(np.arange(300), 3)
+    )
+    np.testing.assert_allclose(predict_proba_stderr(copies, X[:5]), predict_proba_stderr(rows, X[:5]))
+
+
+def test_groups_are_routed():
+    params = {"scoring": "roc_auc", "cv": GroupKFold(3)}
+    with sklearn.config_context(enable_metadata_routing=True):
+        forest = small_forest(5).set_fit_request(groups=True)
+        result = cross_validate(
+            forest, X, Y, params={"groups": GROUPS}, return_estimator=True, return_indices=True, **params
+        )
+        search = GridSearchCV(forest, {"max_depth": [2]}, **params).fit(X, Y, groups=GROUPS)
+    train = result["indices"]["train"][0]
+    expected = clone(forest).fit(X[train], Y[train], groups=GROUPS[train])
+    assert digest(result["estimator"][0]) == digest(expected) != digest(small_forest(5).fit(X[train], Y[train]))
+    assert search.best_estimator_._sample_records[0].n_groups == 60
+
+
+def test_the_evidence_counts_groups():
+    """Of groups with rows of one class, and in parts that hold whole groups."""
+    groups, labels = np.repeat(np.arange(30), 10), np.repeat((np.arange(30) < 6).astype(int), 10)
+    forest = small_forest(10, shrinkage="auto").fit(X, labels, groups=groups)
+    rows = training_rows(forest, X, labels, None)
+    scored = OutOfBagScores(rows, np.arange(5, 300), 2, 1, np.array([1.0]), np.divide, 1)
+    assert scored.n_rows == pytest.approx(4 / (4 * (1 / 6 + 1 / 24)))
+    parts = scored._parts_of_rows()
+    assert all(len(set(parts[groups[5:] == group])) == 1 for group in range(30))
+    assert len(set(parts)) == 10
+
+
+def test_the_plan_has_room_for_groups():
+    groups = np.repeat(np.arange(1000, dtype=np.int32), [1, 9] * 500)
+    forest = small_forest(1, max_features=1, max_depth=1).fit(np.arange(5000.0)[:, None], groups % 2, groups=groups)
+    sampler = training_rows(forest, np.arange(5000.0)[:, None], groups % 2, None).bags.sampler
+    counts = [sampler.counts(key) for key in range(50)]
+    assert max(np.count_nonzero(count) for count in counts) <= sampler.n_distinct <= 5000
+    assert max(int(count.sum()) for count in counts) <= sampler.n_sampled
+    assert sampler.bytes_of_tree == sampler.by_block(1).nbytes == 2000
