@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests.cli.data import mixed, run
@@ -23,3 +25,19 @@ def files(tmp_path_factory):
     assert result.exit_code == 0, result.output
     names = (path.name.replace(".", "_") for path in paths.values())
     return SimpleNamespace(**dict(zip(names, paths.values())), fitted=result)
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """Customers, who have 5 visits each, on 60 days in random order."""
+    random = np.random.default_rng(0)
+    customer, days = np.repeat(random.permutation(60), 5), pd.date_range("2024-01-30", periods=60)
+    frame = pd.DataFrame({
+        "customer": [f"{number:03d}" for number in customer],
+        "date": random.permutation(np.repeat(days, 5)).astype("M8[D]"),
+        "width": random.normal(size=300) + customer % 2,
+        "label": np.where(customer % 2, "yes", "no"),
+    })  # fmt: skip
+    path = tmp_path / "visits.csv"
+    frame.to_csv(path, index=False)
+    return path

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import aucforest
+from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.metrics import auc_confidence_interval, roc_auc_score
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
@@ -68,6 +69,44 @@ def test_cross_validation(files, tmp_path):
     )  # fmt: skip
     assert figures[0]["value"] == pytest.approx(comparison.summary()[0].mean)
     assert figures[0]["high"] == pytest.approx(comparison.summary()[0].high)
+
+
+def test_groups(visits, tmp_path):
+    """Folds, bootstrap samples and the forests of folds are of whole customers, whose column is no feature."""
+    arguments = ["--target", "label", "--positive", "yes", "--drop", "date", "--trees", 30, "--groups", "customer"]
+    result = run("fit", visits, *arguments, "--out", tmp_path / "m", "--validate", 3, "--json", "-")
+    assert result.exit_code == 0, result.output
+    content, rows = json.loads(result.stdout), pd.read_csv(visits, dtype=str)
+    X, y, groups = rows[["width"]].astype(float), rows["label"].to_numpy(str), rows["customer"].to_numpy(str)
+    expected = aucforest.AUCForestClassifier(30, oob_score=True, threshold="prevalence", random_state=0)
+    expected.fit(X, y, groups=groups)
+    loaded = aucforest.load(tmp_path / "m")
+    assert np.array_equal(loaded.predict_proba(X), expected.predict_proba(X))
+    assert loaded._sample_records == expected._sample_records
+    # No interval: that of independent rows would be too narrow.
+    assert content["metrics"]["out of bag"] == [
+        {"metric": "roc_auc", "value": pytest.approx(expected.oob_score_), "low": None, "high": None}
+    ]
+    random = np.random.RandomState(0)
+    folds = make_folds(X, y, cv=3, groups=groups, random_state=0)
+    how = {"folds": folds, "metrics": ["roc_auc"], "sample_weight": None, "random_state": random, "verbose": 0}
+    found = run_folds({"": expected.set_params(oob_score=False)}, X, y, groups=groups, **how)["roc_auc"].mean()
+    assert content["metrics"]["3 folds by customer"][0]["value"] == pytest.approx(found)
+    assert found != pytest.approx(run_folds({"": expected}, X, y, **how)["roc_auc"].mean())
+
+
+def test_folds_forward_in_time(visits, tmp_path):
+    arguments = ["--target", "label", "--positive", "yes", "--drop", "customer", "--trees", 10, "--validate", 2]
+    result = run("fit", visits, *arguments, "--time", "date", "--out", tmp_path / "m", "--json", tmp_path / "a.json")
+    assert result.exit_code == 0, result.output
+    content = json.loads((tmp_path / "a.json").read_text())
+    assert content["n_features"] == 1
+    assert len(content["metrics"]["2 folds by date"]) == 5
+    assert [(fold["n_train"], fold["n_test"]) for fold in content["time_folds"]] == [(100, 100), (200, 100)]
+    assert "2024-01-30 to 2024-02-18" in result.output
+    plain = run("fit", visits, *arguments[:-2], "--drop", "customer,date", "--out", tmp_path / "plain")
+    assert plain.exit_code == 0, plain.output
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "plain").read_bytes()
 
 
 def test_intervals_of_few_rows_stay_in_the_range_of_the_metric(tmp_path):
@@ -333,10 +372,25 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
         (["--target", "label", "--out", "m", "--shrinkage", "some"], "must be auto or a number, but is 'some'"),
         (["--target", "label", "--out", "m", "--reference", "out.txt"], "must end in .csv, .parquet, got out.txt"),
         (["--target", "label", "--out", "m", "--folder", "f", "--validate", "2"], "is for files, without --validate"),
+        (
+            ["--target", "label", "--out", "m", "--memory-limit", "1GB", "--groups", "id"],
+            "without --validate or --groups",
+        ),
+        (["--target", "label", "--out", "m", "--time", "id"], "--time: needs --validate"),
+        (
+            ["--target", "label", "--out", "m", "--validate", "2", "--time", "id", "--groups", "id"],
+            "cannot be combined",
+        ),
     ],
 )
 def test_wrong_calls_exit_with_2(files, arguments, sentence):
     check_usage(run("fit", files.train_csv, *arguments), sentence)
+
+
+def test_groups_are_not_sampled_by_class(visits, tmp_path):
+    arguments = ["--target", "label", "--positive", "yes", "--drop", "date", "--trees", 3, "--groups", "customer"]
+    result = run("fit", visits, *arguments, "--sampling", "balanced", "--out", tmp_path / "m")
+    check_refusal(result, "groups need sampling='bootstrap' or 'subsample', but it is 'balanced'")
 
 
 def test_standard_input_cannot_be_read_twice(tmp_path):

@@ -157,7 +157,7 @@ def test_records_of_damaged_files_are_refused(record, tmp_path):
     stored = read_model(tmp_path / "model")
     stored._metadata["drawn"][0][4:] = record
     write_model(tmp_path / "model", stored._arrays, stored._metadata)
-    with pytest.raises(ModelFormatError, match="drawn has invalid groups|groups are not those that trees sampled"):
+    with pytest.raises(ModelFormatError, match=r"drawn has invalid groups|groups are not those that trees sampled"):
         aucforest.load(tmp_path / "model")
 
 

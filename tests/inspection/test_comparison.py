@@ -326,6 +326,10 @@ def test_progress_is_shown(data, capsys):
         ({"y": np.linspace(0, 1, 1500)}, "continuous"),
         ({"y": ["a"] * 1500}, "y has only one class, 'a': at least 2 are needed"),
         ({"y": ["a", "b"]}, "inconsistent numbers of samples"),
+        ({"groups": np.arange(1400)}, "groups has 1400 values, but X has 1500 samples"),
+        ({"groups": np.where(np.arange(1500) == 3, np.nan, 1.0)}, "groups has a missing value in row 3"),
+        ({"groups": np.arange(1500) % 2}, "3 folds need at least 3 groups, found 2"),
+        ({"groups": np.arange(1500) > 500, "cv": 2, "y": np.arange(1500) > 500}, "no training sample of class"),
     ],
 )
 def test_refusals(data, params, sentence):

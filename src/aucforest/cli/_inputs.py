@@ -4,6 +4,7 @@ Rows to train on have the types that the file shows, rows to evaluate a model on
 """
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,7 @@ from aucforest.tables.kinds import (
     feature_names,
     find_column,
     holds_text,
+    is_number,
     kind_of,
 )
 from aucforest.tables.labels import LabelReader, find_comparison, not_label, read_target, read_weights, refuse_missing
@@ -76,7 +78,8 @@ class Labelled(NamedTuple):
     """What a table is called, its features, labels and weights.
 
     Rows to train on have the numbers of their classes as `y`, the positive one of two last, and `positive` is its label
-    where the order of labels does not make it so. Rows to evaluate a model on have classes of the model as `y`.
+    where the order of labels does not make it so. Folds are made by their `groups` or `times`. Rows to evaluate a model
+    on have classes of the model as `y`.
     """
 
     title: str
@@ -85,6 +88,8 @@ class Labelled(NamedTuple):
     weight: NDArray[np.float64] | None = None
     classes: Any = None
     positive: str | None = None
+    groups: NDArray[Any] | None = None
+    times: NDArray[Any] | None = None
 
 
 def read_training(
@@ -94,24 +99,53 @@ def read_training(
     weight: str | None = None,
     drop: Sequence[str] = (),
     separator: str | None = None,
+    *,
+    groups: str | None = None,
+    time: str | None = None,
 ) -> Labelled:
     """Read a table to train on, all columns except some."""
-    others = [target, *([] if weight is None else [weight]), *drop]
+    others = [target, *(name for name in (weight, groups, time) if name is not None), *drop]
     with open_table(file, separator) as table:
         for name in others:
             find_column(table, name)
-        content = table.whole(as_text=[target])
+        content = table.whole(as_text=[target] if groups is None else [target, groups])
         if content.num_rows == 0:
             raise ValueError(f"{table.name} has a header, but no rows")
         reader = LabelReader(table, target, positive, _OPTION)
         reader.add(content.column(target))
         classes, y, found = _order(reader, *reader.finish(), positive)
         weights = None if weight is None else read_weights(table, content.column(weight), weight)
+        of_groups = None if groups is None else _read_groups(table, content.column(groups), groups)
+        times = None if time is None else _read_times(table, content.column(time), time)
         features = content.select(feature_names(table, others))
     check_types(features.schema)
     for note in column_notes(features):
         typer.echo(f"Note: {note}", err=True)
-    return Labelled(_title(table, target, positive), _to_frame(features), y, weights, classes, found)
+    title = _title(table, target, positive)
+    return Labelled(title, _to_frame(features), y, weights, classes, found, of_groups, times)
+
+
+def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:
+    """Return a column of groups, none of which is missing."""
+    column = as_text(column, table.missing) if holds_text(column.type) else column
+    row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
+    if row >= 0:
+        raise ValueError(f"{table.place(row)}: column {name!r} has no value: every row needs a group")
+    return np.asarray(column.to_pandas())
+
+
+def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
+    """Return a column of dates or numbers, none of which is missing: text as pandas reads dates."""
+    values = column.to_pandas(date_as_object=False)
+    if not is_number(column.type):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of text without a common format
+            values = pd.to_datetime(values, errors="coerce", utc=True).dt.tz_localize(None)
+    if values.isna().any():
+        row = int(values.isna().to_numpy().argmax())
+        what = f"the value {column[row].as_py()!r}, which is no date, or not in the format of the others"
+        raise ValueError(f"{table.place(row)}: column {name!r} has {what if column[row].is_valid else 'no date'}")
+    return values.to_numpy()
 
 
 def read_labels(
@@ -153,13 +187,6 @@ def read_for_model(
     X = _to_frame(pa.concat_tables(features, promote_options="permissive"))
     X = X if columns.has_names else X.set_axis(range(len(columns.names)), axis=1)
     return Labelled(_title(table, target, positive), X, y, weights, model.classes_)
-
-
-def check_folds(data: Labelled, n_folds: int) -> None:
-    """Refuse more folds than a class has rows; what comes after knows no names of classes."""
-    counts = np.bincount(data.y)
-    if counts.min() < n_folds:
-        raise ValueError(f"class {data.classes[counts.argmin()]} has {counts.min()} rows, too few for {n_folds} folds")
 
 
 def _large_integers_kept(typed: Any, batch: Any) -> Any:

@@ -28,6 +28,19 @@ Positive = Annotated[
 ]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of sample weights.")]
 
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="The column of groups, such as customers who have several rows: folds have whole groups."
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="The column of dates or numbers: each fold is tested on rows after its training."
+    ),
+]
+
 
 def _check_separator(separator: str | None) -> str | None:
     """Refuse a separator of a CSV as a wrong call."""

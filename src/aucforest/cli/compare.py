@@ -9,8 +9,21 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from aucforest.cli._inputs import Labelled, check_folds, read_training
-from aucforest.cli._options import TARGET_HELP, Jobs, JsonOut, PlotOut, Positive, Seed, Separator, Weight, names_in
+from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
+from aucforest.cli._inputs import Labelled, read_training
+from aucforest.cli._options import (
+    TARGET_HELP,
+    Groups,
+    Jobs,
+    JsonOut,
+    PlotOut,
+    Positive,
+    Seed,
+    Separator,
+    Time,
+    Weight,
+    names_in,
+)
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
@@ -60,7 +73,11 @@ def compare(
     separator: Separator = None,
     trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="Number of repeats of the cross-validation.")] = 3,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Number of repeats of the cross-validation; 3 by default, 1 with --time.")
+    ] = None,
+    groups: Groups = None,
+    time: Time = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
     json_out: JsonOut = None,
@@ -71,23 +88,27 @@ def compare(
     Example: aucforest compare train.csv --target label --criteria auc,gini,hellinger --plot comparison.png
     """
     check_suffix("--plot", plot_out, PICTURES)
-    if file is None and (target or positive or weight or drop):
-        raise typer.BadParameter("--target, --positive, --weight and --drop need a FILE")
+    if file is None and (target or positive or weight or drop or groups or time):
+        raise typer.BadParameter("--target, --positive, --weight, --drop, --groups and --time need a FILE")
+    check_folds_by(groups, time)
+    if time is not None and repeats not in (None, 1):
+        raise typer.BadParameter("folds by time cannot be repeated", param_hint="--repeats")
     if file is not None and target is None:
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
     check_outputs(json_out, plot_out, inputs=[file])
     if file is not None and target is not None:
-        data = read_training(file, target, positive, weight, names_in(drop), separator)
+        data = read_training(file, target, positive, weight, names_in(drop), separator, groups=groups, time=time)
     else:
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
-    check_folds(data, folds)
+    cv = split_rows(data, folds, repeats or 3, seed)
+    by_time = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
     comparison = compare_criteria(
         data.X,
         data.y,
         criteria=names_in(criteria),
-        cv=folds,
-        n_repeats=repeats,
+        cv=cv,
+        n_repeats=(repeats or 3) if isinstance(cv, int) else 1,
         sample_weight=data.weight,
         random_state=seed,
         n_jobs=jobs,
@@ -95,8 +116,11 @@ def compare(
         splitter=splitter,
         verbose=int(sys.stderr.isatty()),
     )
-    console(json_out).print(_as_table(data, comparison))
-    write_json(json_out, _as_json(data, comparison))
+    to = console(json_out)
+    to.print(_as_table(data, comparison))
+    if by_time:
+        to.print(time_folds_table(by_time))
+    write_json(json_out, _as_json(data, comparison) | ({"time_folds": by_time} if by_time else {}))
     if plot_out is not None:
         figure = comparison.plot()
         figure.suptitle(data.title)

@@ -2,23 +2,26 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import typer
 from sklearn.base import clone
 
-from aucforest.cli._inputs import Labelled, check_folds, read_labels, read_training
+from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
+from aucforest.cli._inputs import Labelled, read_labels, read_training
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
     Criterion,
+    Groups,
     Jobs,
     JsonOut,
     Positive,
     Seed,
     Separator,
+    Time,
     Weight,
     names_in,
 )
@@ -43,7 +46,7 @@ from aucforest.estimators.outofcore import fit_out_of_core
 from aucforest.estimators.thresholds import RULES
 from aucforest.fitting.plan import parse_bytes
 from aucforest.inspection.comparison import resampled_mean
-from aucforest.inspection.folds import run_folds
+from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.thresholds import decide
 from aucforest.tables.csv import is_csv
@@ -101,6 +104,8 @@ def fit(
     validate: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Also cross-validate with N stratified folds.")
     ] = None,
+    groups: Groups = None,
+    time: Time = None,
     reference: Annotated[
         Path | None,
         typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
@@ -118,19 +123,27 @@ def fit(
     """Fit a forest to a labelled table and write it to a model file.
 
     All other columns are features: numbers as numbers, text and booleans as categories. Values may be missing. A file
-    need not fit into memory, unless it is cross-validated.
+    need not fit into memory, unless it is cross-validated or has groups. With --groups the bootstrap sample of each
+    tree holds whole groups, too, so that out-of-bag scores are those of new groups.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
     check_suffix("--reference", reference, TABLES)
+    check_folds_by(groups, time)
+    if time is not None and validate is None:
+        raise typer.BadParameter("needs --validate", param_hint="--time")
     check_outputs(out, json_out, reference, inputs=[train])
     can_stream = train.is_file() and (is_csv(train) or train.suffix.lower() == ".parquet")
     is_limited = memory_limit is not None or folder is not None
     is_small = can_stream and is_csv(train) and train.stat().st_size <= _SMALL
-    streams = can_stream and validate is None and (is_limited or not is_small)
+    streams = can_stream and validate is None and groups is None and (is_limited or not is_small)
     if is_limited and not streams:
         option = "--folder" if memory_limit is None else "--memory-limit"
-        what = "files, without --validate" if can_stream else "files: standard input and pipes cannot be read twice"
+        what = (
+            "files, without --validate or --groups"
+            if can_stream
+            else "files: standard input and pipes cannot be read twice"
+        )
         raise typer.BadParameter(f"is for {what}", param_hint=option)
     forest = AUCForestClassifier(
         trees,
@@ -149,6 +162,7 @@ def fit(
         verbose=int(sys.stderr.isatty()),
     )
     metrics: dict[str, list[MetricValue]] = {}
+    by_time: list[dict[str, Any]] = []
     if streams:
         data = read_labels(train, target, positive, weight, separator)
         fit_out_of_core(
@@ -163,11 +177,14 @@ def fit(
             folder=folder,
         )
     else:
-        data = read_training(train, target, positive, weight, names_in(drop), separator)
+        data = read_training(train, target, positive, weight, names_in(drop), separator, groups=groups, time=time)
         if validate is not None:
-            check_folds(data, validate)
-            metrics = {f"{validate} folds": _cross_validate(forest, data, validate, seed)}
-        forest.fit(data.X, data.y, sample_weight=data.weight)
+            cv = split_rows(data, validate, 1, seed)
+            by_time = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
+            by = groups or time
+            kind = f"{validate} folds" if by is None else f"{validate} folds by {by}"
+            metrics = {kind: _cross_validate(forest, data, cv, seed)}
+        forest.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
     forest.classes_ = data.classes
     metrics = {"out of bag": [_out_of_bag(forest, data)], **metrics}
     if reference is not None:
@@ -179,6 +196,8 @@ def fit(
     counts = dict(zip(map(str, forest.classes_.tolist()), np.bincount(data.y).tolist()))
     to = console(json_out)
     to.print(metrics_table(data.title, metrics))
+    if by_time:
+        to.print(time_folds_table(by_time))
     to.print(_describe(forest, counts), markup=False, highlight=False)
     to.print(describe_threshold(forest, threshold), markup=False, highlight=False)
     typer.echo(f"model: {out}", err=True)
@@ -190,7 +209,7 @@ def fit(
         "threshold": np.asarray(forest.threshold_).tolist(),
         "metrics": {kind: [metric._asdict() for metric in measured] for kind, measured in metrics.items()},
     }
-    write_json(json_out, content)
+    write_json(json_out, content | ({"time_folds": by_time} if by_time else {}))
 
 
 def _describe(forest: AUCForestClassifier, counts: dict[str, int]) -> str:
@@ -230,17 +249,18 @@ def _write_reference(out: Path, forest: AUCForestClassifier, data: Labelled, tar
     typer.echo(f"reference: {out}", err=True)
 
 
-def _cross_validate(forest: AUCForestClassifier, data: Labelled, n_folds: int, seed: int) -> list[MetricValue]:
+def _cross_validate(forest: AUCForestClassifier, data: Labelled, cv: Any, seed: int) -> list[MetricValue]:
     """Return means over folds with Nadeau and Bengio's intervals."""
+    random = np.random.RandomState(seed)
     folds = run_folds(
         {"forest": clone(forest).set_params(oob_score=False, verbose=0)},
         data.X,
         data.y,
-        cv=n_folds,
-        n_repeats=1,
+        folds=make_folds(data.X, data.y, cv=cv, random_state=random),
         metrics=QUALITY,
         sample_weight=data.weight,
-        random_state=seed,
+        groups=data.groups,
+        random_state=random,
         verbose=int(sys.stderr.isatty()),
     )
     n_classes = len(data.classes)
@@ -251,8 +271,8 @@ def _cross_validate(forest: AUCForestClassifier, data: Labelled, n_folds: int, s
 
 
 def _out_of_bag(forest: AUCForestClassifier, data: Labelled) -> MetricValue:
-    """Return the out-of-bag ROC AUC, of two classes with an interval."""
-    if len(forest.classes_) > 2:
+    """Return the out-of-bag ROC AUC, of two classes with an interval, which takes rows for independent."""
+    if len(forest.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", forest.oob_score_)
     score = forest.oob_decision_function_[:, 1]
     seen = np.isfinite(score)

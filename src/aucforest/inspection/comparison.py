@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
+from sklearn.utils import check_random_state
 
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.spec import criterion_name
 from aucforest.inspection.display import HtmlTable
-from aucforest.inspection.folds import run_folds
+from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.intervals import score_interval, t_quantile
 
@@ -26,6 +27,7 @@ def compare_criteria(
     criteria: Sequence[str | Callable[..., Any]] = ("auc", BASELINE),
     cv: Any = 5,
     n_repeats: int = 1,
+    groups: ArrayLike | None = None,
     metrics: Sequence[str] = tuple(METRICS),
     sample_weight: ArrayLike | None = None,
     random_state: Any = None,
@@ -48,9 +50,12 @@ def compare_criteria(
         Split criteria of AUCForestClassifier, including "auto" for a mixed forest. The baseline "gini" is added if it
         is missing. A function f is shown as "f()".
     cv : int or scikit-learn splitter, default=5
-        The number of stratified, shuffled folds, or a splitter.
+        The number of stratified, shuffled folds, or a splitter. With groups, folds have whole groups.
     n_repeats : int, default=1
         The number of times the cross-validation is repeated. Must be 1 if `cv` is a splitter.
+    groups : array-like of shape (n_samples,), default=None
+        The group of each sample, such as a customer who has several, for the folds; a splitter gets them. Forests are
+        fitted without groups.
     metrics : sequence of str
         Any of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision", "g_mean", "brier",
         "log_loss", "fit_seconds", "n_nodes" and "depth". By default all of them.
@@ -95,7 +100,9 @@ def compare_criteria(
     metrics = chosen("metrics", metrics, tuple(METRICS))
     forest_params["n_jobs"] = n_jobs
     forests = {name: AUCForestClassifier(criterion=each, **forest_params) for name, each in by_name.items()}
-    how: dict[str, Any] = {"cv": cv, "n_repeats": n_repeats, "random_state": random_state, "verbose": verbose}
+    random = check_random_state(random_state)
+    folds = make_folds(X, y, cv=cv, n_repeats=n_repeats, groups=groups, random_state=random)
+    how: dict[str, Any] = {"folds": folds, "random_state": random, "verbose": verbose}
     table = run_folds(forests, X, y, metrics=metrics, sample_weight=sample_weight, **how)
     return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(np.asarray(y))))
 

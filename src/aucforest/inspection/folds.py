@@ -1,6 +1,7 @@
 """Cross-validation of several forests on the same folds."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -8,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
 from tqdm import tqdm
 
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.target import code_classes
+from aucforest.fitting.target import check_groups, code_classes
 from aucforest.inspection.scoring import METRICS, FittedFold
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -24,35 +25,36 @@ def run_folds(
     X: Any,
     y: ArrayLike,
     *,
-    cv: Any,
-    n_repeats: int,
+    folds: Sequence[Fold],
     metrics: Sequence[str],
     sample_weight: ArrayLike | None,
+    groups: NDArray[Any] | None = None,
     random_state: Any,
     verbose: int,
 ) -> NDArray[np.void]:
     """Return a record for each fold and forest: "fold", "criterion", "n_train", "n_test" and a field for each metric.
 
-    Every fold gives all forests the same rows and the same seed; the other arguments are those of `compare_criteria`.
-    A forest goes by its name, in the field "criterion". Shape (n_folds, n_forests).
+    Every fold gives all forests the same rows and the same seed; `groups` are those that the trees sample. The other
+    arguments are those of `compare_criteria`. A forest goes by its name, in the field "criterion". Shape (n_folds,
+    n_forests).
     """
     y = np.asarray(column_or_1d(y))
-    code_classes(y)  # refuses what a fit would refuse
     check_consistent_length(X, y, sample_weight)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
 
     def part(rows: NDArray[np.int64]) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
         return _safe_indexing(X, rows), y[rows], None if weight is None else weight[rows]
 
-    random = check_random_state(random_state)
-    folds = _folds(X, y, cv, n_repeats, random)
-    seeds = random.randint(np.iinfo(np.int32).max, size=len(folds))
+    def known(rows: NDArray[np.int64]) -> tuple[Any, ...]:
+        return *part(rows), None if groups is None else groups[rows]
+
+    seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(folds))
     names = list(forests)
     for forest in forests.values():
         forest._validate_params()  # fit would do it too, but after others were compiled
     for forest in tqdm(forests.values(), desc="compile", leave=False, disable=not verbose):
         # one tree leaves too few rows out of bag for a score or a threshold
-        _fit(clone(forest).set_params(n_estimators=1, oob_score=False, threshold=None), *part(folds[0][0]))
+        _fit(clone(forest).set_params(n_estimators=1, oob_score=False, threshold=None), *known(folds[0][0]))
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
     table = np.zeros((len(folds), len(names)), [*fields, *((metric, "f8") for metric in metrics)])
@@ -60,21 +62,27 @@ def run_folds(
     for fold, k in tqdm(fits, desc="fits", disable=not verbose):
         train, test = folds[fold]
         forest = clone(forests[names[k]]).set_params(random_state=seeds[fold])
-        fitted = FittedFold(forest, _fit(forest, *part(train)), *part(test))
+        fitted = FittedFold(forest, _fit(forest, *known(train)), *part(test))
         scores = (METRICS[metric].measure(fitted) for metric in metrics)
         table[fold, k] = (fold, names[k], len(train), len(test), *scores)
     return table
 
 
-def _fit(forest: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None) -> float:
+def _fit(forest: Any, X: Any, y: NDArray[Any], sample_weight: Any, groups: Any) -> float:
     """Fit a forest and return the seconds that it took."""
     start = perf_counter()
-    forest.fit(X, y, sample_weight=sample_weight)
+    forest.fit(X, y, sample_weight=sample_weight, groups=groups)
     return perf_counter() - start
 
 
-def _folds(X: Any, y: NDArray[Any], cv: Any, n_repeats: int, random: np.random.RandomState) -> list[Fold]:
-    """Return training and test rows of every fold, each with rows of all classes."""
+def make_folds(
+    X: Any, y: ArrayLike, *, cv: Any, n_repeats: int = 1, groups: Any = None, random_state: Any = None
+) -> list[Fold]:
+    """Return training and test rows of every fold, each with rows of all classes; see `compare_criteria`."""
+    y = np.asarray(column_or_1d(y))
+    code_classes(y)  # refuses what a fit would refuse
+    check_consistent_length(X, y)
+    groups = None if groups is None else check_groups(groups, len(y))
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: at least 2 are needed")
@@ -82,17 +90,55 @@ def _folds(X: Any, y: NDArray[Any], cv: Any, n_repeats: int, random: np.random.R
         rarest = classes[counts.argmin()]
         if counts.min() < cv:
             raise ValueError(f"class {rarest} has {counts.min()} samples, too few for {cv} folds")
-        splitter = RepeatedStratifiedKFold(n_splits=int(cv), n_repeats=n_repeats, random_state=random)
+        if groups is not None:
+            folds = group_folds(y, groups, int(cv), n_repeats, random_state)
+        else:
+            random = check_random_state(random_state)
+            repeated = RepeatedStratifiedKFold(n_splits=int(cv), n_repeats=n_repeats, random_state=random)
+            folds = list(repeated.split(X, y))
     elif n_repeats != 1:
         raise ValueError(f"n_repeats={n_repeats} needs an integer cv: set the repeats of a splitter itself")
     else:
-        splitter = check_cv(cv, y, classifier=True)
-    folds = list(splitter.split(X, y))
+        folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
     if len(folds) < 2:
         raise ValueError(f"a comparison needs at least 2 folds, but cv has {len(folds)}")
+    check_classes_of_folds(folds, y, classes)
+    return folds
+
+
+def group_folds(y: NDArray[Any], groups: NDArray[Any], n_folds: int, n_repeats: int, random_state: Any) -> list[Fold]:
+    """Return stratified folds of whole groups."""
+    n_groups, random = len(set(groups.tolist())), check_random_state(random_state)
+    if n_groups < n_folds:
+        raise ValueError(f"{n_folds} folds need at least {n_folds} groups, found {n_groups}")
+    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random)
+    return [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, groups)]
+
+
+def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
+    """Return folds whose test rows are later than their training rows.
+
+    Rows in the order of time are cut into blocks of about equal size, one more than folds; rows of equal times are in
+    one block. Each block but the first is tested on forests of all rows before it.
+    """
+    order = np.argsort(times, kind="stable")
+    changes = np.flatnonzero(times[order][1:] != times[order][:-1]) + 1
+    if len(changes) < n_folds:
+        raise ValueError(f"{n_folds} folds need at least {n_folds + 1} distinct times, found {len(changes) + 1}")
+    places = [-1]
+    for k in range(n_folds):
+        nearest = int(np.argmin(np.abs(changes - (k + 1) * len(order) / (n_folds + 1))))
+        # Each fold has a cut of its own, and leaves one for each fold to come.
+        places.append(min(max(nearest, places[-1] + 1), len(changes) - n_folds + k))
+    ends = [*changes[places[1:]].tolist(), len(order)]
+    return [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in pairwise(ends)]
+
+
+def check_classes_of_folds(folds: Sequence[Fold], y: NDArray[Any], classes: Any, names: Any = None) -> None:
+    """Refuse folds that lack a class in training or test rows; messages call classes by their names."""
     for number, fold in enumerate(folds):
         for part, rows in zip(("training", "test"), fold):
             missing = np.setdiff1d(classes, y[rows])
             if len(missing):
-                raise ValueError(f"fold {number} has no {part} sample of class {missing[0]}")
-    return folds
+                name = missing[0] if names is None else names[missing[0]]
+                raise ValueError(f"fold {number} has no {part} sample of class {name}: use fewer folds")

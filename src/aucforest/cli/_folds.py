@@ -1,0 +1,71 @@
+"""Folds of the rows of a table: stratified ones, of whole groups, or forward in time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from aucforest.cli._inputs import Labelled
+from aucforest.cli._outputs import rich_table
+from aucforest.inspection.folds import Fold, check_classes_of_folds, group_folds, time_folds
+
+
+def check_folds_by(groups: str | None, time: str | None) -> None:
+    """Refuse two ways to make folds as a wrong call."""
+    if groups is not None and time is not None:
+        raise typer.BadParameter("cannot be combined with --groups", param_hint="--time")
+
+
+def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[Fold] | int:
+    """Return folds by time or group where rows have some, else the number of stratified ones."""
+    counts = np.bincount(data.y)
+    if counts.min() < n_folds:  # what comes after knows no names of classes
+        raise ValueError(f"class {data.classes[counts.argmin()]} has {counts.min()} rows, too few for {n_folds} folds")
+    if data.times is not None:
+        folds = time_folds(data.times, n_folds)
+    elif data.groups is not None:
+        folds = group_folds(data.y, data.groups, n_folds, n_repeats, seed)
+    else:
+        return n_folds
+    check_classes_of_folds(folds, data.y, np.arange(len(data.classes)), data.classes)
+    return folds
+
+
+def describe_time_folds(data: Labelled, folds: Sequence[Fold]) -> list[dict[str, Any]]:
+    """Return times, rows, and rows by class of training and test of every fold."""
+    assert data.times is not None
+    described, classes = [], list(map(str, data.classes.tolist()))
+    for number, fold in enumerate(folds):
+        content: dict[str, Any] = {"fold": number}
+        for part, rows in zip(("train", "test"), fold):
+            times, counts = data.times[rows], np.bincount(data.y[rows], minlength=len(classes)).tolist()
+            content |= {f"{part}_from": _as_text(times.min()), f"{part}_to": _as_text(times.max())}
+            content |= {f"n_{part}": len(rows), f"{part}_class_counts": dict(zip(classes, counts))}
+        described.append(content)
+    return described
+
+
+def time_folds_table(described: list[dict[str, Any]]) -> Table:
+    """Return the same as a table, with the rows of the positive one of two classes."""
+    headings, has_positive = ["fold"], len(described[0]["train_class_counts"]) == 2
+    for part in ("training", "test"):
+        headings += [part, ">rows", *([">positive"] if has_positive else [])]
+    rows = []
+    for content in described:
+        cells = [str(content["fold"])]
+        for part in ("train", "test"):
+            cells += [f"{content[f'{part}_from']} to {content[f'{part}_to']}", f"{content[f'n_{part}']:,}"]
+            *_, n_positive = content[f"{part}_class_counts"].values()
+            cells += [f"{n_positive:,}"] if has_positive else []
+        rows.append(cells)
+    return rich_table(None, headings, rows)
+
+
+def _as_text(time: Any) -> str:
+    """Return a date without its time at midnight, or a number."""
+    if not isinstance(time, np.datetime64):
+        return str(time)
+    text = str(np.datetime_as_string(time, unit="s"))
+    return text.removesuffix("T00:00:00").replace("T", " ")

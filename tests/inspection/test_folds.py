@@ -1,0 +1,73 @@
+"""Folds of whole groups, and folds forward in time."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.model_selection import LeaveOneGroupOut
+
+from aucforest.inspection import compare_criteria
+from aucforest.inspection.folds import make_folds, time_folds
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 3))
+Y = X[:, 0] + RNG.normal(size=600) > 1
+
+
+def run(**params):
+    return compare_criteria(X, Y, n_estimators=3, metrics=("roc_auc",), verbose=0, **params)
+
+
+def test_folds_of_whole_groups():
+    groups = np.random.default_rng(0).integers(90, size=len(Y))
+    folds = make_folds(X, Y, cv=3, n_repeats=2, groups=groups, random_state=0)
+    assert len(folds) == 6
+    for train, test in folds:
+        assert not set(groups[train]) & set(groups[test])
+        assert len(train) + len(test) == len(Y)
+    assert not np.array_equal(folds[0][1], folds[3][1])
+    for repeat in (folds[:3], folds[3:]):
+        assert np.array_equal(np.sort(np.concatenate([test for _, test in repeat])), np.arange(len(Y)))
+    again = make_folds(X, Y, cv=3, n_repeats=2, groups=groups, random_state=0)
+    assert all(np.array_equal(one[1], other[1]) for one, other in zip(folds, again))
+    whole, given = run(groups=groups, cv=3, random_state=0), run(cv=folds[:3], random_state=0)
+    assert whole.folds["n_test"].tolist() == given.folds["n_test"].tolist()
+
+
+def test_a_splitter_gets_the_groups():
+    groups = np.arange(len(Y)) % 4
+    comparison = run(groups=groups, cv=LeaveOneGroupOut())
+    assert comparison.folds["n_test"][:, 0].tolist() == np.bincount(groups).tolist()
+    with pytest.raises(ValueError, match="groups"):
+        run(cv=LeaveOneGroupOut())
+
+
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=80), st.integers(1, 8))
+def test_folds_forward_in_time(times, n_folds):
+    times = np.array(times)
+    n_times = len(set(times.tolist()))
+    if n_times <= n_folds:
+        with pytest.raises(
+            ValueError, match=f"^{n_folds} folds need at least {n_folds + 1} distinct times, found {n_times}$"
+        ):
+            time_folds(times, n_folds)
+        return
+    folds = time_folds(times, n_folds)
+    assert len(folds) == n_folds
+    for train, test in folds:
+        assert min(len(train), len(test)) > 0
+        assert times[train].max() < times[test].min()
+        assert np.array_equal(train, np.sort(train))
+    for (train, test), (longer, _) in pairwise(folds):
+        assert np.array_equal(np.sort(np.concatenate((train, test))), longer)
+    assert len(folds[-1][0]) + len(folds[-1][1]) == len(times)
+
+
+def test_blocks_of_time_are_of_equal_size_where_times_differ():
+    order = np.random.default_rng(0).permutation(600)
+    folds = time_folds(order, 5)
+    assert [(len(train), len(test)) for train, test in folds] == [(100 * k, 100) for k in range(1, 6)]
+    months = time_folds(np.repeat(np.arange("2020-01", "2021-01", dtype="M8[M]"), [90, 10] * 6), 3)
+    assert [(len(train), len(test)) for train, test in months] == [(190, 110), (300, 190), (490, 110)]
