@@ -3,9 +3,9 @@
     python benchmarks/grouped_oob.py [N_SEEDS]
 
 Each of 400 customers has 10 rows. Five features belong to the customer and hardly change from row to row, five to the
-row. The label is that of the customer, except for one row in ten; it depends a little on the first feature of either
-kind. A forest whose trees sample rows knows a customer by other rows, so that rows out of bag seem easy; one whose trees
-sample whole customers does not. New customers, 1,000 for each seed, tell which is right.
+row. The label is that of the customer, except for one row in ten. A forest whose trees sample rows knows a customer by
+other rows, so that rows out of bag seem easy; one whose trees sample whole customers does not. New customers, 1,000 for
+each seed, tell which is right.
 """
 
 import sys

@@ -181,7 +181,7 @@ def test_folds_of_whole_groups(visits, tmp_path):
     assert found[0]["folds"][0]["roc_auc"] != found[1]["folds"][0]["roc_auc"]
 
 
-@pytest.mark.parametrize("form", ["csv", "german", "seconds", "parquet", "zone"])
+@pytest.mark.parametrize("form", ["csv", "german", "seconds", "parquet", "dictionary", "zone"])
 def test_folds_forward_in_time(visits, form, tmp_path):
     frame, path = pd.read_csv(visits, parse_dates=["date"], dtype={"customer": str}), tmp_path / "times.csv"
     if form == "german":
@@ -190,7 +190,9 @@ def test_folds_forward_in_time(visits, form, tmp_path):
         frame["date"] = (frame["date"] - pd.Timestamp("1970")).dt.days
     if form == "zone":
         frame["date"] = frame["date"].dt.strftime("%Y-%m-%dT00:00:00+00:00")
-    if form == "parquet":
+    if form == "dictionary":
+        frame["date"] = frame["date"].dt.strftime("%Y-%m-%d").astype("category")
+    if form in ("parquet", "dictionary"):
         path = tmp_path / "times.parquet"
         frame.to_parquet(path)
     else:
@@ -240,6 +242,13 @@ FEW = dict.fromkeys(range(300), "no") | dict.fromkeys(range(9), "yes")
             dict.fromkeys(range(300), "2024-02-03"),
             "--time date",
             "5 folds need at least 6 distinct times",
+        ),
+        ("date", dict.fromkeys(range(300)), "--time date", "visits.csv, line 2: column 'date' has no date"),
+        (
+            "date",
+            dict(enumerate([True, False] * 150)),
+            "--time date",
+            "has type bool, but times must be dates or numbers",
         ),
         ("label", FEW, "--time row", "fold 0 has no test sample of class yes: use fewer folds"),
         ("label", FEW, "--groups customer", " sample of class yes: use fewer folds"),

@@ -28,6 +28,7 @@ from aucforest.tables.kinds import (
     as_kind,
     as_text,
     check_types,
+    decode,
     feature_names,
     find_column,
     holds_text,
@@ -127,6 +128,7 @@ def read_training(
 
 def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:
     """Return a column of groups, none of which is missing."""
+    column = decode(column)
     column = as_text(column, table.missing) if holds_text(column.type) else column
     row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
     if row >= 0:
@@ -136,11 +138,14 @@ def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:
 
 def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
     """Return a column of dates or numbers, none of which is missing: text as pandas reads dates."""
-    values = column.to_pandas(date_as_object=False)
-    if not is_number(column.type):
+    column = decode(column)
+    values, type_ = column.to_pandas(date_as_object=False), column.type
+    if holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of text without a common format
             values = pd.to_datetime(values, errors="coerce", utc=True).dt.tz_localize(None)
+    elif not is_number(type_):
+        raise ValueError(f"column {name!r} has type {type_}, but times must be dates or numbers")
     if values.isna().any():
         row = int(values.isna().to_numpy().argmax())
         what = f"the value {column[row].as_py()!r}, which is no date, or not in the format of the others"
