@@ -175,6 +175,7 @@ MISSING[7] = None
         (pd.Series(MISSING, dtype="Int64"), {}, "groups has a missing value in row 7:"),
         (pd.Series(MISSING).astype("string"), {}, "groups has a missing value in row 7:"),
         (pd.to_datetime(pd.Series(MISSING)), {}, "groups has a missing value in row 7:"),
+        (np.where(GROUPS[7] == GROUPS, np.datetime64("NaT"), np.datetime64(0, "D")), {}, "missing value in row [0-7]:"),
         (np.ones((300, 2)), {}, r"groups must be one-dimensional, but has the shape \(300, 2\)"),
         (GROUPS, {"bootstrap": False}, "groups need bootstrap=True: without it every tree is grown on all groups"),
         (GROUPS, {"sampling": "balanced"}, "groups need sampling='bootstrap' or 'subsample', but it is 'balanced': "),
@@ -247,4 +248,5 @@ def test_the_plan_has_room_for_groups():
     counts = [sampler.counts(key) for key in range(50)]
     assert max(np.count_nonzero(count) for count in counts) <= sampler.n_distinct <= 5000
     assert max(int(count.sum()) for count in counts) <= sampler.n_sampled
+    assert sampler.rates == pytest.approx(1.0)
     assert sampler.bytes_of_tree == sampler.by_block(1).nbytes == 2000

@@ -230,6 +230,11 @@ class GroupSampler(BootstrapSampler):
         """Bytes of `by_block` of a tree."""
         return 2 * self.of_groups.n_rows
 
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """How often a group is sampled in the mean, and so a row, shape (1,)."""
+        return self.of_groups.rates
+
     def by_block(self, key: int) -> NDArray[np.uint16]:
         """Return how often each group is in the sample of a tree, which all blocks need."""
         return self.of_groups.counts(key)

@@ -65,12 +65,11 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(f"groups must be one-dimensional, but has the shape {values.shape}")
     if len(values) != n_rows:
         raise ValueError(f"groups has {len(values)} values, but X has {n_rows} samples")
-    missing = [
-        row for row, group in enumerate(values.tolist()) if group is None or is_pandas_na(group) or group != group
-    ]
-    if missing or (values.dtype.kind in "mM" and np.any(np.isnat(values))):
-        row = missing[0] if missing else int(np.argmax(np.isnat(values)))
-        raise ValueError(f"groups has a missing value in row {row}: give every sample a group")
+    missing = np.isnan(values) if values.dtype.kind in "fmM" else np.zeros(n_rows, dtype=np.bool_)
+    if values.dtype.kind == "O":
+        missing = np.array([group is None or is_pandas_na(group) or group != group for group in values.tolist()])
+    if np.any(missing):
+        raise ValueError(f"groups has a missing value in row {np.argmax(missing)}: give every sample a group")
     return values
 
 
