@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
 import aucforest
-from aucforest.metrics import auc_confidence_interval, average_precision_score, hand_till_score
+from aucforest.metrics import auc_confidence_interval, average_precision_score, hand_till_score, metrics_at_k
 from tests.cli.data import check_refusal, check_usage, mixed, run
 from tests.cli.test_fit import forest
 from tests.cli.test_predict import frame_of
@@ -32,6 +32,12 @@ def test_the_figures_are_those_of_the_metrics(files, source):
         "log_loss": log_loss(y, model.predict_proba(X)),
     }
     auc, *rest = content["metrics"]
+    rest, top = rest[:4], rest[4:]
+    expected_top = metrics_at_k(y == "yes", score, 0.01)
+    for figure, name in zip(top, ("precision", "recall", "lift"), strict=True):
+        assert figure["metric"] == f"{name}_at_0.01"
+        assert (figure["value"], figure["low"], figure["high"]) == pytest.approx(getattr(expected_top, name))
+        assert f"{name} at 1 %" in result.stderr
     assert (auc["value"], auc["low"], auc["high"]) == pytest.approx(auc_confidence_interval(y == "yes", score))
     assert {figure["metric"]: figure["value"] for figure in rest} == pytest.approx(expected)
     assert all(figure["low"] is None for figure in rest)
@@ -45,6 +51,18 @@ def test_the_figures_are_those_of_the_metrics(files, source):
         "G-mean",
     ):
         assert text in result.stderr
+
+
+def test_alerts_are_a_number_or_a_proportion(files):
+    arguments = ["evaluate", files.model_aucforest, files.test_csv, "--target", "label", "--json", "-", "--alerts"]
+    by_number, by_proportion = (json.loads(run(*arguments, k).stdout)["metrics"][5:] for k in ("50", "0.2"))
+    assert [figure["metric"] for figure in by_number] == ["precision_at_50", "recall_at_50", "lift_at_50"]
+    for one, other in zip(by_number, by_proportion, strict=True):
+        assert one["value"] == pytest.approx(other["value"])
+        assert one["low"] < one["value"] < one["high"]
+    for k in ("0", "1.5", "-1", "many"):
+        check_usage(run(*arguments, k), "must be a proportion of the rows, such as 0.01, or a number from 1 on")
+    check_refusal(run(*arguments, "251"), "k must be from 1 to 250, the number (or weight) of samples, but is 251")
 
 
 def test_weights_and_a_label_against_the_others(tmp_path):

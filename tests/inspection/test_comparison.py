@@ -274,6 +274,19 @@ def test_the_range_of_the_brier_score_goes_by_the_classes():
     assert 0 < row.low < row.mean < row.high <= 1
 
 
+def test_metrics_at_k(data):
+    X, y = data
+    noisy = (y == "line") ^ (np.arange(len(y)) % 5 == 0)
+    comparison = run((X, noisy), metrics=["precision_at_0.1", "lift_at_50", "roc_auc"])
+    for row in comparison.summary():
+        assert 0.0 <= row.low < row.mean < row.high <= (np.inf if row.metric == "lift_at_50" else 1.0)
+    assert (comparison.folds["lift_at_50"] > 1.0).all()
+    assert "precision at 10 %\n" in repr(comparison)
+    assert comparison.plot().axes[0].get_title().startswith("precision at 10 %")
+    with pytest.raises(ValueError, match=r"metrics must be among roc_auc, .*precision_at_K.* got 'precision_at_k'"):
+        run(data, metrics=["precision_at_k"])
+
+
 def test_more_than_two_classes_and_weights():
     X, y = load_page_blocks(return_X_y=True)
     weight = np.where(y == 0, 0.25, 1.0)

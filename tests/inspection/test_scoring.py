@@ -6,7 +6,8 @@ from sklearn import metrics
 from sklearn.datasets import make_classification
 
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.inspection.scoring import METRICS, FittedFold
+from aucforest.inspection.scoring import METRICS, FittedFold, find_metric
+from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
 
 
 def fold(n_classes, weighted):
@@ -58,3 +59,32 @@ def test_costs_are_the_clocks_and_means_over_trees():
     passed = [indicator[:, first[i] : first[i + 1]].sum(axis=1).max() - 1 for i in range(n_trees)]
     # test rows need not reach the deepest leaf of every tree
     assert np.mean(passed) <= METRICS["depth"].measure(fitted) <= np.mean(passed) + 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_metrics_at_k_go_by_names(n_classes, weighted):
+    fitted = fold(n_classes, weighted)
+    classes = [1] if n_classes == 2 else range(n_classes)
+    for kind, metric in (("precision", precision_at_k), ("recall", recall_at_k), ("lift", lift_at_k)):
+        for text, k, words in (("0.05", 0.05, "5 %"), ("20", 20, "20"), ("1", 1, "1"), ("1.0", 1.0, "100 %")):
+            found = find_metric(f"{kind}_at_{text}")
+            expected = np.mean([
+                metric(fitted.is_class[:, c], fitted.proba[:, c], k, sample_weight=fitted.sample_weight)
+                for c in classes
+            ])  # fmt: skip
+            assert found.measure(fitted) == pytest.approx(expected)
+            assert (found.title, found.higher_is_better) == (f"{kind} at {words}", True)
+            assert found.greatest(n_classes) == (np.inf if kind == "lift" else 1.0)
+
+
+@pytest.mark.parametrize("name", ["precision_at_k", "precision_at_", "f1_at_1", "recall_at_1.2.3", "recall_at_-1"])
+def test_names_without_a_metric(name):
+    with pytest.raises(ValueError, match=f"metrics must be among roc_auc, .*precision_at_K.*, got '{name}'"):
+        find_metric(name)
+
+
+@pytest.mark.parametrize("name", ["precision_at_0", "recall_at_1.5"])
+def test_names_with_a_bad_k(name):
+    with pytest.raises(ValueError, match=f"^k of '{name}' must be"):
+        find_metric(name)

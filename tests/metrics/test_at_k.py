@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import precision_recall_curve
 
 from aucforest.metrics import (
     bootstrap_interval,
     gains_curve,
+    lift_at_k,
+    metrics_at_k,
     precision_at_k,
     recall_at_fpr,
     recall_at_k,
@@ -30,6 +33,58 @@ def test_proportions_of_samples_are_as_defined(rows, k):
         of_all = np.sum(positive if known is None else known[positive])
         assert precision_at_k(positive, scores, k, sample_weight=known) == pytest.approx(found / (k * total))
         assert recall_at_k(positive, scores, k, sample_weight=known) == pytest.approx(found / of_all)
+
+
+@settings(max_examples=100, deadline=None)
+@given(two_classes(), st.floats(0.01, 1.0))
+def test_all_metrics_at_once(rows, k):
+    positive, scores, weights = rows
+    for known in ({}, {"sample_weight": weights}):
+        found = metrics_at_k(positive, scores, k, **known)
+        for metric, (value, low, high) in zip((precision_at_k, recall_at_k, lift_at_k), found):
+            assert value == pytest.approx(metric(positive, scores, k, **known))
+            assert 0.0 <= low <= value <= high
+        share = np.average(positive, weights=known.get("sample_weight"))
+        assert found.lift[0] == pytest.approx(found.precision[0] / share)
+        # the last of the samples selected, of those with weight
+        kept = weights > 0.0 if known else np.full(len(scores), True)
+        above = [np.sum(weights[scores >= t] if known else scores >= t) for t in scores[kept]]
+        enough = scores[kept][np.array(above) >= k * (weights.sum() if known else len(scores)) * (1.0 - 1e-12)]
+        assert found.threshold == enough.max()
+
+
+def test_without_samples_beyond_the_boundary_the_interval_is_wilsons():
+    positive, scores, _ = random_rows(500)
+    hits = int(positive.sum())
+    found = metrics_at_k(positive, scores, 500)
+    assert found.precision[1:] == pytest.approx(tuple(binomtest(hits, 500).proportion_ci(method="wilson")))
+    found = metrics_at_k(positive, scores, 50, level=0.9)
+    wilson = binomtest(round(found.recall[0] * hits), hits).proportion_ci(0.9, method="wilson")
+    assert found.recall[1:] == pytest.approx(tuple(wilson))
+    assert found.lift == pytest.approx([10.0 * each for each in found.recall])
+
+
+def test_copies_of_samples_do_not_make_intervals_narrower():
+    positive, scores, _ = random_rows(500)
+    found = metrics_at_k(positive, scores, 0.1, sample_weight=np.full(500, 3.0))
+    for some, others in zip(found[:3], metrics_at_k(positive, scores, 0.1)):
+        assert some == pytest.approx(others)
+
+
+@pytest.mark.parametrize(("prevalence", "apart", "k"), [(0.02, 2.5, 0.01), (0.1, 1.0, 0.05), (0.3, 2.5, 0.2)])
+def test_intervals_cover(prevalence, apart, k):
+    """Of 400 intervals of 95 %, fewer than 366 hold the value once in 1,000 times or so."""
+    random = np.random.default_rng(0)
+
+    def drawn(n):
+        positive = random.random(n) < prevalence
+        return positive, random.normal(size=n) + apart * positive
+
+    of_all, held = metrics_at_k(*drawn(1_000_000), k), np.zeros(3)
+    for _ in range(400):
+        found = metrics_at_k(*drawn(2000), k)
+        held += [low <= value <= high for (value, _, _), (_, low, high) in zip(of_all, found[:3])]
+    assert held.min() >= 366, held
 
 
 def test_ties_at_the_boundary_are_averaged_over_their_orders():
@@ -87,7 +142,11 @@ def test_labels_of_all_kinds():
 
 
 def test_without_positives_recall_is_not_defined():
-    for metric, bound in ((recall_at_k, 1), (recall_at_precision, 0.5), (recall_at_fpr, 0.5)):
+    with pytest.warns(UndefinedMetricWarning, match="recall is not defined"):
+        found = metrics_at_k([0, 0], [1, 2], 1)
+    assert np.isnan([found.recall, found.lift]).all()
+    assert found.precision[0] == 0.0 < found.precision[2]
+    for metric, bound in ((recall_at_k, 1), (lift_at_k, 1), (recall_at_precision, 0.5), (recall_at_fpr, 0.5)):
         with pytest.warns(UndefinedMetricWarning, match="recall is not defined"):
             assert np.isnan(metric([0, 0], [1, 2], bound))
     with pytest.warns(UndefinedMetricWarning):
@@ -106,6 +165,8 @@ def test_bad_bounds_and_weights():
         recall_at_precision([0, 1], [1, 2], 0)
     with pytest.raises(ValueError, match=r"fpr must be in \[0, 1\], but is 2"):
         recall_at_fpr([0, 1], [1, 2], 2)
+    with pytest.raises(ValueError, match="level must be in"):
+        metrics_at_k([0, 1], [1, 2], 1, level=95)
     with pytest.raises(ValueError, match="sample_weight is 0 for every sample"):
         precision_at_k([0, 1], [1, 2], 1, sample_weight=[0, 0])
 

@@ -24,13 +24,13 @@ from rich.table import Table
 
 from aucforest._files import file_beside, write_whole
 from aucforest.cli._options import STANDARD
-from aucforest.inspection.scoring import METRICS
+from aucforest.inspection.scoring import find_metric
 from aucforest.metrics import auc_confidence_interval
 from aucforest.tables.kinds import holds_text
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".parquet")
-# Of METRICS those that say how good predictions are.
+# The metrics of a comparison that say how good predictions are.
 QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")
 
 Write = Callable[[Any], None]
@@ -81,7 +81,7 @@ def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
     for kind, measured in metrics.items():
         for place, (metric, value, low, high) in enumerate(measured):
             interval = "" if np.isnan(low) else f"{low:.4f} to {high:.4f}"
-            rows.append([kind if place == 0 else "", METRICS[metric].title, f"{value:.4f}", interval])
+            rows.append([kind if place == 0 else "", find_metric(metric).title, f"{value:.4f}", interval])
     return rich_table(title, ["", "metric", ">value", ">95 % interval"], rows)
 
 

@@ -27,7 +27,7 @@ from aucforest.cli._options import (
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
-from aucforest.inspection.scoring import METRICS
+from aucforest.inspection.scoring import find_metric
 from aucforest.tables.kinds import nearest
 from aucforest.tree.criteria import CRITERIA
 
@@ -135,7 +135,7 @@ def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
     )
     summary = comparison.summary()
     rows = [
-        [METRICS[metric].title, *(_cell(row) for row in summary if row.metric == metric)]
+        [find_metric(metric).title, *(_cell(row) for row in summary if row.metric == metric)]
         for metric in comparison.metrics
     ]
     return rich_table(data.title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
@@ -150,7 +150,7 @@ def _cell(row: ComparisonRow) -> str:
     text += f"\n{row.pvalue_text}"
     if not row.pvalue < SIGNIFICANT:
         return text
-    better = (row.difference > 0) == METRICS[row.metric].higher_is_better
+    better = (row.difference > 0) == find_metric(row.metric).higher_is_better
     return f"[{'green' if better else 'red'}]{text}[/]"
 
 

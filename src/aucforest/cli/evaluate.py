@@ -22,7 +22,19 @@ from aucforest.cli._outputs import (
     write_json,
 )
 from aucforest.inspection.scoring import METRICS, FittedFold
+from aucforest.metrics import metrics_at_k
+from aucforest.metrics.at_k import find_at_k
 from aucforest.tables.predictions import labels_of
+
+
+def _check_alerts(alerts: str) -> str:
+    """Refuse what is neither a number of rows nor a proportion of them as a wrong call."""
+    try:
+        if find_at_k(f"precision_at_{alerts}") is not None:
+            return alerts
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"must be a proportion of the rows, such as 0.01, or a number from 1 on, but is {alerts}")
 
 
 def evaluate(
@@ -39,13 +51,23 @@ def evaluate(
             " model, or prevalence where it has none.",
         ),
     ] = None,
+    alerts: Annotated[
+        str,
+        typer.Option(
+            metavar="K",
+            callback=_check_alerts,
+            help="How many rows are alerted on, those with the highest scores, for precision, recall and lift: a"
+            " proportion such as 0.01, or a number such as 100. For two classes.",
+        ),
+    ] = "0.01",
     separator: Separator = None,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
 ) -> None:
     """Evaluate a model on labelled rows that it was not fitted on.
 
-    The ROC AUC of two classes has a confidence interval. G-mean and the confusion matrix depend on the threshold.
+    For two classes the ROC AUC, and precision, recall and lift of the rows with the highest scores, have confidence
+    intervals. G-mean and the confusion matrix depend on the threshold.
 
     Example: aucforest evaluate model.aucforest test.csv --target label --json metrics.json
     """
@@ -56,7 +78,11 @@ def evaluate(
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:
-        metrics[0] = auc_with_interval(fold.is_class[:, 1], fold.proba[:, 1], rows.weight)
+        scored = fold.is_class[:, 1], fold.proba[:, 1]
+        metrics[0] = auc_with_interval(*scored, rows.weight)
+        k = int(alerts) if alerts.isdigit() else float(alerts)
+        top = metrics_at_k(*scored, k, sample_weight=rows.weight)
+        metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]
     labels = labels_of(forest, rows.X, fold.proba)
     matrix = confusion_matrix(rows.y, labels, labels=forest.classes_, sample_weight=rows.weight)
     classes = list(map(str, forest.classes_.tolist()))

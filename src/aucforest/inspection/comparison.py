@@ -14,7 +14,7 @@ from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.spec import criterion_name
 from aucforest.inspection.display import HtmlTable
 from aucforest.inspection.folds import make_folds, run_folds
-from aucforest.inspection.scoring import METRICS
+from aucforest.inspection.scoring import METRICS, find_metric
 from aucforest.metrics.intervals import score_interval, t_quantile
 
 BASELINE = "gini"
@@ -58,7 +58,9 @@ def compare_criteria(
         fitted without groups.
     metrics : sequence of str
         Any of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision", "g_mean", "brier",
-        "log_loss", "fit_seconds", "n_nodes" and "depth". By default all of them.
+        "log_loss", "fit_seconds", "n_nodes" and "depth", which is the default, and of "precision_at_K", "recall_at_K"
+        and "lift_at_K", where K is a proportion of the test samples such as 0.01, or a number of them such as 100. With
+        more than two classes these are means over classes.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights for fitting and for the metrics.
     random_state : int, RandomState instance or None, default=None
@@ -97,7 +99,9 @@ def compare_criteria(
     """
     by_name = dict(zip(chosen("criteria", criterion_names(criteria)), criteria))
     by_name.setdefault(BASELINE, BASELINE)
-    metrics = chosen("metrics", metrics, tuple(METRICS))
+    metrics = chosen("metrics", metrics)
+    for name in metrics:
+        find_metric(name)  # refuses an unknown one
     forest_params["n_jobs"] = n_jobs
     forests = {name: AUCForestClassifier(criterion=each, **forest_params) for name, each in by_name.items()}
     random = check_random_state(random_state)
@@ -196,7 +200,7 @@ class CriteriaComparison(HtmlTable):
             raise ValueError(f"level must be between 0 and 1, got {level}")
         rows = []
         for metric in self.metrics:
-            values, upper = self.folds[metric], METRICS[metric].greatest(self.n_classes)
+            values, upper = self.folds[metric], find_metric(metric).greatest(self.n_classes)
             of_baseline = values[:, self.criteria.index(BASELINE)]
             for k, criterion in enumerate(self.criteria):
                 mean = resampled_mean(values[:, k], self.folds, upper, level)
@@ -253,8 +257,8 @@ class CriteriaComparison(HtmlTable):
             panel.plot(row.mean, k, "o", color=color, markersize=7)
             style = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "color": color}
             panel.annotate(row.pvalue_text, (row.mean, k), (0, 7), **style)
-        better = "→" if METRICS[metric].higher_is_better else "←"
-        panel.set_title(f"{METRICS[metric].title}  {better} better", fontsize=10)
+        better = "→" if find_metric(metric).higher_is_better else "←"
+        panel.set_title(f"{find_metric(metric).title}  {better} better", fontsize=10)
         panel.set_yticks(range(len(rows)), [row.criterion for row in rows])
         panel.set_ylim(len(rows) - 0.5, -0.5)
         panel.spines[["top", "right"]].set_visible(False)
@@ -270,7 +274,7 @@ class CriteriaComparison(HtmlTable):
         width = max(map(len, self.criteria))
         for row in self.summary():
             if row.criterion == self.criteria[0]:
-                lines.append(METRICS[row.metric].title)
+                lines.append(find_metric(row.metric).title)
             interval = "" if np.isnan(row.low) else f" [{row.low:.4f}, {row.high:.4f}]"
             line = f"  {row.criterion:<{width}}  {row.mean:.4f}{interval}"
             test = f"  {row.difference:+.4f}  {row.pvalue_text}" if row.criterion != BASELINE else ""

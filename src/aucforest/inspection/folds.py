@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.target import check_groups, code_classes
-from aucforest.inspection.scoring import METRICS, FittedFold
+from aucforest.inspection.scoring import FittedFold, find_metric
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -63,7 +63,7 @@ def run_folds(
         train, test = folds[fold]
         forest = clone(forests[names[k]]).set_params(random_state=seeds[fold])
         fitted = FittedFold(forest, _fit(forest, *known(train)), *part(test))
-        scores = (METRICS[metric].measure(fitted) for metric in metrics)
+        scores = (find_metric(metric).measure(fitted) for metric in metrics)
         table[fold, k] = (fold, names[k], len(train), len(test), *scores)
     return table
 

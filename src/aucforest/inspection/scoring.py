@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, recall_score
 
+from aucforest.metrics.at_k import class_at_k, find_at_k, lift_at_k
 from aucforest.metrics.roc import class_average_precision, class_roc_auc
 
 
@@ -85,3 +86,16 @@ METRICS = {
     "n_nodes": Metric("nodes per tree", False, lambda fold: np.mean([tree.n_nodes for tree in fold.forest.trees_])),
     "depth": Metric("tree depth", False, lambda fold: np.mean([tree.max_depth for tree in fold.forest.trees_])),
 }
+
+
+def find_metric(name: str) -> Metric:
+    """Return a metric by its name: one of METRICS, or such as "precision_at_0.01"; ValueError for other names."""
+    if name in METRICS:
+        return METRICS[name]
+    found = find_at_k(name)
+    if found is None:
+        names = ", ".join([*METRICS, "precision_at_K", "recall_at_K", "lift_at_K"])
+        raise ValueError(f"metrics must be among {names} (K such as 0.01 or 100), got {name!r}")
+    title, metric, k = found
+    upper = np.inf if metric is lift_at_k else 1.0
+    return Metric(title, True, lambda fold: fold.score(partial(class_at_k, metric, k)), upper)

@@ -1,8 +1,11 @@
 """AUC metrics for weighted, multiclass and streaming data, with confidence intervals."""
 
 from aucforest.metrics.at_k import (
+    MetricsAtK,
     bootstrap_interval,
     gains_curve,
+    lift_at_k,
+    metrics_at_k,
     precision_at_k,
     recall_at_fpr,
     recall_at_k,
@@ -22,6 +25,7 @@ __all__ = [
     "AUCReservoir",
     "AUCSketch",
     "GainsDisplay",
+    "MetricsAtK",
     "RocBand",
     "RocCurveDisplay",
     "RocEntry",
@@ -32,6 +36,8 @@ __all__ = [
     "delong_covariance",
     "gains_curve",
     "hand_till_score",
+    "lift_at_k",
+    "metrics_at_k",
     "optimal_threshold",
     "precision_at_k",
     "recall_at_fpr",

@@ -1,42 +1,67 @@
-"""Metrics of the highest-ranked samples: precision and recall at k, recall at a bound, gains and lift."""
+"""Metrics of the highest-ranked samples: precision, recall and lift at k, recall at a bound, gains and lift curves."""
 
+import re
 from collections.abc import Callable
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import bootstrap
 
-from aucforest.metrics.intervals import require_level
+from aucforest.metrics.intervals import normal_quantile, require_level, score_interval
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import as_column, check_scores, check_weights, is_positive, warn_undefined
+from aucforest.metrics.validation import (
+    Scores,
+    Weights,
+    as_column,
+    check_scores,
+    check_weights,
+    is_positive,
+    warn_undefined,
+)
 
 FloatArray = NDArray[np.float64]
 
 
-def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any) -> Cumulated:
-    """Return the weights of positives and negatives at or above each threshold, of checked samples."""
+def _rows(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
+) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
+    """Return checked samples: positive or not, score, weight."""
     scores = check_scores(as_column(y_score))
     weights = check_weights(sample_weight, scores.size)
-    cumulated = cumulate(is_positive(y_true, scores.size, pos_label=pos_label), scores, weights)
-    if cumulated.tps[-1] + cumulated.fps[-1] <= 0.0:
+    if weights is not None and not weights.any():
         raise ValueError("sample_weight is 0 for every sample")
-    return cumulated
+    return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
+
+
+def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any) -> Cumulated:
+    """Return the weights of positives and negatives at or above each threshold, of checked samples."""
+    return cumulate(*_rows(y_true, y_score, sample_weight, pos_label))
+
+
+def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
+    """Return how many of samples, by number or weight, the top k are; ValueError for a `k` that is no such number."""
+    if isinstance(k, Integral) and not isinstance(k, bool):
+        if not 1 <= int(k) <= total:
+            raise ValueError(f"{name} must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
+        return float(k)
+    if isinstance(k, bool) or not (isinstance(k, Real) and 0.0 < float(k) <= 1.0):
+        raise ValueError(f"{name} must be a number of samples (int) or a proportion of them in (0, 1], but is {k!r}")
+    return float(k) * total
+
+
+def check_bound(name: str, bound: Any) -> None:
+    """Raise ValueError unless a bound of precision is in (0, 1], or one of the false positive rate in [0, 1]."""
+    is_number = isinstance(bound, Real) and not isinstance(bound, bool)
+    if not is_number or not 0.0 <= float(bound) <= 1.0 or (bound == 0.0 and name != "fpr"):
+        raise ValueError(f"{name} must be in {'[' if name == 'fpr' else '('}0, 1], but is {bound!r}")
 
 
 def _positives_at(cumulated: Cumulated, k: float) -> tuple[float, float]:
     """Return the weight of the k highest-ranked samples and of the positives among them, ties in proportion."""
     selected = cumulated.tps + cumulated.fps
-    total = float(selected[-1])
-    if isinstance(k, Integral) and not isinstance(k, bool):
-        if not 1 <= k <= total:
-            raise ValueError(f"k must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
-        size = float(k)
-    else:
-        if isinstance(k, bool) or not 0.0 < k <= 1.0:
-            raise ValueError(f"k must be a number of samples (int) or a proportion of them in (0, 1], but is {k!r}")
-        size = k * total
+    size = top_size(k, float(selected[-1]))
     return size, float(np.interp(size, selected, cumulated.tps))
 
 
@@ -123,6 +148,161 @@ def recall_at_k(
     return float(_recall(_positives_at(cumulated, k)[1], cumulated))
 
 
+def lift_at_k(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return how many times more frequent positives are among the k highest-ranked samples than among all.
+
+    This is precision at k divided by the proportion of positives, and also recall at k divided by the proportion of
+    samples selected.
+
+    Parameters
+    ----------
+    y_true, y_score, k, pos_label, sample_weight
+        As for `precision_at_k`.
+
+    Returns
+    -------
+    float
+        1 for a random order; NaN with an UndefinedMetricWarning when the positive class has no weight.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `precision_at_k`.
+
+    Examples
+    --------
+    >>> from aucforest.metrics import lift_at_k
+    >>> lift_at_k([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 2)
+    2.0
+    """
+    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
+    size, positives = _positives_at(cumulated, k)
+    return float(_recall(positives, cumulated) * (cumulated.tps[-1] + cumulated.fps[-1]) / size)
+
+
+class MetricsAtK(NamedTuple):
+    """Metrics of the k highest-ranked samples.
+
+    Attributes
+    ----------
+    precision, recall, lift : tuple of (float, float, float)
+        Each with the lower and the upper end of its interval.
+    threshold : float
+        The score of the last of the k samples.
+    """
+
+    precision: tuple[float, float, float]
+    recall: tuple[float, float, float]
+    lift: tuple[float, float, float]
+    threshold: float
+
+
+def metrics_at_k(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    level: float = 0.95,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> MetricsAtK:
+    """Return precision, recall and lift at k with score intervals, which need no resampling.
+
+    Samples with the same score at the boundary count in proportion, as in `precision_at_k`. With n samples and the
+    proportion k of them selected, precision P at k has the variance ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``, where
+    Q is the precision among samples near the boundary, which moves with the sample. Q is taken from those between half
+    and one and a half times k. The interval is a score interval (Wilson's) with that variance. The interval of recall
+    is Wilson's for the positive samples, a little wide at the top of the list, and lift is recall / k.
+
+    Parameters
+    ----------
+    y_true, y_score, k, pos_label, sample_weight
+        As for `precision_at_k`.
+    level : float in (0, 1), default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    MetricsAtK
+        The metrics. Recall and lift are NaN with an UndefinedMetricWarning when the positive class has no weight.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `precision_at_k`; ValueError also for a `level` out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.metrics import metrics_at_k
+    >>> rng = np.random.default_rng(0)
+    >>> y_true = rng.random(1000) < 0.1
+    >>> found = metrics_at_k(y_true, y_true + rng.normal(size=1000), 0.05)
+    >>> for name, (value, low, high) in zip(found._fields, found[:3]):
+    ...     print(f"{name} {value:.2f} [{low:.2f}, {high:.2f}]")
+    precision 0.40 [0.27, 0.54]
+    recall 0.22 [0.15, 0.32]
+    lift 4.49 [3.01, 6.44]
+    """
+    quantile = normal_quantile(level)
+    positive, scores, weights = _rows(y_true, y_score, sample_weight, pos_label)
+    cumulated = cumulate(positive, scores, weights)
+    selected = cumulated.tps + cumulated.fps
+    size, found = _positives_at(cumulated, k)
+    total, of_class = float(selected[-1]), float(cumulated.tps[-1])
+    # of the sum of weights, what a weight of one each would be
+    unit, unit_of_class = (1.0, 1.0) if weights is None else map(_unit, (weights, weights[positive]))
+    ends = 0.5 * size, min(1.5 * size, total)
+    nearby = float(np.ptp(np.interp(ends, selected, cumulated.tps))) / (ends[1] - ends[0])
+    smooth = (found + unit) / (size + 2.0 * unit)
+    spread = 1.0 + (1.0 - size / total) * (smooth - nearby) ** 2 / (smooth * (1.0 - smooth))
+    value = min(found / size, 1.0)
+    precision = value, *score_interval(value, spread * unit / size, quantile)
+    recall = (float(_recall(found, cumulated)),) * 3
+    if of_class > 0.0:
+        recall = recall[0], *score_interval(recall[0], unit_of_class / of_class, quantile)
+    value, low, high = (each * total / size for each in recall)
+    last = np.searchsorted(selected, size * (1.0 - 1e-12))
+    return MetricsAtK(precision, recall, (value, low, high), float(cumulated.thresholds[last]))
+
+
+def _unit(weights: Weights) -> float:
+    """Return the sum of squares of weights divided by their sum; 1 for weights of one, and where there is none."""
+    total = float(weights.sum())
+    return float(np.square(weights).sum()) / total if total > 0.0 else 1.0
+
+
+def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None:
+    """Return title, metric and k of a name such as "precision_at_0.01" or "recall_at_100"; None for other names."""
+    parts = re.fullmatch(r"(precision|recall|lift)_at_(\d*\.?\d+)", name)
+    if parts is None:
+        return None
+    kind, text = parts.groups()
+    k = int(text) if text.isdigit() else float(text)
+    top_size(k, name=f"k of {name!r}")
+    metric = {"precision": precision_at_k, "recall": recall_at_k, "lift": lift_at_k}[kind]
+    return f"{kind} at {k if isinstance(k, int) else f'{100.0 * k:g} %'}", metric, k
+
+
+def class_at_k(
+    metric: Callable[..., float],
+    k: int | float,
+    codes: NDArray[Any],
+    proba: NDArray[np.float64],
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return a metric at k of the second of two classes, or of more the mean over classes."""
+    classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
+    return float(np.mean([metric(codes == c, proba[:, c], k, sample_weight=sample_weight) for c in classes]))
+
+
 def _recall(positives: Any, cumulated: Cumulated) -> Any:
     """Return weights of positives as proportions of all; NaN with a warning where there is none."""
     if cumulated.tps[-1] <= 0.0:
@@ -167,8 +347,7 @@ def recall_at_precision(
     >>> recall_at_precision([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 0.7)
     1.0
     """
-    if not 0.0 < precision <= 1.0:
-        raise ValueError(f"precision must be in (0, 1], but is {precision}")
+    check_bound("precision", precision)
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
     tps, fps = cumulated.tps, cumulated.fps
     return float(_recall(tps[tps >= precision * (tps + fps)].max(), cumulated))
@@ -209,8 +388,7 @@ def recall_at_fpr(
     >>> round(recall_at_fpr([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 0.1), 3)
     0.667
     """
-    if not 0.0 <= fpr <= 1.0:
-        raise ValueError(f"fpr must be in [0, 1], but is {fpr}")
+    check_bound("fpr", fpr)
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
     return float(_recall(cumulated.tps[cumulated.fps <= fpr * cumulated.fps[-1]].max(), cumulated))
 

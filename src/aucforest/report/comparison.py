@@ -2,7 +2,7 @@
 
 from aucforest._optional import import_optional
 from aucforest.inspection.comparison import BASELINE, ComparisonRow, CriteriaComparison
-from aucforest.inspection.scoring import METRICS
+from aucforest.inspection.scoring import find_metric
 from aucforest.report import plots
 from aucforest.report.page import Section, Table, interval, number, signed
 
@@ -39,7 +39,7 @@ def comparison_facts(comparison: CriteriaComparison) -> dict[str, str]:
 
 def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
     """Return the means of a metric, a row a criterion."""
-    better = "more" if METRICS[metric].higher_is_better else "less"
+    better = "more" if find_metric(metric).higher_is_better else "less"
     body = []
     for row in rows:
         difference, pvalue = ["–", "–"], row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–"
@@ -47,4 +47,4 @@ def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
             difference = [signed(row.difference), interval(row.difference_low, row.difference_high, signed)]
         body.append([row.criterion, number(row.mean), interval(row.low, row.high), *difference, pvalue])
     columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]
-    return Table(f"{METRICS[metric].title} ({better} is better)", columns, body, "lrrrrr")
+    return Table(f"{find_metric(metric).title} ({better} is better)", columns, body, "lrrrrr")
