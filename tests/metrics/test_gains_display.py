@@ -43,6 +43,16 @@ def test_lift_is_recall_by_the_proportion(rows):
         assert lift == pytest.approx(recall_at_k(y, X[:, 0], float(proportion), pos_label="fraud") / proportion)
 
 
+def test_lift_of_the_best_and_of_a_random_order(rows):
+    X, y = rows
+    ax = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="fraud").ax_
+    _, best, random = (line.get_xydata() for line in ax.get_lines())
+    share = np.mean(y == "fraud")
+    np.testing.assert_allclose(best[:, 1], np.minimum(1.0 / share, 1.0 / best[:, 0]))
+    np.testing.assert_allclose(random[:, 1], 1.0)
+    assert best[0, 0] == random[0, 0] == pytest.approx(1 / 300)
+
+
 def test_from_estimator_takes_its_second_class(rows):
     X, y = rows
     model = LogisticRegression().fit(X, y)

@@ -6,7 +6,7 @@ from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from aucforest.report.alerts import alert_depths, count_alerts
+from aucforest.report.alerts import alert_depths, top_rows
 from aucforest.report.rows import score_rows
 
 RNG = np.random.default_rng(0)
@@ -18,13 +18,13 @@ def test_alerts_are_counted_as_they_are_sorted():
     rows = score_rows(LogisticRegression().fit(X, Y), X, Y, None)
     order = np.argsort(-rows.scores[:, 1])
     for k in (1, 20, 333, 2000):
-        found, hits = count_alerts(rows, k, 0.95), int(Y[order[:k]].sum())
-        assert found.precision == pytest.approx(hits / k)
-        assert found.recall == pytest.approx(hits / Y.sum())
-        assert found.lift == pytest.approx(hits / k / Y.mean())
-        assert found.score == rows.scores[order[k - 1], 1]
-        wilson = binomtest(hits, k).proportion_ci(method="wilson")
-        assert (found.low, found.high) == pytest.approx(tuple(wilson), abs=1e-12)
+        found, hits = top_rows(rows, k, 0.95), int(Y[order[:k]].sum())
+        assert found.precision[0] == pytest.approx(hits / k)
+        assert found.recall[0] == pytest.approx(hits / Y.sum())
+        assert found.lift[0] == pytest.approx(hits / k / Y.mean())
+        assert found.threshold == rows.scores[order[k - 1], 1]
+        wilson = binomtest(hits, int(Y.sum())).proportion_ci(method="wilson")
+        assert found.recall[1:] == pytest.approx(tuple(wilson), abs=1e-12)
 
 
 def test_equal_scores_count_by_their_mean():
@@ -33,17 +33,17 @@ def test_equal_scores_count_by_their_mean():
     rows = score_rows(stump, X, Y, None)
     top = rows.scores[:, 1] == rows.scores[:, 1].max()
     k = int(top.sum()) // 3
-    assert count_alerts(rows, k, 0.95).precision == pytest.approx(Y[top].mean())
+    assert top_rows(rows, k, 0.95).precision[0] == pytest.approx(Y[top].mean())
 
 
 def test_weights_count_as_copies():
     times = RNG.integers(1, 3, Y.size)
     model = LogisticRegression().fit(X, Y)
-    weighted = count_alerts(score_rows(model, X, Y, times), 200, 0.95)
+    weighted = top_rows(score_rows(model, X, Y, times), 200, 0.95)
     copied = score_rows(model, np.repeat(X, times, axis=0), np.repeat(Y, times), None)
-    expected = count_alerts(copied, round(copied.labels.size / 10), 0.95)
-    assert weighted.precision == pytest.approx(expected.precision, abs=2e-3)
-    assert weighted.high - weighted.low > expected.high - expected.low
+    expected = top_rows(copied, round(copied.labels.size / 10), 0.95)
+    assert weighted.precision[0] == pytest.approx(expected.precision[0], abs=2e-3)
+    assert np.ptp(weighted.precision) > np.ptp(expected.precision)
 
 
 def test_depths_are_those_of_at_least_a_row():

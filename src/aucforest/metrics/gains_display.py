@@ -175,7 +175,7 @@ class GainsDisplay:
         proportion, gain = curve
         if kind == "lift":
             # Between two points gain is a straight line, but lift is not.
-            grid = np.unique(np.concatenate((proportion[1:], np.linspace(0.01, 1.0, 100))))
-            grid = grid[grid >= proportion[1]]
+            first = min(curve[0][1] for curve in self.curves.values())
+            grid = np.unique(np.concatenate((proportion[1:], np.geomspace(first, 1.0, 200))))
             proportion, gain = grid, np.interp(grid, proportion, gain) / grid
         return self.ax_.plot(proportion, gain, **options)[0]

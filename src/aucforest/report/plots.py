@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any
+from typing import Any, Literal
 from xml.etree import ElementTree
 
 import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
-from aucforest.metrics import RocBand, RocCurveDisplay, RocEntry
+from aucforest.metrics import GainsDisplay, RocBand, RocCurveDisplay, RocEntry
 from aucforest.report.dependence import Dependence
 from aucforest.report.explorer import Thresholds
 from aucforest.report.importances import TreePoint
@@ -133,35 +133,34 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
     return figure
 
 
+def _gains(rows: ScoredRows, kind: Literal["gains", "lift"], least: float = 0.0) -> tuple[Any, Any, Any]:
+    """Draw gains or lift from a proportion of the rows on; return figure, axes and the curve of the model."""
+    figure, axes = _panels(_WIDTH, 4.4)
+    cumulated = cumulate_class(rows, 1)
+    places = thin(cumulated, _MOST_POINTS)
+    selected, found = (cumulated.tps + cumulated.fps)[places], cumulated.tps[places]
+    shown = selected >= least * selected[-1]
+    shown[0] = True
+    curve = selected[shown] / selected[-1], found[shown] / found[-1]
+    display = GainsDisplay({"model": curve}, float(rows.frequencies[1])).plot(kind=kind, ax=axes)
+    return figure, axes, display.lines_[0]
+
+
 def gains_plot(rows: ScoredRows) -> Any:
     """Draw the recall against the proportion of rows with the highest scores."""
-    figure, axes = _panels(_WIDTH, 4.4)
-    cumulated, positive = cumulate_class(rows, 1), float(rows.frequencies[1])
-    places = thin(cumulated, _MOST_POINTS)
-    alerted, found = (cumulated.tps + cumulated.fps)[places], cumulated.tps[places]
-    axes.plot(alerted / alerted[-1], found / found[-1], color=COLORS[0], label="model")
-    axes.plot([0, positive, 1], [0, 1, 1], color="#6b747d", linestyle="--", linewidth=1.2, label="perfect model")
-    axes.plot([0, 1], [0, 1], color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
-    axes.set(xlabel="proportion of rows alerted", ylabel="recall", xlim=(0, 1), ylim=(0, 1))
-    axes.legend(loc="lower right")
+    figure, axes, _ = _gains(rows, "gains")
+    axes.set(xlabel="proportion of rows alerted", ylabel="recall", ylim=(0, 1))
     return figure
 
 
 def lift_plot(rows: ScoredRows) -> Any:
     """Draw the lift against the proportion of rows with the highest scores, from five rows on."""
-    figure, axes = _panels(_WIDTH, 4.4)
-    cumulated = cumulate_class(rows, 1)
-    places = thin(cumulated, _MOST_POINTS)[1:]
-    alerted, found = (cumulated.tps + cumulated.fps)[places], cumulated.tps[places]
-    shown = alerted >= min(5.0 / rows.labels.size, 0.5) * alerted[-1]
-    alerted, found = alerted[shown] / alerted[-1], found[shown] / found[-1]
-    axes.plot(100 * alerted, found / alerted, color=COLORS[0], label="model")
-    axes.axhline(1.0, color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
+    figure, axes, line = _gains(rows, "lift", min(5.0 / rows.labels.size, 0.5))
     axes.set(xscale="log", xlabel="rows alerted, % (logarithmic)", ylabel="lift")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    # a perfect model may be far above
+    axes.set(xlim=(min(0.5, line.get_xdata()[0]), 1), ylim=(0, 1.1 * line.get_ydata().max()))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100.0 * value:g}")
     axes.xaxis.set_minor_formatter(lambda value, _: "")
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="upper right")
     return figure
 
 

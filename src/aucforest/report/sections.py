@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from aucforest.metrics import average_precision_score, roc_confidence_band
 from aucforest.report import plots
-from aucforest.report.alerts import alert_depths, count_alerts
+from aucforest.report.alerts import alert_depths, top_rows
 from aucforest.report.data import class_table, column_table, describe_columns, useless_columns
 from aucforest.report.explorer import find_thresholds
 from aucforest.report.metrics import Resamples, auc_interval, reliability, summarize
@@ -64,10 +64,11 @@ def _headline(rows: ScoredRows, auc: float) -> str:
     )
     depths = alert_depths(rows.labels.size, [10 if frequency < 0.05 and rows.labels.size >= 1000 else 100])
     for per_1000, k in depths.items():
-        top = count_alerts(rows, k, LEVEL)
+        top = top_rows(rows, k, LEVEL)
+        precision, recall = percent(top.precision[0]), percent(top.recall[0])
         text += (
-            f" Of the {per_1000 // 10} % of rows with the highest scores, {percent(top.precision)} are {of}, against "
-            f"{percent(frequency)} of all rows; they hold {percent(top.recall)} of all rows {of}."
+            f" Of the {per_1000 // 10} % of rows with the highest scores, {precision} are {of}, against "
+            f"{percent(frequency)} of all rows; they hold {recall} of all rows {of}."
         )
     positive = float(hits[:, 1].sum())
     text += f" The model predicts {label} for {percent(positive / float(totals.sum()))} of the rows"
