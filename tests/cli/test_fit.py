@@ -266,6 +266,17 @@ def test_files_are_trained_out_of_core(tmp_path, kind):
     check_refusal(run(*arguments, "--out", tmp_path / "m", "--memory-limit", "1kB"), "memory_limit=1,000 bytes is too")
 
 
+@pytest.mark.parametrize(("text", "rule"), [("alerts=0.1", {"alerts": 0.1}), ("alerts=30", {"alerts": 30})])
+def test_thresholds_within_a_bound(files, tmp_path, text, rule):
+    arguments = ["--target", "label", "--trees", 20, "--drop", "id,weight", "--threshold", text, "--validate", 2]
+    result = run("fit", files.train_csv, *arguments, "--out", tmp_path / "m", "--reference", tmp_path / "r.csv")
+    assert result.exit_code == 0, result.output
+    model = aucforest.load(tmp_path / "m")
+    assert model.get_params()["threshold"] == rule
+    assert f"yes where its probability is at least {model.threshold_:.4g} ({text})" in result.stdout
+    assert 20 < (pd.read_csv(tmp_path / "r.csv")["prediction"] == "yes").sum() <= 30
+
+
 @pytest.mark.parametrize(("options", "once"), [([], True), (["--memory-limit", "1GB"], False), (["--folder"], False)])
 def test_a_small_csv_is_read_once(files, tmp_path, monkeypatch, options, once):
     """The model is the same; within a limit of memory, or with a folder, the file is read again and again."""
@@ -362,6 +373,9 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
         (["--target", "label", "--out", "m", "--criterion", "ginny"], "'ginny' is not one of 'auto', 'auc', 'gini'"),
         (["--target", "label", "--out", "m", "--threshold", "ginny"], "argmax or a probability, but is 'ginny'"),
         (["--target", "label", "--out", "m", "--threshold", "1.5"], "argmax or a probability, but is '1.5'"),
+        (["--target", "label", "--out", "m", "--threshold", "recall=1"], "alerts=NUMBER, precision=NUMBER, fpr=NUMBER"),
+        (["--target", "label", "--out", "m", "--threshold", "fpr=low"], "must be a number, but is 'low'"),
+        (["--target", "label", "--out", "m", "--threshold", "fpr=2"], "fpr must be in [0, 1], but is 2"),
         (["--target", "label", "--out", "m", "--trees", "0"], "'--trees'"),
         (["--target", "label", "--out", "m", "--jobs", "0"], "must be at least 1, or -1 for all cores, but is 0"),
         (["--target", "label", "--out", "m", "--memory-limit", "lots"], "must be a number of bytes, such as"),

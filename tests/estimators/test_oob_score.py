@@ -13,6 +13,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
 from tests.estimators.data import make_table, small_forest
 from tests.reference.metrics import hand_till
 
@@ -45,11 +46,19 @@ TWO = {
     "f1": of_labels(f1_score),
     make_scorer(fbeta_score, beta=2): lambda y, p, labels, w: fbeta_score(y, labels, beta=2, sample_weight=w),
     make_scorer(roc_auc_score, response_method="predict_proba"): positive(roc_auc_score),
+    "precision_at_0.1": positive(lambda y, score, **weight: precision_at_k(y, score, 0.1, **weight)),
+    "lift_at_20": positive(lambda y, score, **weight: lift_at_k(y, score, 20, **weight)),
+    make_scorer(recall_at_k, k=0.1, response_method="predict_proba"): positive(
+        lambda y, score, **weight: recall_at_k(y, score, 0.1, **weight)
+    ),
     **BOTH,
 }
 MANY = {
     "roc_auc_ovo": lambda y, proba, labels, weight: hand_till(np.searchsorted(NAMES, y), proba, 3, weight),
     "roc_auc": lambda y, proba, labels, weight: hand_till(np.searchsorted(NAMES, y), proba, 3, weight),
+    "recall_at_0.1": lambda y, proba, labels, weight: np.mean(
+        [recall_at_k(y == name, proba[:, c], 0.1, sample_weight=weight) for c, name in enumerate(NAMES)]
+    ),
     "f1_macro": lambda y, proba, labels, weight: f1_score(y, labels, average="macro", sample_weight=weight),
     **BOTH,
 }
@@ -123,6 +132,10 @@ def test_metadata_routing():
 def test_scorers_that_are_none():
     with pytest.raises(ValueError, match=r"'oob_score' parameter .* Got 'best' instead"):
         small_forest(oob_score="best").fit(X, Y)
+    with pytest.raises(ValueError, match=r"'oob_score' parameter .* Got 'precision_at_k' instead"):
+        small_forest(oob_score="precision_at_k").fit(X, Y)
+    with pytest.raises(ValueError, match=r"^k of 'recall_at_1.5' must be a number of samples"):
+        small_forest(oob_score="recall_at_1.5").fit(X, Y)
     with pytest.raises(ValueError, match=r"^oob_score='f1' needs out-of-bag samples: set bootstrap=True$"):
         small_forest(oob_score="f1", bootstrap=False).fit(X, Y)
 

@@ -7,9 +7,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from aucforest import load
 from aucforest.metrics.thresholds import decide
 from tests.estimators.data import digest, make_table, small_forest
-from tests.reference.metrics import decision_counts
+from tests.reference.metrics import decision_counts, threshold_within, total_cost
 
 X, SCORE = make_table(n_rows=300, seed=2)
 Y = np.where((SCORE == 1) & (np.arange(300) % 3 == 0), "rare", "common")
@@ -23,12 +24,18 @@ GAINS = {
     "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
     "cost": lambda tp, fp, fn, tn: -(-1 * tn + 2 * fp + 9 * fn + 0.5 * tp),
 }
-RULES = ["gmean", "youden", "f1", COST]
+BOUNDS = [{"alerts": 0.1}, {"alerts": 40}, {"precision": 0.15}, {"fpr": 0.2}]
+RULES = ["gmean", "youden", "f1", COST, *BOUNDS]
 UNSCORED = "ignore:.* they have no out-of-bag probability"
 
 
 def best_by_hand(rule, is_positive, scores, weights):
     """Return the greatest of the best of all cuts."""
+    if rule in BOUNDS:
+        ((name, bound),) = rule.items()
+        if bound == 40:  # of the training rows, though some may not be out of bag
+            bound = 40 / (len(Y) if np.all(weights == 1.0) else np.count_nonzero(WEIGHT))
+        return threshold_within(name, bound, is_positive, scores, weights)
     gain = GAINS[rule if isinstance(rule, str) else "cost"]
     cuts = [*np.unique(scores), np.inf]
     gains = [gain(*decision_counts(cut, is_positive, scores, weights)) for cut in cuts]
@@ -64,6 +71,35 @@ def test_the_spread_of_a_threshold():
     assert 0 < 1.5 * spreads[1] < spreads[0]
     others = [small_forest(20, threshold="gmean", random_state=seed).fit(X, Y).threshold_ for seed in range(40)]
     assert 0.5 < spreads[0] / np.std(others) < 2.0
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
+def test_costs_of_rows(weight, tmp_path):
+    costs = np.zeros((300, 2, 2))
+    costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 20.0], (300, 2)).T
+    forest = small_forest(30, oob_score=True).fit(X, Y, weight).set_threshold({"cost": costs}, X, Y, weight)
+    seen = ~np.isnan(forest.oob_decision_function_[:, 1])
+    scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
+    total = {cut: total_cost(cut, Y[seen] == "rare", scores, costs[seen], known) for cut in (*scores, np.inf)}
+    assert forest.threshold_ == max(cut for cut in total if total[cut] <= min(total.values()) + 1e-9)
+    assert 0.0 < forest.threshold_ < 1.0
+    fitted = clone(forest).fit(X, Y, weight)
+    assert (fitted.threshold_, fitted.threshold_std_) == (forest.threshold_, forest.threshold_std_)
+    with pytest.warns(UserWarning, match=r"^threshold={'cost': .*} cannot be stored: set it again before you refit"):
+        forest.save(tmp_path / "model")
+    assert load(tmp_path / "model").threshold_ == forest.threshold_
+    with pytest.raises(ValueError, match="threshold: cost has 299 matrices, but there are 300"):
+        forest.set_threshold({"cost": costs[1:]}, X, Y, weight)
+
+
+def test_a_precision_that_no_threshold_has():
+    forest = small_forest(30, oob_score=True, threshold={"precision": 0.9})
+    with pytest.warns(UserWarning, match="no threshold has a precision of 0.9: the highest is") as caught:
+        forest.fit(X, Y)
+    assert len(caught) == 1
+    scores = forest.oob_decision_function_[:, 1]
+    precision = {cut: np.mean(Y[scores >= cut] == "rare") for cut in scores}
+    assert precision[forest.threshold_] == max(precision.values())
 
 
 def test_the_spread_of_one_tree_is_unknown():
@@ -132,9 +168,22 @@ BAD = [
     ({"threshold": np.nan}, "'threshold' parameter .* Got nan instead"),
     (
         {"threshold": {"costs": 1}},
-        r"^threshold must be a dict with the single key 'cost', but has the keys \['costs'\]$",
+        r"^threshold must be a dict with a single key, one of 'cost', 'alerts', 'precision', 'fpr', but has the keys "
+        r"\['costs'\]$",
     ),
-    ({"threshold": {}}, r"^threshold must be a dict with the single key 'cost', but has the keys \[\]$"),
+    ({"threshold": {}}, r"^threshold must be a dict with a single key, .* has the keys \[\]$"),
+    ({"threshold": {"alerts": 0.0}}, r"^threshold: alerts must be a number of samples \(int\) or a proportion of them"),
+    ({"threshold": {"alerts": 301}}, "^threshold: alerts must be from 1 to 300, the number"),
+    ({"threshold": {"precision": 90}}, r"^threshold: precision must be in \(0, 1\], but is 90$"),
+    ({"threshold": {"fpr": -0.1}}, r"^threshold: fpr must be in \[0, 1\], but is -0.1$"),
+    (
+        {"threshold": {"cost": np.ones((5, 2, 2)) - np.eye(2)}},
+        "^threshold: cost has 5 matrices, but there are 300 samples$",
+    ),
+    (
+        {"threshold": {"fpr": 0.1}, "bootstrap": False},
+        "^threshold={'fpr': 0.1} needs out-of-bag samples: set bootstrap=True$",
+    ),
     *[
         (
             {"threshold": {"cost": cost}},
@@ -167,7 +216,7 @@ def test_bad_thresholds(params, message):
     assert not [name for name in vars(forest) if name.endswith("_")]
 
 
-@pytest.mark.parametrize("threshold", ["gmean", 0.3])
+@pytest.mark.parametrize("threshold", ["gmean", 0.3, {"alerts": 5}])
 def test_rules_of_two_classes_alone(threshold):
     with pytest.raises(ValueError, match=f"^threshold={threshold!r} needs two classes, but y has 3$"):
         small_forest(threshold=threshold).fit(X3, Y3)

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics import optimal_threshold
-from tests.metrics.strategies import two_classes
+from aucforest.metrics import optimal_threshold, recall_at_fpr, recall_at_precision
+from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
 COST = [[-1.0, 2.0], [3.5, 0.5]]
@@ -39,6 +40,71 @@ def test_no_threshold_is_better(rows):
             assert all(v <= greatest + 1e-12 for v in values.values())
 
 
+@pytest.mark.filterwarnings("ignore:no threshold has a precision:UserWarning")
+@settings(max_examples=200, deadline=None)
+@given(two_classes(), st.sampled_from(["alerts", "precision", "fpr"]), st.integers(1, 16))
+def test_bounds_against_every_threshold(rows, rule, sixteenths):
+    positive, scores, weights = rows
+    bound = sixteenths / 16
+    for known in (None, weights):
+        found = optimal_threshold(positive, scores, criterion={rule: bound}, sample_weight=known)
+        expected = reference.threshold_within(rule, bound, positive, scores, known)
+        if expected is None and rule == "precision":
+            points = reference.roc_points(positive, scores, known)[1:]
+            highest = max(tp / (tp + fp) for fp, tp, _ in points)
+            expected = min(threshold for fp, tp, threshold in points if tp / (tp + fp) == highest)
+        assert found == (np.inf if expected is None else expected)
+
+
+def test_bounds_are_those_of_recall_at_a_bound():
+    positive, scores, weights = random_rows(300, levels=6)
+    for rule, recall_at in (("precision", recall_at_precision), ("fpr", recall_at_fpr)):
+        for bound in (0.05, 0.35, 0.5):
+            threshold = optimal_threshold(positive, scores, criterion={rule: bound}, sample_weight=weights)
+            recall = weights[positive & (scores >= threshold)].sum() / weights[positive].sum()
+            assert recall == pytest.approx(recall_at(positive, scores, bound, sample_weight=weights))
+
+
+def test_alerts_are_at_most_so_many():
+    y_true, y_score = [0, 1, 0, 1, 1, 0], [1, 3, 3, 5, 6, 2]
+    found = [optimal_threshold(y_true, y_score, criterion={"alerts": k}) for k in (1, 2, 3, 4, 0.1, 0.5, 1.0)]
+    assert found == [6, 5, 5, 3, np.inf, 5, 1]
+    assert optimal_threshold(np.arange(100) % 2, np.arange(100), criterion={"alerts": 0.29}) == 71  # 0.29 * 100 < 29
+
+
+def test_a_precision_that_is_not_reached():
+    with pytest.warns(
+        UserWarning, match=r"^no threshold has a precision of 0.9: the highest is 0.5, which is taken$"
+    ) as caught:
+        assert optimal_threshold([1, 0, 0, 1, 0], [1, 5, 3, 4, 2], criterion={"precision": 0.9}) == 4
+    assert caught[0].filename == __file__
+
+
+@settings(max_examples=100, deadline=None)
+@given(two_classes(), st.integers(0, 100))
+def test_costs_of_samples_against_every_threshold(rows, seed):
+    positive, scores, weights = rows
+    costs = np.random.default_rng(seed).integers(0, 8, (len(scores), 2, 2)) / 4.0
+    costs[:, [0, 1], [0, 1]] = costs.min(axis=2)  # errors cost no less
+    costs[0] = [[0.0, 1.0], [1.0, 0.0]]
+    for known in (None, weights):
+        found = optimal_threshold(positive, scores, criterion="cost", cost=costs, sample_weight=known)
+        totals = {t: reference.total_cost(t, positive, scores, costs, known) for t in (*scores, np.inf)}
+        assert totals[found] == pytest.approx(min(totals.values()), abs=1e-12)
+        assert found == max(t for t, total in totals.items() if total <= min(totals.values()) + 1e-12)
+
+
+def test_one_matrix_for_all_is_one_for_each():
+    positive, scores, weights = random_rows(200, levels=5)
+    repeated = np.repeat([COST], 200, axis=0)
+    for known in (None, weights):
+        found = [
+            optimal_threshold(positive, scores, criterion="cost", cost=cost, sample_weight=known)
+            for cost in (COST, repeated)
+        ]
+        assert found[0] == found[1]
+
+
 def test_the_greatest_of_equally_good_thresholds():
     assert optimal_threshold([0, 1, 0, 1], [1, 2, 3, 4]) == 4.0
 
@@ -58,6 +124,24 @@ def test_cost_moves_the_threshold():
     ("options", "message"),
     [
         ({"criterion": "best"}, "criterion must be one of"),
+        (
+            {"criterion": {"recall": 0.9}},
+            r"^criterion must be a dict with a single key, one of 'alerts', 'precision', 'fpr', but has the keys "
+            r"\['recall'\]$",
+        ),
+        ({"criterion": {"fpr": 0.1, "alerts": 1}}, r"has the keys \['fpr', 'alerts'\]$"),
+        ({"criterion": {"alerts": 0}}, "^criterion: alerts must be from 1 to inf"),
+        ({"criterion": {"alerts": 3}}, "^alerts must be from 1 to 2, the number"),
+        ({"criterion": {"alerts": 1.5}}, r"^criterion: alerts must be a number of samples \(int\) or a proportion"),
+        ({"criterion": {"alerts": "many"}}, "^criterion: alerts must be a number of samples"),
+        ({"criterion": {"precision": 0}}, r"^criterion: precision must be in \(0, 1\], but is 0$"),
+        ({"criterion": {"fpr": True}}, r"^criterion: fpr must be in \[0, 1\], but is True$"),
+        ({"criterion": {"fpr": 0.1}, "cost": [[0, 1], [1, 0]]}, "cost needs criterion='cost', but criterion is"),
+        (
+            {"criterion": "cost", "cost": np.ones((3, 2, 2)) - np.eye(2)},
+            "^cost has 3 matrices, but there are 2",
+        ),
+        ({"criterion": "cost", "cost": np.ones((2, 3, 3))}, "^cost must be a 2 x 2 matrix"),
         ({"criterion": "cost"}, "needs cost, such as"),
         ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "cost needs criterion='cost', but criterion is 'f1'"),
         (

@@ -128,6 +128,32 @@ def decision_counts(threshold, is_positive, scores, weights=None):
     return tp, fp, positives - tp, negatives - fp
 
 
+def threshold_within(rule, bound, is_positive, scores, weights=None):
+    """Return the highest recall of the thresholds within a bound, or None without such a threshold but infinity.
+
+    The rule is "alerts" (a proportion of the weight), "precision" or "fpr". Of equally good thresholds the greatest is
+    returned, of alerts the lowest. Rounding apart: a bound may be met up to 1e-12 of itself.
+    """
+    best = None
+    for fp, tp, threshold in roc_points(is_positive, scores, weights)[1:]:
+        _, _, fn, tn = decision_counts(threshold, is_positive, scores, weights)
+        value, limit = {
+            "alerts": (tp + fp, bound * (tp + fp + fn + tn)),
+            "precision": (-tp, -bound * (tp + fp)),
+            "fpr": (fp, bound * (fp + tn)),
+        }[rule]
+        gain = tp + fp if rule == "alerts" else tp
+        if value <= limit + 1e-12 * abs(limit) and gain > 0 and (best is None or gain > best[0]):
+            best = gain, threshold
+    return None if best is None else best[1]
+
+
+def total_cost(threshold, is_positive, scores, costs, weights=None) -> float:
+    """Return what the decisions of the rule score >= threshold cost, each row by its own matrix."""
+    weights = [1.0] * len(scores) if weights is None else weights
+    return math.fsum(w * c[int(p)][int(s >= threshold)] for p, s, c, w in zip(is_positive, scores, costs, weights))
+
+
 def positives_among_first(size, is_positive, scores, weights=None) -> float:
     """Return the weight of positives among the first rows, of that weight in all; rows that tie are taken alike."""
     weights = [1.0] * len(scores) if weights is None else weights

@@ -48,7 +48,7 @@ from aucforest.fitting.plan import parse_bytes
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
-from aucforest.metrics.thresholds import decide
+from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
 
 # Bytes of a CSV that is read once into memory, where it takes up to 1 GB, unless a limit or a folder is given.
@@ -94,7 +94,10 @@ def fit(
     threshold: Annotated[
         str,
         typer.Option(
-            metavar="RULE", help=f"How probabilities become labels: {', '.join(RULES)}, argmax, or a probability."
+            metavar="RULE",
+            help=f"How probabilities become labels: {', '.join(RULES)}, argmax, or a probability. Of two classes also"
+            " alerts=0.01 (at most that proportion of rows is predicted positive, or that number), precision=0.9 (the"
+            " highest recall with at least that precision) and fpr=0.01 (with at most that false positive rate).",
         ),
     ] = RULES[0],
     weight: Weight = None,
@@ -219,11 +222,20 @@ def _describe(forest: AUCForestClassifier, counts: dict[str, int]) -> str:
     return f"{positive_class(forest)}{sum(counts.values()):,} rows ({rows}); {features}"
 
 
-def _rule(threshold: str) -> str | float | None:
+def _rule(threshold: str) -> str | float | dict[str, Any] | None:
     """Return what `threshold` of the forest takes."""
     if threshold in RULES:
         return threshold
-    return None if threshold == "argmax" else probability("--threshold", threshold, *RULES, "argmax")
+    key, _, bound = threshold.partition("=")
+    if key in BOUNDS:
+        rule = {key: _number("--threshold", bound)}
+        try:
+            check_bounds(rule, name="the rule")
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--threshold") from None
+        return rule
+    words = (*RULES, *(f"{key}=NUMBER" for key in BOUNDS), "argmax")
+    return None if threshold == "argmax" else probability("--threshold", threshold, *words)
 
 
 def _number(option: str, text: str, *words: str) -> str | int | float:
@@ -233,8 +245,8 @@ def _number(option: str, text: str, *words: str) -> str | int | float:
     try:
         return int(text) if text.isdigit() else float(text)
     except ValueError:
-        wanted = f"must be {', '.join(words)} or a number, but is {text!r}"
-        raise typer.BadParameter(wanted, param_hint=option) from None
+        wanted = " or ".join(filter(None, [", ".join(words), "a number"]))
+        raise typer.BadParameter(f"must be {wanted}, but is {text!r}", param_hint=option) from None
 
 
 def _write_reference(out: Path, forest: AUCForestClassifier, data: Labelled, target: str) -> None:

@@ -95,7 +95,7 @@ class ForestFit(TreeBasedClassifier):
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Fit the forest to training rows, whoever holds them: grow the trees, then use what is out of bag."""
         target, n_classes = table.target, len(table.target.classes)
-        check_threshold(self.threshold, n_classes)
+        check_threshold(self.threshold, n_classes, len(target.labels))
         if callable(self.oob_score) and table.sum_rows is not None:
             raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
         target.check_classes()

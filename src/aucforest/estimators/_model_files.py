@@ -114,7 +114,8 @@ class Model(ClassifierMixin, BaseEstimator):
                 parameters[name] = to_plain(value)
             except TypeError:
                 left_out.append(name)
-                what = f"{name}={value!r} cannot be stored: set it again before you refit the loaded model"
+                shown = " ".join(repr(value).split())
+                what = f"{name}={shown} cannot be stored: set it again before you refit the loaded model"
                 warnings.warn(what, stacklevel=2)
         arrays: Arrays = {}
         metadata = {"estimator": type(self).__name__, "parameters": parameters, "left_out": left_out}

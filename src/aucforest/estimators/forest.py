@@ -22,7 +22,15 @@ from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.bootstrap import SCHEMES
 from aucforest.fitting.spec import SPLITTERS, criterion_name
+from aucforest.metrics.at_k import find_at_k
 from aucforest.tree.criteria import CRITERIA
+
+
+class _ScorerNames(StrOptions):
+    """Names of scikit-learn's scorers, and such as "precision_at_0.01"."""
+
+    def is_satisfied_by(self, value: Any) -> bool:
+        return super().is_satisfied_by(value) or (isinstance(value, str) and find_at_k(value) is not None)
 
 
 class AUCForestClassifier(ForestFit):
@@ -89,7 +97,7 @@ class AUCForestClassifier(ForestFit):
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
         trees (300 on large data), extrapolated to `n_estimators` trees. It keeps 5 unless another value is clearly
         better or there are no out-of-bag samples. 0 or None turns shrinkage off.
-    threshold : None, "prevalence", "gmean", "youden", "f1", {"cost": matrix} or float, default=None
+    threshold : None, "prevalence", "gmean", "youden", "f1", dict or float, default=None
         The rule by which `predict` turns probabilities into labels:
 
         - None: the class with the highest probability.
@@ -100,12 +108,22 @@ class AUCForestClassifier(ForestFit):
         - "gmean", "youden", "f1": the threshold that maximizes this metric on the out-of-bag probabilities of two
           classes.
         - {"cost": matrix}: ``cost[i][j]`` is the cost of predicting class j if the true class is i. With two classes,
-          the threshold with the lowest cost out of bag; with more, the class with the lowest expected cost.
+          the threshold with the lowest cost out of bag; with more, the class with the lowest expected cost. With two
+          classes it may be an array of shape (n_samples, 2, 2), a matrix for each training sample: the one threshold
+          with the lowest total cost.
+        - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
+          the training samples, an integer a number of them.
+        - {"precision": p}, {"fpr": f}: the threshold with the highest recall out of bag where the precision is at least
+          p, or the false positive rate at most f. If no threshold has the precision, the one with the highest precision
+          is taken, with a warning.
 
+        A threshold predicts samples with the same probability alike, so ties may leave a part of the alerts unused. The
+        threshold is infinity if no sample is predicted positive.
         Rules that use out-of-bag probabilities need ``bootstrap=True``.
     oob_score : bool, str or callable, default=False
         Whether to compute an out-of-bag score. True uses the ROC AUC, and Hand and Till's extension of it for more than
-        two classes. A string is the name of a scikit-learn scorer. A callable ``scorer(estimator, X, y)`` also gets
+        two classes. A string is the name of a scikit-learn scorer, or "precision_at_K", "recall_at_K" or "lift_at_K",
+        where K is a proportion such as 0.01 or a number such as 100. A callable ``scorer(estimator, X, y)`` also gets
         ``sample_weight`` if there are weights; categories in its X are codes. Needs ``bootstrap=True``.
     max_bins : int or None, default=255
         The maximum number of bins of a feature, 2 to 255. None considers all distinct values.
@@ -218,7 +236,7 @@ class AUCForestClassifier(ForestFit):
         "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left"), None],
         "threshold": [StrOptions(set(RULES)), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
-        "oob_score": ["boolean", StrOptions(set(get_scorer_names())), callable],
+        "oob_score": ["boolean", _ScorerNames(set(get_scorer_names())), callable],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -343,7 +361,7 @@ class AUCForestClassifier(ForestFit):
             If the rule is unknown or not defined for this number of classes, or if it needs training data.
         """
         check_is_fitted(self, "trees_")
-        check_threshold(threshold, len(self.classes_))
+        check_threshold(threshold, len(self.classes_), None if y is None else np.size(y))
         rows = None
         if is_tuned(threshold, len(self.classes_)):
             if X is None or y is None:

@@ -3,6 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows
 from aucforest.fitting.spec import tree_keys
+from aucforest.metrics.at_k import class_at_k, find_at_k
 from aucforest.metrics.roc import class_average_precision, class_roc_auc
 from aucforest.metrics.validation import class_codes
 from aucforest.tree.prediction import PackedTrees, find_leaves
@@ -36,6 +38,12 @@ def _neg_log_loss(estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any = 
     return -float(log_loss(y, proba, labels=estimator.classes_, sample_weight=sample_weight))
 
 
+def _at_k(metric: Any, k: Any, estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any = None) -> float:
+    """Return a metric at k; with more than two classes the mean over them."""
+    codes, _ = class_codes(y, len(y), labels=estimator.classes_)
+    return class_at_k(metric, k, codes, estimator.predict_proba(X), sample_weight)
+
+
 _SCORERS: dict[Any, Scorer] = {"average_precision": _average_precision, "neg_log_loss": _neg_log_loss}
 
 
@@ -43,6 +51,9 @@ def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
     """Return a scorer by its name, None for "roc_auc": there are no two classes that it needs."""
     if scoring == "roc_auc":
         return None
+    at_k = find_at_k(scoring) if isinstance(scoring, str) else None
+    if at_k is not None:
+        return partial(_at_k, *at_k[1:])
     return _SCORERS[scoring] if scoring in _SCORERS else get_scorer(scoring)
 
 

@@ -1,7 +1,8 @@
 """Threshold rules, which turn probabilities into labels."""
 
+import warnings
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics import optimal_threshold
-from aucforest.metrics.thresholds import check_cost
+from aucforest.metrics.at_k import top_size
+from aucforest.metrics.thresholds import check_bounds, check_cost, check_rows
 
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
@@ -21,18 +23,23 @@ _N_RESAMPLES = 50
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
-def check_threshold(threshold: Any, n_classes: int) -> None:
-    """Refuse an unknown rule, or one that is not defined for this number of classes."""
+def check_threshold(threshold: Any, n_classes: int, n_rows: int | None = None) -> None:
+    """Refuse an unknown rule, or one that is not defined for this number of classes, or of training rows if known."""
     if isinstance(threshold, dict):
-        if set(threshold) != {"cost"}:
-            raise ValueError(f"threshold must be a dict with the single key 'cost', but has the keys {list(threshold)}")
-        check_cost(threshold["cost"], n_classes, where="threshold: ")
+        check_bounds(threshold, name="threshold", others=("cost",))
+        if "cost" in threshold:
+            cost = check_cost(threshold["cost"], n_classes, where="threshold: ", by_row=True)
+            if cost.ndim == 3 and n_rows is not None:
+                check_rows(cost, n_rows, where="threshold: ")
+        elif isinstance(threshold.get("alerts"), Integral) and n_rows is not None:
+            top_size(threshold["alerts"], n_rows, name="threshold: alerts")
     elif isinstance(threshold, str):
         if threshold not in RULES:
             raise ValueError(f"threshold must be one of {', '.join(RULES)}, but is {threshold!r}")
     elif threshold is not None and not (isinstance(threshold, Real) and 0.0 <= float(threshold) <= 1.0):
         raise ValueError(f"threshold must be a number between 0 and 1, but is {threshold!r}")
-    if n_classes > 2 and (threshold in TUNED or isinstance(threshold, Real)):
+    is_bound = isinstance(threshold, dict) and "cost" not in threshold
+    if n_classes > 2 and (is_bound or threshold in TUNED or isinstance(threshold, Real)):
         raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
 
 
@@ -63,8 +70,11 @@ def tune_threshold(
     class probabilities.
     """
     criterion, cost = threshold, None
-    if isinstance(threshold, dict):
-        criterion, cost = "cost", threshold["cost"]
+    if isinstance(threshold, dict) and "cost" in threshold:
+        criterion, cost = "cost", np.asarray(threshold["cost"], dtype=np.float64)
+    elif isinstance(threshold, dict) and isinstance(threshold.get("alerts"), Integral):
+        # of all training rows, though some may not be out of bag
+        criterion = {"alerts": threshold["alerts"] / (len(labels) if weights is None else np.count_nonzero(weights))}
 
     def tune(total: NDArray[np.float64], n_trees: NDArray[np.int64]) -> float:
         seen = n_trees > 0
@@ -72,13 +82,16 @@ def tune_threshold(
             return float("nan")
         scores = finish(total[seen], n_trees[seen, None])[:, 1]
         weight = None if weights is None else weights[seen]
-        return optimal_threshold(labels[seen] == 1, scores, criterion=criterion, cost=cost, sample_weight=weight)
+        costs = cost[seen] if cost is not None and cost.ndim == 3 else cost
+        return optimal_threshold(labels[seen] == 1, scores, criterion=criterion, cost=costs, sample_weight=weight)
 
     best = tune(*sums)
     if np.isnan(best):
         raise ValueError(f"threshold={threshold!r} needs out-of-bag samples of both classes: increase n_estimators")
     n_groups = len(groups.n_trees)
     resamples = np.random.default_rng(seed).multinomial(n_groups, np.full(n_groups, 1 / n_groups), _N_RESAMPLES)
-    spread = np.array([tune(np.tensordot(times, groups.total, 1), times @ groups.n_trees) for times in resamples])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a precision that is not reached
+        spread = np.array([tune(np.tensordot(times, groups.total, 1), times @ groups.n_trees) for times in resamples])
     spread = spread[np.isfinite(spread)]
     return best, float(np.std(spread, ddof=1)) if n_groups > 1 and len(spread) > 1 else float("nan")

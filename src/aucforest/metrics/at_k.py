@@ -54,8 +54,9 @@ def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
 def check_bound(name: str, bound: Any) -> None:
     """Raise ValueError unless a bound of precision is in (0, 1], or one of the false positive rate in [0, 1]."""
     is_number = isinstance(bound, Real) and not isinstance(bound, bool)
-    if not is_number or not 0.0 <= float(bound) <= 1.0 or (bound == 0.0 and name != "fpr"):
-        raise ValueError(f"{name} must be in {'[' if name == 'fpr' else '('}0, 1], but is {bound!r}")
+    may_be_zero = name.endswith("fpr")
+    if not is_number or not 0.0 <= float(bound) <= 1.0 or (bound == 0.0 and not may_be_zero):
+        raise ValueError(f"{name} must be in {'[' if may_be_zero else '('}0, 1], but is {bound!r}")
 
 
 def _positives_at(cumulated: Cumulated, k: float) -> tuple[float, float]:

@@ -1,25 +1,30 @@
 """Decision thresholds."""
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics.ranking import cumulate
+from aucforest.metrics.at_k import check_bound, top_size
+from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.validation import check_option, two_classes, warn_undefined
+
+BOUNDS = ("alerts", "precision", "fpr")
 
 
 def optimal_threshold(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
-    criterion: Literal["youden", "gmean", "f1", "cost"] = "youden",
+    criterion: Literal["youden", "gmean", "f1", "cost"] | dict[str, float] = "youden",
     cost: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Find the best threshold: scores of at least the threshold are predicted positive.
 
-    Candidates are all distinct scores, and infinity (no positive predictions). Among ties the highest is returned.
+    Candidates are all distinct scores, and infinity (no positive predictions): a threshold predicts samples with the
+    same score alike. Among equally good thresholds the highest is returned.
 
     Parameters
     ----------
@@ -27,13 +32,19 @@ def optimal_threshold(
         Binary labels (bool, int, float or str). The greater one is positive.
     y_score : array-like of shape (n_samples,)
         Finite scores.
-    criterion : {"youden", "gmean", "f1", "cost"}, default="youden"
+    criterion : {"youden", "gmean", "f1", "cost"} or dict with a single key, default="youden"
         The criterion to maximize: TPR - FPR [1]_, sqrt(TPR (1 - FPR)), the F1 score 2 TP / (2 TP + FP + FN), or the
-        negative cost.
-    cost : array-like of shape (2, 2), only for criterion "cost"
+        negative cost. Or a bound:
+
+        - {"alerts": k}: the lowest threshold with at most k positive predictions. A float is a proportion of the
+          samples, an integer a number of them (with `sample_weight`, a weight).
+        - {"precision": p}: the highest recall with a precision of at least p. If no threshold has that precision, the
+          one with the highest precision is returned, with a warning.
+        - {"fpr": f}: the highest recall with a false positive rate of at most f.
+    cost : array-like of shape (2, 2) or (n_samples, 2, 2), only for criterion "cost"
         ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. For
         ``[[0, 1], [10, 0]]`` a false negative costs as much as ten false positives. Errors must not cost less than
-        correct predictions.
+        correct predictions. Three dimensions are a matrix for each sample.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative sample weights.
 
@@ -59,22 +70,77 @@ def optimal_threshold(
     0.4
     >>> optimal_threshold(y_true, y_score, criterion="cost", cost=[[0, 3], [1, 0]])
     0.6
+    >>> optimal_threshold(y_true, y_score, criterion={"alerts": 2})
+    0.5
     """
-    check_option("criterion", criterion, ("youden", "gmean", "f1", "cost"))
+    if isinstance(criterion, dict):
+        check_bounds(criterion)
+    else:
+        check_option("criterion", criterion, ("youden", "gmean", "f1", "cost"))
     if criterion == "cost" and cost is None:
         raise ValueError("criterion='cost' needs cost, such as [[0, 1], [10, 0]] if a false negative costs 10")
     if criterion != "cost" and cost is not None:
         raise ValueError(f"cost needs criterion='cost', but criterion is {criterion!r}")
-    matrix = None if cost is None else check_cost(cost, 2)
-    tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
-    if tps[-1] <= 0.0 or fps[-1] <= 0.0:
+    matrix = None if cost is None else check_cost(cost, 2, by_row=True)
+    positive, scores, weights = two_classes(y_true, y_score, sample_weight)
+    cumulated = cumulate(positive, scores, weights)
+    if cumulated.tps[-1] <= 0.0 or cumulated.fps[-1] <= 0.0:
         warn_undefined("the threshold is not defined: a class has no weight in y_true")
         return float("nan")
-    return float(thresholds[np.argmax(gain_at_thresholds(tps, fps, criterion, matrix))])
+    if isinstance(criterion, dict):
+        return _threshold_within(cumulated, *next(iter(criterion.items())))
+    if matrix is None or matrix.ndim == 2:
+        gain = gain_at_thresholds(cumulated.tps, cumulated.fps, criterion, matrix)
+    else:
+        check_rows(matrix, len(scores))
+        # a sample weighs what its error costs more than its correct prediction
+        of_fp, of_fn = error_costs(np.moveaxis(matrix, 0, -1))
+        of_error = np.where(positive, of_fn, of_fp)
+        cumulated = cumulate(positive, scores, of_error if weights is None else weights * of_error)
+        gain = cumulated.tps - cumulated.fps
+    return float(cumulated.thresholds[np.argmax(gain)])
 
 
-def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "") -> NDArray[np.float64]:
-    """Return a checked cost matrix: a row for each true class, a column for each predicted one."""
+def _threshold_within(cumulated: Cumulated, name: str, bound: Any) -> float:
+    """Return the threshold of the highest recall within a bound, and for alerts the lowest one."""
+    tps, fps, thresholds = cumulated
+    selected = tps + fps
+    if name == "alerts":
+        size = top_size(bound, float(selected[-1]), name=name)
+        return float(thresholds[np.searchsorted(selected, size * (1.0 + 1e-12), side="right") - 1])
+    within = fps <= bound * fps[-1] if name == "fpr" else tps >= bound * selected
+    best = int(np.argmax(np.where(within, tps, -1.0)))
+    if name == "precision" and best == 0:
+        precision = tps[1:] / selected[1:]
+        best = precision.size - int(np.argmax(precision[::-1]))
+        what = f"no threshold has a precision of {bound:g}: the highest is {precision[best - 1]:.4g}, which is taken"
+        warnings.warn(what, stacklevel=3)
+    return float(thresholds[best])
+
+
+def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: tuple[str, ...] = ()) -> None:
+    """Raise ValueError unless a dict has a single key, one of BOUNDS with a valid value, or one of some others."""
+    if len(criterion) != 1 or not set(criterion) <= {*others, *BOUNDS}:
+        keys = ", ".join(map(repr, (*others, *BOUNDS)))
+        raise ValueError(f"{name} must be a dict with a single key, one of {keys}, but has the keys {list(criterion)}")
+    for key, bound in criterion.items():
+        if key == "alerts":
+            top_size(bound, name=f"{name}: alerts")
+        elif key in BOUNDS:
+            check_bound(f"{name}: {key}", bound)
+
+
+def check_rows(costs: NDArray[np.float64], n_rows: int, *, where: str = "") -> None:
+    """Raise ValueError unless there is a cost matrix for each sample."""
+    if len(costs) != n_rows:
+        raise ValueError(f"{where}cost has {len(costs)} matrices, but there are {n_rows} samples")
+
+
+def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", by_row: bool = False) -> NDArray[np.float64]:
+    """Return a checked cost matrix: a row for each true class, a column for each predicted one.
+
+    With `by_row` it may be one of two classes for each sample, (n_samples, 2, 2).
+    """
     sentence = f"{where}cost must be a {n_classes} x {n_classes} matrix of finite numbers, one row for each true class"
     try:
         matrix = np.asarray(cost, dtype=np.float64)
@@ -83,9 +149,10 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "") -> NDArray[n
     if matrix.shape == (n_classes,) == (2,):
         of_fp, of_fn = map(float, matrix)
         raise ValueError(f"{sentence}: pass [[0, {of_fp:g}], [{of_fn:g}, 0]] instead of ({of_fp:g}, {of_fn:g})")
-    if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
+    n_dims = 3 if by_row and n_classes == 2 and matrix.ndim == 3 else 2
+    if matrix.ndim != n_dims or matrix.shape[-2:] != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(sentence)
-    right = np.diag(matrix)[:, None]
+    right = np.diagonal(matrix, axis1=-2, axis2=-1)[..., None]
     if np.any(matrix < right):
         raise ValueError(f"{where}cost[i][j] of an error must be at least cost[i][i] of the correct prediction")
     if np.all(matrix == right):
@@ -93,9 +160,9 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "") -> NDArray[n
     return matrix
 
 
-def error_costs(cost: NDArray[np.float64]) -> tuple[float, float]:
+def error_costs(cost: NDArray[np.float64]) -> tuple[Any, Any]:
     """Return what a false positive and a false negative cost more than a right prediction."""
-    return float(cost[0, 1] - cost[0, 0]), float(cost[1, 0] - cost[1, 1])
+    return cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]
 
 
 def gain_at_thresholds(

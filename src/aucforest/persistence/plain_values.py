@@ -34,7 +34,8 @@ def to_plain(value: Any) -> Any:
         return {"pairs": [[to_plain(key), to_plain(item)] for key, item in value.items()]}
     if hasattr(value, "__array__"):
         array = np.asarray(value)
-        if array.dtype.name in _NUMBERS or array.dtype.kind in "UO":
+        # of three dimensions are the cost matrices of training rows, which are no part of a model
+        if array.ndim < 3 and (array.dtype.name in _NUMBERS or array.dtype.kind in "UO"):
             return to_plain(array.tolist())
     raise TypeError(f"a {type(value).__name__} cannot be stored")
 

@@ -81,6 +81,11 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
 
 
 def costs_of(model: Any) -> FloatArray:
-    """Return the cost matrix that a forest was given as its threshold, else that of two classes and errors of 1."""
+    """Return the cost matrix that a forest was given as its threshold, else that of two classes and errors of 1.
+
+    Of a matrix for each training sample it is the mean.
+    """
     rule = getattr(model, "threshold", None)
-    return np.asarray(rule["cost"] if isinstance(rule, dict) else [[0, 1], [1, 0]], dtype=np.float64)
+    known = rule["cost"] if isinstance(rule, dict) and "cost" in rule else [[0, 1], [1, 0]]
+    costs = np.asarray(known, dtype=np.float64)
+    return costs.mean(axis=0) if costs.ndim == 3 else costs
