@@ -216,5 +216,7 @@ def test_wrong_calls_exit_with_2(files):
     needed = "Invalid value for --prediction: must name the column of predicted labels, which f1, recall needs"
     check_usage(run(*files, *NAMES, "--metrics", "roc_auc,f1,recall"), needed)
     check_usage(run(*files, *NAMES, "--metrics", "auc"), "'auc' is not among roc_auc, average_precision, ")
+    check_usage(run(*files, *NAMES, "--metrics", "recall_at_50"), "K must be a proportion, such as 0.01")
+    assert run(*files, *NAMES, "--metrics", "recall_at_0.1,precision_at_0.1").exit_code == 0
     check_usage(run(*files, *NAMES, "--separator", ";;"), "the separator must be one character")
     check_usage(run(*files, *NAMES, "--plot", "a.txt"), "must end in .png, .svg, .pdf, got a.txt")

@@ -9,7 +9,7 @@ from aucforest.monitoring import CBPE, Chunks
 from aucforest.monitoring._rows import RankedColumn
 from aucforest.monitoring.calibration import needs_calibration
 
-METRICS = ("roc_auc", "accuracy", "f1", "precision", "recall")
+METRICS = ("roc_auc", "accuracy", "f1", "precision", "recall", "precision_at_0.05", "recall_at_0.05")
 SHAPES = ("beta", "logit", "ties")
 
 

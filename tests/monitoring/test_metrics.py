@@ -7,6 +7,7 @@ import pytest
 from sklearn import metrics as sk
 from sklearn.metrics import roc_auc_score
 
+from aucforest.metrics import precision_at_k, recall_at_k
 from aucforest.monitoring import CBPE, Chunks, expected_confusion_matrix
 from aucforest.monitoring._rows import Rows, label_variance
 from aucforest.monitoring.metrics import THRESHOLD_METRICS, Metric, alert_limits, find_metrics
@@ -163,6 +164,33 @@ def test_influence_is_the_derivative(n_classes, normalize):
                     expected = influence[i, c] - influence[i, other]
                 values = [one.estimate(rows._replace(p=p)).value for p in (up, down)]
                 assert (values[0] - values[1]) / (2 * step) == pytest.approx(expected, abs=1e-6), one.name
+
+
+def test_metrics_at_k():
+    """Realised as the metrics say; the estimate of the reference is what was realised there."""
+    score, y_true = drawn(4000)
+    new, labels = drawn(2000, seed=1)
+    names = ["precision_at_0.05", "recall_at_0.05"]
+    cbpe = CBPE(names, calibration="isotonic").fit(score, y_true)
+    for name, metric in zip(names, (precision_at_k, recall_at_k)):
+        assert only(cbpe.estimate(score, chunks=ONE), name).estimate == pytest.approx(metric(y_true, score, 0.05))
+        row = only(cbpe.estimate(new, y_true=labels, chunks=ONE), name)
+        assert row.realised == pytest.approx(metric(labels, new, 0.05))
+        assert 0.0 < row.low < row.estimate < row.high < 1.0
+        assert row.low <= row.realised <= row.high
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("precision_at_100", "has 'precision_at_100', but K must be a proportion, such as 0.01: chunks differ in size"),
+        ("recall_at_1.5", r"k of 'recall_at_1.5' must be a number of samples \(int\) or a proportion"),
+        ("lift_at_0.1", "metrics must be among .*, precision_at_K, recall_at_K, but has 'lift_at_0.1'"),
+    ],
+)
+def test_names_of_metrics_at_k(name, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        metric(name)
 
 
 def test_cost():

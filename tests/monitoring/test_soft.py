@@ -3,28 +3,35 @@
 Expectations and variances against recorded closed forms, influences against differences; drawn labels.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
-from aucforest.metrics import hand_till_score
+from aucforest.metrics import hand_till_score, precision_at_k, recall_at_k
 from aucforest.monitoring import soft_auc, soft_auc_interval, soft_auc_multiclass
 from aucforest.monitoring._rows import Rows, label_variance, rank_columns
 from aucforest.monitoring.soft import (
     FEW,
     one_vs_one_auc,
     one_vs_rest_auc,
+    sample_at_k,
     sample_aucs,
     sample_average_precisions,
     soft_average_precision,
+    soft_precision_at_k,
+    soft_recall_at_k,
     soft_roc_auc,
 )
 from tests.monitoring.golden import binary_cases, load
 from tests.monitoring.strategies import many_classes, two_classes
 from tests.reference.metrics import average_precision
 from tests.reference.soft import (
+    at_k_over_all_labels,
     auc_by_thresholds,
     auc_over_all_labels,
     average_precision_by_thresholds,
@@ -205,7 +212,10 @@ def test_recorded_expectations_of_classes(case):
     assert variance == pytest.approx(case["ovr_var"], abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", [one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc])
+AT_K = [partial(soft_precision_at_k, 0.3), partial(soft_recall_at_k, 0.3)]
+
+
+@pytest.mark.parametrize("metric", [one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc, *AT_K])
 @pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
 def test_influence_is_the_derivative(case, metric):
     rows = rows_of(case)
@@ -237,6 +247,32 @@ def test_expected_average_precision_is_that_of_all_labels(case):
     # the enumeration leaves out all rows positive, whose average precision is 1
     mean = (mean * defined + p.prod()) / (1 - (1 - p).prod())
     assert soft_average_precision(rows).expected == pytest.approx(mean, abs=1e-12)
+
+
+@given(two_classes(max_size=8), st.floats(0.01, 1.0))
+@settings(deadline=None)
+def test_precision_and_recall_at_k_are_those_of_all_labels(case, k):
+    scores, p = case
+    rows = Rows(rank_columns(scores), p[:, None])
+    _, mean, variance = at_k_over_all_labels("precision", k, scores, p)
+    estimate = soft_precision_at_k(k, rows)
+    assert estimate.value == estimate.expected == pytest.approx(mean, abs=1e-12)
+    assert label_variance(rows.p, estimate.influence) == pytest.approx(variance, abs=1e-12)
+    certain = Rows(rank_columns(scores), np.round(p)[:, None])
+    if certain.p.any():
+        assert soft_precision_at_k(k, certain).value == pytest.approx(precision_at_k(np.round(p) == 1, scores, k))
+        assert soft_recall_at_k(k, certain).expected == pytest.approx(recall_at_k(np.round(p) == 1, scores, k))
+
+
+def test_expected_recall_at_k_of_many_rows():
+    random = np.random.default_rng(0)
+    score = np.round(random.beta(0.5, 3.0, 3000), 2)
+    for positives, near in ((60.0, 2e-4), (900.0, 2e-5)):
+        rows = Rows(rank_columns(score), np.minimum(1.0, positives * score / score.sum())[:, None])
+        drawn = sample_at_k("recall", 0.1, rows, 4000, random)
+        estimate = soft_recall_at_k(0.1, rows)
+        assert estimate.expected == pytest.approx(drawn.mean(), abs=near + 4 * drawn.std() / 4000**0.5)
+        assert label_variance(rows.p, estimate.influence) == pytest.approx(drawn.var(), rel=0.12)
 
 
 def test_one_positive_is_expected_at_any_rank():
@@ -295,6 +331,13 @@ def test_average_precisions(case):
     assert drawn.mean() == pytest.approx(mean, abs=5 * drawn.std() / np.sqrt(drawn.size) + 1e-12)
 
 
+@pytest.mark.parametrize("kind", ["precision", "recall"])
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case["name"])
+def test_metrics_at_k(case, kind):
+    drawn = sample_at_k(kind, 0.4, scored_rows_of(case), N_DRAWS, np.random.default_rng(0))
+    assert_same_distribution(drawn, *at_k_over_all_labels(kind, 0.4, case["score"], case["p"]))
+
+
 def test_batches_do_not_change_the_classes_drawn():
     random = np.random.default_rng(1)
     p = random.dirichlet([1.0, 2.0, 3.0], size=40)
@@ -307,3 +350,5 @@ def test_a_class_that_is_never_drawn_is_not_a_number():
     rows = Rows(rank_columns(np.arange(3.0)), np.array([[0.0], [0.0], [1e-9]]))
     assert np.isnan(sample_aucs(rows, 10, np.random.default_rng(0))).all()
     assert np.isnan(sample_average_precisions(rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(sample_at_k("recall", 0.5, rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(soft_recall_at_k(0.5, Rows(rank_columns(np.arange(3.0)), np.zeros((3, 1)))).value)

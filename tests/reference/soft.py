@@ -3,7 +3,7 @@
 import math
 from itertools import pairwise, product
 
-from tests.reference.metrics import auc, average_precision, pair_weight
+from tests.reference.metrics import auc, average_precision, pair_weight, positives_among_first
 
 
 def auc_by_thresholds(scores, p) -> float:
@@ -38,6 +38,20 @@ def over_all_labels(metric, scores, p):
 def auc_over_all_labels(scores, p):
     """Return (chance that it is defined, mean, variance) of the AUC."""
     return over_all_labels(auc, scores, p)
+
+
+def at_k_over_all_labels(kind, k, scores, p):
+    """Return (chance that it is defined, mean, variance) of precision or recall at a proportion k."""
+    chances, values = [], []
+    for labels in product([False, True], repeat=len(p)):
+        chance = math.prod(q if label else 1 - q for label, q in zip(labels, p))
+        total = k * len(p) if kind == "precision" else sum(labels)
+        if total > 0 and chance > 0:
+            chances.append(chance)
+            values.append(positives_among_first(k * len(p), labels, scores) / total)
+    defined = math.fsum(chances)
+    mean = math.fsum(c * v for c, v in zip(chances, values)) / defined
+    return defined, mean, math.fsum(c * (v - mean) ** 2 for c, v in zip(chances, values)) / defined
 
 
 def pair_matrix(scores, p):

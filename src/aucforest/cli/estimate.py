@@ -13,7 +13,7 @@ from aucforest.cli._inputs import open_table
 from aucforest.cli._options import JsonOut, PlotOut, Separator, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
-from aucforest.monitoring.metrics import COSTS, NAMES
+from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
 from aucforest.tables.kinds import find_column, nearest
 
 # The exit code of --fail-on-alert.
@@ -27,8 +27,12 @@ _PROBABILITY = "probability_"
 def _check_metrics(metrics: str) -> str:
     """Refuse an unknown metric as a wrong call."""
     for name in names_in(metrics):
-        if name not in _KNOWN:
-            raise typer.BadParameter(f"{name!r} is not among {', '.join(_KNOWN)}{nearest(name, _KNOWN)}")
+        try:
+            is_known = name in _KNOWN or proportion_at_k(name) is not None
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        if not is_known:
+            raise typer.BadParameter(f"{name!r} is not among {', '.join((*_KNOWN, *AT_K))}{nearest(name, _KNOWN)}")
     return metrics
 
 
@@ -64,7 +68,8 @@ def estimate(
     prediction: Annotated[
         str | None,
         typer.Option(
-            help="The column of predicted labels, for all metrics other than roc_auc and average_precision.",
+            help="The column of predicted labels, for all metrics other than roc_auc, average_precision, precision_at_K"
+            " and recall_at_K.",
             metavar="COLUMN",
         ),
     ] = None,
@@ -72,7 +77,13 @@ def estimate(
         str | None, typer.Option(help="Numeric columns to test for covariate shift.", metavar="A,B")
     ] = None,
     metrics: Annotated[
-        str, typer.Option(help=f"Metrics to estimate: {', '.join(_KNOWN)}.", metavar="A,B", callback=_check_metrics)
+        str,
+        typer.Option(
+            help=f"Metrics to estimate: {', '.join(_KNOWN)}; precision_at_K and recall_at_K, where K is the proportion"
+            " of rows with the highest scores, such as 0.01.",
+            metavar="A,B",
+            callback=_check_metrics,
+        ),
     ] = "roc_auc",
     size: Annotated[int | None, typer.Option(help="Number of rows of a chunk.")] = None,
     number: Annotated[int | None, typer.Option(help="Number of chunks; 10 by default.")] = None,
@@ -100,7 +111,7 @@ def estimate(
     check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
     if (period is None) != (time is None) or sum(given is not None for given in (size, number, period)) > 1:
         raise typer.BadParameter("chunks are made by --size, by --number, or by --period together with --time")
-    of_labels = [name for name in names_in(metrics) if name not in _OF_SCORES]
+    of_labels = [name for name in names_in(metrics) if name not in _OF_SCORES and proportion_at_k(name) is None]
     if of_labels and prediction is None:
         raise typer.BadParameter(
             f"must name the column of predicted labels, which {', '.join(of_labels)} needs", param_hint="--prediction"

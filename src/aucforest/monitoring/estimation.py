@@ -45,8 +45,10 @@ class CBPE(BaseEstimator):
     ----------
     metrics : sequence of str, default=("roc_auc",)
         Any of "roc_auc", "average_precision", "accuracy", "precision", "recall", "specificity", "f1",
-        "confusion_matrix" (all cells), "cost" and "cost_per_row". All but the first two need `y_pred`. With more than
-        two classes precision, recall, specificity, F1 and average precision are means over classes.
+        "confusion_matrix" (all cells), "cost", "cost_per_row", "precision_at_K" and "recall_at_K", where K is the
+        proportion of samples with the highest scores, such as 0.01. All but the first two and the last two need
+        `y_pred`. With more than two classes precision, recall, specificity, F1 and average precision are means over
+        classes.
     calibration : {"auto", "isotonic", "none"} or sequence of bool, default="auto"
         Whether to calibrate scores by isotonic regression: if it helps, always, or never; or one boolean for each
         column of scores. With more than two classes, calibrated probabilities are normalized to sum to 1.
@@ -78,8 +80,8 @@ class CBPE(BaseEstimator):
         Whether to raise an error for missing scores or labels, or to drop the samples with a warning. New samples that
         only lack a label are kept, but their chunk has no realised metric.
     n_draws : int, default=500
-        The number of simulated labelings for intervals of average precision, and of the AUC if fewer than 30 samples of
-        a class are expected.
+        The number of simulated labelings for intervals of average precision and of precision and recall at K, and of
+        the AUC if fewer than 30 samples of a class are expected.
     random_state : int or None, default=0
         Controls folds, simulated labels and domain classifiers.
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aucforest.metrics.at_k import find_at_k
 from aucforest.metrics.thresholds import check_cost
 from aucforest.metrics.validation import check_option, class_codes
 from aucforest.monitoring import soft
@@ -140,6 +141,19 @@ ROUNDING = 1e-9  # far more than the rounding of sums over a chunk, far less tha
 NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
 
 
+AT_K = ("precision_at_K", "recall_at_K")
+
+
+def proportion_at_k(name: str) -> tuple[str, float] | None:
+    """Return what a name such as "precision_at_0.01" asks for: "precision" or "recall", and k; None for other names."""
+    found = find_at_k(name)
+    if found is None or name.startswith("lift"):
+        return None
+    if isinstance(found[2], int):
+        raise ValueError(f"metrics has {name!r}, but K must be a proportion, such as 0.01: chunks differ in size")
+    return name.partition("_")[0], found[2]
+
+
 class Metric(NamedTuple):
     """One metric: how it is estimated, and its bounds."""
 
@@ -163,9 +177,14 @@ def find_metrics(
     """Return the metrics of these names for these classes; ValueError for one that does not exist."""
     metrics: list[Metric] = []
     for name in names:
-        if name not in NAMES:
-            raise ValueError(f"metrics must be among {', '.join(NAMES)}, but has {name!r}")
-        if name == "roc_auc" and len(classes) == 2:
+        at_k = proportion_at_k(name)
+        if at_k is None and name not in NAMES:
+            raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
+        if at_k is not None:
+            estimate_at_k = {"precision": soft.soft_precision_at_k, "recall": soft.soft_recall_at_k}[at_k[0]]
+            how: dict[str, Any] = {"draw": partial(soft.sample_at_k, *at_k), "always_drawn": True}
+            metrics.append(Metric(name, partial(estimate_at_k, at_k[1]), needs_predictions=False, **how))
+        elif name == "roc_auc" and len(classes) == 2:
             metrics.append(Metric(name, soft.soft_roc_auc, needs_predictions=False, draw=soft.sample_aucs))
         elif name == "roc_auc":
             metrics.append(Metric(name, soft.MULTICLASS_AUCS[multi_class], needs_predictions=False))

@@ -1,4 +1,4 @@
-"""AUC and average precision when every row is partly positive: p of a positive and 1 - p of a negative.
+"""AUC, average precision, and precision and recall at k when every row is partly positive: p and 1 - p.
 
 Beside each value its expectation and the influences of the labels, and values of labels drawn with p (parametric
 bootstrap).
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.roc import precision_area
@@ -346,6 +346,40 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
     return Estimate(float(np.nansum(matrix)) / n_pairs, float(np.nansum(others)) / n_pairs, influence / n_pairs)
 
 
+def _selected(column: RankedColumn, k: float) -> FloatArray:
+    """Return which part of every row is in the proportion k with the highest scores: of rows that tie the same."""
+    n_above = column.order.size - column.edges[1:]
+    return column.to_rows(np.clip((k * column.order.size - n_above) / np.diff(column.edges), 0.0, 1.0))
+
+
+def _column_precision_at_k(k: float, rows: Rows) -> Estimate:
+    """Return precision at k of one class: linear in the labels, so that its expectation is exact."""
+    influence = _selected(rows.columns[0], k) / (k * rows.p.shape[0])
+    value = dot(influence, rows.p[:, 0])
+    return Estimate(value, value, influence[:, None])
+
+
+def _column_recall_at_k(k: float, rows: Rows) -> Estimate:
+    """Return recall at k of one class; its expectation is a second-order expansion of that of a ratio."""
+    selected, p = _selected(rows.columns[0], k), rows.p[:, 0]
+    positive = float(p.sum())
+    if positive <= 0.0:
+        return undefined(rows.p)
+    value = dot(selected, p) / positive
+    influence = (selected - value) / positive
+    return Estimate(value, value - dot(p * (1.0 - p), influence) / positive, influence[:, None])
+
+
+def soft_precision_at_k(k: float, rows: Rows) -> Estimate:
+    """Return precision at the proportion k, of more than two classes the mean."""
+    return _mean_of_columns(partial(_column_precision_at_k, k), rows)
+
+
+def soft_recall_at_k(k: float, rows: Rows) -> Estimate:
+    """Return recall at the proportion k, of more than two classes the mean."""
+    return _mean_of_columns(partial(_column_recall_at_k, k), rows)
+
+
 # the mean AUC of a class against the others, and the average precision, whose expectation is exact
 one_vs_rest_auc = partial(_mean_of_columns, soft_roc_auc)
 soft_average_precision = partial(_mean_of_columns, _column_precision)
@@ -376,20 +410,41 @@ def sample_aucs(rows: Rows, n_draws: int, random: np.random.Generator) -> FloatA
 
 def sample_average_precisions(rows: Rows, n_draws: int, random: np.random.Generator) -> FloatArray:
     """Return the average precision of drawn labels, the mean over classes; NaN for draws without some class."""
-    batch = max(1, CELLS // rows.p.size)
-    sizes = [min(batch, n_draws - start) for start in range(0, n_draws, batch)]
-    return np.concatenate([_average_precisions(rows, size, random) for size in sizes])
 
-
-def _average_precisions(rows: Rows, n_draws: int, random: np.random.Generator) -> FloatArray:
-    """Return the average precision of so many draws at once."""
-    uniform = random.random((n_draws, rows.p.shape[0]))
-    total = np.zeros(n_draws)
-    bound = np.zeros(rows.p.shape[0])
-    for k, column in enumerate(rows.columns):
-        lower, bound = bound, bound + rows.p[:, k]
-        labels = ((uniform >= lower) & (uniform < bound))[:, column.order[::-1]]
+    def average_precision(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
+        descending = labels[:, column.order[::-1]]
         called = column.order.size - column.edges[-2::-1]
-        above = np.cumsum(labels, axis=1)[:, called - 1]
-        total += precision_area(above, above / called)
-    return total / len(rows.columns)
+        above = np.cumsum(descending, axis=1)[:, called - 1]
+        return np.asarray(precision_area(above, above / called))
+
+    return _sample(average_precision, rows, n_draws, random)
+
+
+def sample_at_k(kind: str, k: float, rows: Rows, n_draws: int, random: np.random.Generator) -> FloatArray:
+    """Return precision or recall at the proportion k of drawn labels, the mean over classes; NaN where undefined."""
+
+    def at_k(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
+        found = np.einsum("di,i->d", labels, _selected(column, k))
+        total = labels.sum(axis=1) if kind == "recall" else np.full(len(labels), k * column.order.size)
+        return np.divide(found, total, out=np.full(len(labels), np.nan), where=total > 0)
+
+    return _sample(at_k, rows, n_draws, random)
+
+
+def _sample(
+    metric: Callable[[RankedColumn, NDArray[np.bool_]], FloatArray],
+    rows: Rows,
+    n_draws: int,
+    random: np.random.Generator,
+) -> FloatArray:
+    """Return the mean over classes of a metric of labels, (n_draws, n_rows) for each class, some draws at a time."""
+    batch = max(1, CELLS // rows.p.size)
+    values = []
+    for start in range(0, n_draws, batch):
+        uniform = random.random((min(batch, n_draws - start), rows.p.shape[0]))
+        total, bound = np.zeros(len(uniform)), np.zeros(rows.p.shape[0])
+        for k, column in enumerate(rows.columns):
+            lower, bound = bound, bound + rows.p[:, k]
+            total += metric(column, (uniform >= lower) & (uniform < bound))
+        values.append(total / len(rows.columns))
+    return np.concatenate(values)
