@@ -292,20 +292,21 @@ def test_labels_of_one_class():
     assert 0.5 < row.estimate < 1
 
 
-def test_few_positives_are_too_few_for_a_curve_and_average_precision():
+@pytest.mark.parametrize("metric", ["average_precision", "precision_at_0.1", "recall_at_0.1"])
+def test_few_positives_are_too_few_for_a_curve_and_metrics_of_the_highest_scores(metric):
     score, y_true = drawn()
     rare = y_true * (np.cumsum(y_true) <= 49)
-    sentence = "average_precision is unreliable: the reference has 49 samples of class 1, fewer than 50"
+    sentence = f"{metric} is unreliable: the reference has 49 samples of class 1, fewer than 50"
     with pytest.warns(UserWarning, match=sentence):
-        CBPE(["average_precision"], calibration="isotonic").fit(score, rare)
+        CBPE(["roc_auc", metric], calibration="isotonic").fit(score, rare)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CBPE(["roc_auc"], calibration="isotonic").fit(score, rare)
-        CBPE(["average_precision"], calibration="none").fit(score, rare)
-        CBPE(["average_precision"], calibration="isotonic").fit(score, y_true * (np.cumsum(y_true) <= 50))
+        CBPE([metric], calibration="none").fit(score, rare)
+        CBPE([metric], calibration="isotonic").fit(score, y_true * (np.cumsum(y_true) <= 50))
     p, labels, _ = classes_drawn(200)
     with pytest.warns(UserWarning, match="the reference has [0-9]+ samples of class a, fewer than 50"):
-        CBPE(["average_precision"], calibration=[True, False, False]).fit(p, labels)
+        CBPE([metric], calibration=[True, False, False]).fit(p, labels)
 
 
 REFUSED_IN_FIT = [

@@ -264,15 +264,13 @@ def test_precision_and_recall_at_k_are_those_of_all_labels(case, k):
         assert soft_recall_at_k(k, certain).expected == pytest.approx(recall_at_k(np.round(p) == 1, scores, k))
 
 
-def test_expected_recall_at_k_of_many_rows():
-    random = np.random.default_rng(0)
-    score = np.round(random.beta(0.5, 3.0, 3000), 2)
-    for positives, near in ((60.0, 2e-4), (900.0, 2e-5)):
-        rows = Rows(rank_columns(score), np.minimum(1.0, positives * score / score.sum())[:, None])
-        drawn = sample_at_k("recall", 0.1, rows, 4000, random)
-        estimate = soft_recall_at_k(0.1, rows)
-        assert estimate.expected == pytest.approx(drawn.mean(), abs=near + 4 * drawn.std() / 4000**0.5)
-        assert label_variance(rows.p, estimate.influence) == pytest.approx(drawn.var(), rel=0.12)
+@pytest.mark.parametrize("k", [0.1, 0.25, 0.5])
+def test_expected_recall_at_k_is_close_to_that_of_all_labels(k):
+    score = np.round(np.random.default_rng(0).uniform(0.3, 0.95, 12), 1)
+    rows = Rows(rank_columns(score), score[:, None])
+    _, mean, _ = at_k_over_all_labels("recall", k, score, score)
+    estimate = soft_recall_at_k(k, rows)
+    assert abs(estimate.expected - mean) < 0.2 * abs(estimate.value - mean)
 
 
 def test_one_positive_is_expected_at_any_rank():

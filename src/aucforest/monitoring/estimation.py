@@ -17,13 +17,13 @@ from aucforest.monitoring._rows import FloatArray, Rows, check_raw_columns, rank
 from aucforest.monitoring._tables import UNKNOWN, Table, check_columns, check_options, choose_chunks, read_table
 from aucforest.monitoring.calibration import Calibration, Rule, columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, is_beyond
+from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, is_beyond, proportion_at_k
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import ShiftReport, outside, stability_index, tell_apart
 from aucforest.monitoring.soft import soft_roc_auc
 
-# With fewer positives in the reference, intervals of average precision hold far too rarely once scores shift:
-# benchmarks/monitoring_bias.py.
+# With fewer positives in the reference, intervals of metrics of the highest scores hold far too rarely once scores
+# shift: benchmarks/monitoring_bias.py.
 FEWEST_POSITIVES = 50
 
 
@@ -100,8 +100,9 @@ class CBPE(BaseEstimator):
     Average precision depends on the highest scores, where the calibration is based on few reference samples and is too
     high on average. In simulations where new logits were higher by one or two standard deviations and the reference
     had 50 to 400 positives, its bias was +0.029 to +0.067 and the coverage of 95 % intervals 90 to 94 %. With 20
-    positives the coverage was 75 to 82 % (``benchmarks/monitoring_bias.py 200``); `fit` warns below 50. The coverage of
-    intervals of the ROC AUC was 90 to 98 %.
+    positives the coverage was 75 to 82 % (``benchmarks/monitoring_bias.py 200``); `fit` warns below 50. Precision and
+    recall at K depend on the highest scores as well, and `fit` warns likewise. The coverage of intervals of the ROC AUC
+    was 90 to 98 %.
 
     See Also
     --------
@@ -191,8 +192,8 @@ class CBPE(BaseEstimator):
         Warns
         -----
         UserWarning
-            If the AUC is below 0.5, there are fewer than two full reference chunks, or average precision is calibrated
-            with fewer than 50 positives.
+            If the AUC is below 0.5, there are fewer than two full reference chunks, or average precision, or precision
+            or recall at K, is calibrated with fewer than 50 positives.
 
         Raises
         ------
@@ -343,10 +344,11 @@ class CBPE(BaseEstimator):
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.needs_calibration, self.random_state)
         check_raw_columns(columns, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
-        if "average_precision" in self.metrics and positives.min() < FEWEST_POSITIVES:
+        of_top = [name for name in self.metrics if name == "average_precision" or proportion_at_k(name) is not None]
+        if of_top and positives.min() < FEWEST_POSITIVES:
             rarest = self.classes_[-len(columns) :][positives.argmin()]  # of two classes the second
             warnings.warn(
-                f"average_precision is unreliable: the reference has {positives.min():.0f} samples of class "
+                f"{of_top[0]} is unreliable: the reference has {positives.min():.0f} samples of class "
                 f"{rarest}, fewer than {FEWEST_POSITIVES}: label more samples or use roc_auc",
                 stacklevel=3,
             )
