@@ -140,5 +140,8 @@ def test_shares_and_differences():
 
 def test_costs_are_those_of_the_forest():
     assert costs_of(small_forest(threshold={"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
+    of_rows = [[[0, 1], [4, 0]], [[0, 3], [6, 0]]]
+    assert costs_of(small_forest(threshold={"cost": of_rows})).tolist() == [[0, 2], [5, 0]]
+    assert costs_of(small_forest(threshold={"alerts": 0.1})).tolist() == [[0, 1], [1, 0]]
     for model in (small_forest(threshold="gmean"), MODEL):
         assert costs_of(model).tolist() == [[0, 1], [1, 0]]

@@ -37,9 +37,10 @@ class CBPE(BaseEstimator):
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
     They are corrected for bias and for the optimism of a calibration that is evaluated on its own training data. The
     intervals include the randomness of labels and of the calibration. In simulations the coverage of 95 % intervals
-    was 93 to 97 % with at least 2000 reference samples and 92 to 97 % with 500. It is lower if positives are rare and
-    new scores concentrate at the upper end of the reference, where isotonic regression is biased. Average precision is
-    affected most; see Notes.
+    was 93 to 97 % with at least 2000 reference samples and 92 to 97 % with 500, and that of precision and recall at 5 %
+    of the samples was 92 to 97 % and 92 to 99 %. It is lower if positives are rare and new scores concentrate at the
+    upper end of the reference, where isotonic regression is biased. Average precision and metrics at K are affected
+    most; see Notes.
 
     Parameters
     ----------
