@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.model_selection import LeaveOneGroupOut
 
@@ -45,6 +45,8 @@ def test_a_splitter_gets_the_groups():
 
 
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=80), st.integers(1, 8))
+@example([0, 0, 0, 0, 1, 2], 2)
+@example([0, 1, 2, 2, 2, 2], 2)
 def test_folds_forward_in_time(times, n_folds):
     times = np.array(times)
     n_times = len(set(times.tolist()))

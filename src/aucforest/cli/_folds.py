@@ -51,7 +51,7 @@ def time_folds_table(described: list[dict[str, Any]]) -> Table:
     """Return the same as a table, with the rows of the positive one of two classes."""
     headings, has_positive = ["fold"], len(described[0]["train_class_counts"]) == 2
     for part in ("training", "test"):
-        headings += [part, ">rows", *([">positive"] if has_positive else [])]
+        headings += [part, ">rows", *([">positives"] if has_positive else [])]
     rows = []
     for content in described:
         cells = [str(content["fold"])]
