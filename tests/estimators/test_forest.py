@@ -34,7 +34,7 @@ def inherent(forest):
     if not forest.bootstrap:
         return {}
     reason = "draws are made for rows: repeated rows are drawn apart, a weighted row is drawn as one"
-    return {"check_sample_weight_equivalence_on_dense_data": reason}
+    return dict.fromkeys((f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")), reason)
 
 
 @parametrize_with_checks(
