@@ -30,7 +30,7 @@ FLOORS = {
 
 # What is private to a room by its name, but used by others.
 OPEN_SECRETS = {
-    "estimators._base",
+    "estimators._base", "estimators._model_files",
     "tree.prediction._add_leaf", "tree.prediction._walk",
 }  # fmt: skip
 

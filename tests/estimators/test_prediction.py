@@ -96,10 +96,10 @@ def test_copies_predict_alike(make, how, tmp_path):
 @both
 def test_a_pickle_holds_the_nodes_once(make):
     model = make().fit(X, Y)
-    assert "_packed" not in vars(model)
+    assert model._cache == {}
     model.predict(X)
-    assert "_packed" in vars(model)
-    assert "_packed" not in vars(pickle.loads(pickle.dumps(model)))
+    assert list(model._cache) == ["packed"]
+    assert pickle.loads(pickle.dumps(model))._cache == {}
 
 
 @both

@@ -161,7 +161,7 @@ def test_predictions_of_some_trees_at_a_time_are_the_same(monkeypatch):
     forest = small_forest(7, shrinkage=2.0).fit(X, MANY)
     expected = forest.predict_proba(X)
     predict_in_groups(monkeypatch, forest)
-    del forest._packed
+    forest._cache.clear()
     assert len(list(forest._in_groups())) > 2
     np.testing.assert_array_equal(forest.predict_proba(X), expected)
 

@@ -13,6 +13,7 @@ from aucforest.metrics import (
     gains_curve,
     lift_at_k,
     metrics_at_k,
+    optimal_threshold,
     precision_at_k,
     recall_at_fpr,
     recall_at_k,
@@ -190,3 +191,35 @@ def test_bootstrap_intervals_are_reproducible_and_weighted():
     assert first[1] <= first[0] <= first[2]
     with pytest.raises(ValueError, match="level must be in"):
         bootstrap_interval(recall_at_k, positive, scores, 0.1, level=1.0)
+
+
+@pytest.mark.parametrize("n", [25, 100])
+def test_bounds_that_are_met_exactly_are_met(n):
+    """Products of a bound are rounded: 0.29 * 100 is less than 29."""
+    for part in range(1, n):
+        negatives_first = [0] * part + [1] + [0] * (n - part), [3] * part + [2] + [1] * (n - part)
+        assert recall_at_fpr(*negatives_first, part / n) == 1.0, part
+        assert recall_at_precision([1] * part + [0] * (n - part), [0] * n, part / n) == 1.0, part
+        assert optimal_threshold(*negatives_first, criterion={"fpr": part / n}) == 2
+        assert optimal_threshold([1] * part + [0] * (n - part), [5] * n, criterion={"precision": part / n}) == 5
+
+
+def test_intervals_of_what_some_resamples_do_not_have():
+    rng = np.random.default_rng(0)
+    score, one = rng.normal(size=200), np.arange(200) == 7
+    value, low, high = bootstrap_interval(recall_at_k, one, score, 0.5, random_state=0)
+    assert (low, high) == (value, value)
+    assert bootstrap_interval(precision_at_k, [0, 0, 0, 0], [1, 2, 3, 4], 2, random_state=0) == (0.0, 0.0, 0.0)
+    y, few = score + rng.normal(size=200) > 0, np.where(np.arange(200) < 20, 0.3, 0.0)
+    value, low, high = bootstrap_interval(precision_at_k, y, score, 0.5, sample_weight=few, random_state=0)
+    assert low < value < high
+    weight = rng.random(200) + 0.5
+    k = int(weight.sum()) - 1
+    value, low, high = bootstrap_interval(precision_at_k, y, score, k, sample_weight=weight, random_state=0)
+    assert low < value < high
+
+
+def test_without_a_positive_every_interval_is_undefined():
+    with pytest.warns(UndefinedMetricWarning):
+        value, low, high = bootstrap_interval(recall_at_k, [0] * 9, np.arange(9), 3, random_state=0, n_resamples=5)
+    assert np.isnan([value, low, high]).all()

@@ -1,7 +1,9 @@
 """The figures of a report against scikit-learn, scipy and plain counting."""
 
+import warnings
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -12,6 +14,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.metrics import compare_auc
+from aucforest.report import plots
 from aucforest.report.explorer import costs_of
 from aucforest.report.importances import auc_by_trees, held_out_importance
 from aucforest.report.metrics import RECALLS, _Curves, cumulate_class, reliability, resample, thin
@@ -145,3 +148,13 @@ def test_costs_are_those_of_the_forest():
     assert costs_of(small_forest(threshold={"alerts": 0.1})).tolist() == [[0, 1], [1, 0]]
     for model in (small_forest(threshold="gmean"), MODEL):
         assert costs_of(model).tolist() == [[0, 1], [1, 0]]
+
+
+def test_control_characters_of_names_are_replaced():
+    with plots.drawing(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a letter that the font does not have
+        figure, ax = plt.subplots()
+        ax.bar(["a\x01b"], [1.0])
+        svg = plots.as_svg(figure, "bars", "bars")
+    plt.close(figure)
+    assert "a\N{REPLACEMENT CHARACTER}b" in svg

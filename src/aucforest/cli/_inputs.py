@@ -18,7 +18,7 @@ import typer
 from numpy.typing import NDArray
 
 from aucforest.cli._options import LEAST_ROWS, LEAST_ROWS_OF_INTEGERS, MOST_LABELS, STANDARD
-from aucforest.estimators import load
+from aucforest.estimators._model_files import read_as_fitted
 from aucforest.tables.csv import CSV_SUFFIXES, CsvTable, is_csv
 from aucforest.tables.kinds import (
     FLAG,
@@ -69,9 +69,7 @@ def read_model(file: Path, jobs: int | None = None) -> Any:
         raise ValueError(f"there is no file {file}")
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a model file")
-    model = load(file)
-    if getattr(model, "_positive_first", False):
-        model._reverse_classes()
+    model = read_as_fitted(file)
     return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params() else model
 
 

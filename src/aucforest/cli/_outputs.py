@@ -5,7 +5,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -21,6 +21,7 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from aucforest._files import file_beside, write_whole
 from aucforest.cli._options import STANDARD
@@ -108,13 +109,13 @@ def check_suffix(option: str, out: Path | None, suffixes: tuple[str, ...]) -> No
         raise typer.BadParameter(f"must end in {', '.join(suffixes)}, got {out.name}", param_hint=option)
 
 
-def rich_table(title: str | None, headings: list[str], rows: Iterable[list[str]], **options: Any) -> Table:
-    """Return a table; a heading that begins with ">" is that of a column of numbers."""
+def rich_table(title: str | None, headings: list[str], rows: Iterable[Sequence[str | Text]], **options: Any) -> Table:
+    """Return a table of texts, in which brackets are brackets; a heading that begins with ">" is that of numbers."""
     table = Table(title=title and escape(title), box=box.SIMPLE_HEAD, **options)
     for heading in headings:
-        table.add_column(heading.removeprefix(">"), justify="right" if heading[:1] == ">" else "left")
+        table.add_column(escape(heading.removeprefix(">")), justify="right" if heading[:1] == ">" else "left")
     for cells in rows:
-        table.add_row(*cells)
+        table.add_row(*[Text(cell) if isinstance(cell, str) else cell for cell in cells])
     return table
 
 
@@ -141,16 +142,6 @@ def write_picture(out: Path, figure: Any) -> None:
     figure.savefig(content, format=out.suffix[1:].lower(), dpi=150)
     write_whole(out, content.getvalue())
     typer.echo(f"picture: {out}", err=True)
-
-
-def save_model(forest: Any, out: Path) -> None:
-    """Write a model file, with the classes in sorted order, which scikit-learn's functions take them to be in."""
-    is_reversed = len(forest.classes_) == 2 and forest.classes_[0] > forest.classes_[1]
-    if is_reversed:
-        forest._reverse_classes()
-    forest.save(out)
-    if is_reversed:
-        forest._reverse_classes()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, read_training
@@ -134,14 +135,14 @@ def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
         f" significant differences (p < {SIGNIFICANT}) are green where better and red where worse."
     )
     summary = comparison.summary()
-    rows = [
+    rows: list[list[str | Text]] = [
         [find_metric(metric).title, *(_cell(row) for row in summary if row.metric == metric)]
         for metric in comparison.metrics
     ]
     return rich_table(data.title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
 
 
-def _cell(row: ComparisonRow) -> str:
+def _cell(row: ComparisonRow) -> Text:
     """Return the mean and its interval with as many decimals as that warrants, and the p-value."""
     text = f"{row.mean:.4f}"
     if not math.isnan(row.low):
@@ -149,9 +150,9 @@ def _cell(row: ComparisonRow) -> str:
         text = f"{row.mean:.{decimals}f} ({row.low:.{decimals}f} to {row.high:.{decimals}f})"
     text += f"\n{row.pvalue_text}"
     if not row.pvalue < SIGNIFICANT:
-        return text
+        return Text(text)
     better = (row.difference > 0) == find_metric(row.metric).higher_is_better
-    return f"[{'green' if better else 'red'}]{text}[/]"
+    return Text(text, "green" if better else "red")
 
 
 def _as_json(data: Labelled, comparison: CriteriaComparison) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from aucforest._files import write_whole
 from aucforest.cli._inputs import open_table
@@ -198,8 +198,8 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         numbers = (row.estimate,), (row.low, row.high), (row.realised,), (row.lower_limit, row.upper_limit)
         alert = "yes" if row.alert else "" if math.isnan(row.lower_limit) else "no"
         psi = _spell((result.shifts[row.chunk].psi,))
-        cells = [escape(row.chunk), str(row.n_rows), row.metric, *map(_spell, numbers), alert, psi]
-        rows.append([f"[red]{cell}[/]" for cell in cells] if row.alert else cells)
+        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), alert, psi]
+        rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
     return rich_table(title, headings, rows, caption=caption)
 
 

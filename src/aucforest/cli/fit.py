@@ -37,7 +37,6 @@ from aucforest.cli._outputs import (
     metrics_table,
     positive_class,
     probability,
-    save_model,
     table_writer,
     write_json,
 )
@@ -195,7 +194,7 @@ def fit(
     # What is of no use to whoever gets the file: as large as the training data, and how many cores there are here.
     del forest.oob_decision_function_
     forest.set_params(n_jobs=None, verbose=0)
-    save_model(forest, out)
+    forest.save(out)
     counts = dict(zip(map(str, forest.classes_.tolist()), np.bincount(data.y).tolist()))
     to = console(json_out)
     to.print(metrics_table(data.title, metrics))

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.markup import escape
 from rich.table import Table
 
 from aucforest.cli._inputs import read_model
@@ -104,7 +103,7 @@ def _facts_table(facts: dict[str, Any]) -> Table:
             )
         elif isinstance(value, float):
             value = f"{value:.4g}"
-        rows.append([name.replace("_", " "), escape(str(value))])
+        rows.append([name.replace("_", " "), str(value)])
     return rich_table(None, ["", ""], rows, show_header=False)
 
 
@@ -118,5 +117,5 @@ def _features_table(features: list[dict[str, Any]], n_features: int) -> Table:
         if known is not None:
             more = f", ... ({len(known)} in all)" if len(known) > MOST_CATEGORIES else ""
             kind = f"categorical: {', '.join(map(repr, known[:MOST_CATEGORIES]))}{more}"
-        rows.append([escape(feature["name"]), escape(kind), f"{feature['importance']:.3f}"])
+        rows.append([feature["name"], kind, f"{feature['importance']:.3f}"])
     return rich_table(f"{n_features} features", ["feature", "kind", ">importance"], rows, caption=caption)

@@ -263,6 +263,5 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         local = AUCForestClassifier()
         own = {"_sklearn_version", *self.get_params(deep=False)} - local.get_params().keys()
         local.__dict__.update({name: value for name, value in self.__getstate__().items() if name not in own})
-        if "_packed" in self.__dict__:
-            local._packed = self._packed
+        local.__dict__["_cached"] = self._cache
         return local

@@ -42,8 +42,9 @@ from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Rows of one task of prediction, at most: deep trees are read from far caches once for each task.
 _TASK_ROWS = 8192
-# So few rows go down all trees at once, one after another; all nodes have to have numbers of 32 bits.
-_FEW_ROWS, _MOST_NODES = 4, 2**32
+# So few rows go down all trees at once, one after another, each copied for every tree, half a megabyte at most; all
+# nodes have to have numbers of 32 bits.
+_FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
 # Class frequencies that all leaves may predict to be kept for the next prediction, 1 GiB; and else of some trees.
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 # Seconds that a node takes to be laid out for walking, or so.
@@ -202,9 +203,10 @@ class TreeBasedClassifier(Model):
 
     def _pack_nodes(self) -> PackedTrees:
         """Return the trees laid out for walking to their leaves, made at the first call."""
-        if "_packed" not in self.__dict__:
-            self._packed = PackedTrees(self.trees_, self._run_over_trees())
-        return self._packed
+        if "packed" not in self._cache:
+            self._cache["packed"] = PackedTrees(self.trees_, self._run_over_trees())
+        packed: PackedTrees = self._cache["packed"]
+        return packed
 
     def _pack(self) -> PackedTrees:
         """Return the same with what the leaves predict, made at the first call."""
@@ -277,7 +279,7 @@ class TreeBasedClassifier(Model):
         X = self._validate_X(X, reset=False)
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
-            if len(X) <= _FEW_ROWS and packed.first[-1] < _MOST_NODES:
+            if len(X) <= _FEW_ROWS and packed.first[-1] < _MOST_NODES and X.shape[1] * len(packed.first) < _MOST_CELLS:
                 self._add_rows(packed, X, total)
             else:
                 self._walk_blocks(packed, X, total, add_probabilities, packed.values, packed.first_leaf)

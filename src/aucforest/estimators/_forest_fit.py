@@ -70,8 +70,9 @@ class ForestFit(TreeBasedClassifier):
     sampling: Any
     verbose: int
 
-    # Whether the first of two classes is the positive one, to the command line; in Python it is the second.
+    # Whether the classes were in the other order in the fit: the command line had the first of two as the positive one.
     _positive_first: bool = False
+    _thresholds: tuple[float, float] | None = None  # what `_reverse_classes` took and gave
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]
     _seed: int
@@ -83,6 +84,11 @@ class ForestFit(TreeBasedClassifier):
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
             return Start(seed, [], [], [], np.empty(0), {})
+        if self._positive_first:
+            raise ValueError(
+                f"warm_start: the command line fitted this forest with {str(self.classes_[0])!r} as the positive class,"
+                " but here it is the first class: fit a new forest"
+            )
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(

@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,8 +27,8 @@ from aucforest.tree.samples import MAX_CLASSES
 
 # What is made of a model later may take memory for every feature.
 _MOST_FEATURES = 2**24
-# What prediction makes anew.
-_MADE_ANEW = ("_packed", "_members")
+# Private attributes of a fit: what is made of it later, and what `_reverse_classes` notes.
+_CACHE, _OF_FIT = "_cached", ("_cached", "_positive_first", "_thresholds")
 _ESTIMATORS: dict[str, Any] = {}
 
 
@@ -50,15 +51,22 @@ class Model(ClassifierMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what prediction makes anew."""
-        return {name: value for name, value in super().__getstate__().items() if name not in _MADE_ANEW}
+        return {name: value for name, value in super().__getstate__().items() if name != _CACHE}
+
+    @property
+    def _cache(self) -> dict[str, Any]:
+        """What is made of the fitted model when it is first needed, by name; it is neither copied nor saved."""
+        cache: dict[str, Any] = self.__dict__.setdefault(_CACHE, {})
+        return cache
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
         """Forget the last fit; where the new one fails, all is as it was."""
         with restoring(self):
             for name in list(vars(self)):
-                if name in _MADE_ANEW or (name.endswith("_") and not name.startswith("__")):
+                if name in _OF_FIT or (name.endswith("_") and not name.startswith("__")):
                     delattr(self, name)
+            self.__dict__[_CACHE] = {}  # there from now on: a prediction adds no attribute
             yield
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -106,6 +114,10 @@ class Model(ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
+        if getattr(self, "_positive_first", False):
+            as_fitted = copy(self)
+            as_fitted._reverse_classes()
+            return as_fitted.save(path)
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         parameters, left_out = {}, []
@@ -127,7 +139,9 @@ class Model(ClassifierMixin, BaseEstimator):
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load a model that was saved with `save`.
+    """Load a model that was saved with `save`, or by the command line.
+
+    Its classes are in sorted order, which scikit-learn's functions expect, whichever is positive to the command line.
 
     Parameters
     ----------
@@ -158,6 +172,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     aucforest.load(file.name)
     LinearAUCClassifier()
     """
+    model = read_as_fitted(path)
+    if model.classes_[0] > model.classes_[1]:
+        model._reverse_classes()
+    return model
+
+
+def read_as_fitted(path: str | os.PathLike[str]) -> Any:
+    """Load a model with its classes in the order of the fit: the command line has the positive one of two last."""
     try:
         stored = read_model(path)
         name = stored.take("estimator", str)
@@ -195,7 +217,9 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
     n_features, classes = stored.take("n_features", int), labels_from_plain(stored.take("classes", dict))
     _require(1 <= n_features <= _MOST_FEATURES, f"n_features is {n_features}")
     _require(2 <= len(classes) <= MAX_CLASSES, f"there are {len(classes)} classes")
-    _require(all(one < next_one for one, next_one in pairwise(classes.tolist())), "the classes are not sorted")
+    is_reversed = hasattr(model, "_reverse_classes") and len(classes) == 2 and classes[0] > classes[1]
+    is_sorted = all(one < next_one for one, next_one in pairwise(classes.tolist()))
+    _require(is_sorted or is_reversed, "the classes are not sorted")
     model.n_features_in_, model.classes_ = n_features, classes
     if "feature_names" in stored:
         names = labels_from_plain(stored.take("feature_names", dict))
@@ -241,8 +265,6 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
         "drawn": [list(record)[: 6 if record.n_groups else 4] for record in forest._sample_records],
     }
     metadata["variants"] = [list(variant) for variant in variants]
-    if forest._positive_first:
-        metadata["positive_first"] = True
     if forest._groups is not None:
         arrays["groups"] = forest._groups
     if hasattr(forest, "mixture_"):
@@ -302,9 +324,6 @@ def _restore_sampling(forest: Any, stored: StoredModel) -> None:
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
     n_classes = len(forest.classes_)
     _restore_variants(forest, stored)
-    if "positive_first" in stored:
-        forest._positive_first = stored.take("positive_first", bool)
-        _require(n_classes == 2 or not forest._positive_first, "positive_first is for two classes")
     forest._seed = stored.take("seed", int)
     _require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
     _restore_sampling(forest, stored)
@@ -327,6 +346,12 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
         _require(0.0 < exponent < np.inf, "the exponent of prior_correction is not positive")
         _require(np.all(offsets < np.inf) and offsets.max() > -np.inf, "prior_correction is not finite")
         forest._prior_correction = PriorCorrection(exponent, offsets)
+    if "positive_first" in stored and stored.take("positive_first", bool):
+        # Files of before hold the classes in sorted order.
+        _require(n_classes == 2, "positive_first is for two classes")
+        forest._reverse_classes()
+        for name in _OF_FIT:
+            forest.__dict__.pop(name, None)
 
 
 def _restore_threshold(stored: StoredModel, n_classes: int) -> float | NDArray[np.float64] | None:

@@ -372,23 +372,36 @@ class AUCForestClassifier(ForestFit):
         return self
 
     def _reverse_classes(self) -> None:
-        """Exchange the two classes, and which of them is the positive one."""
+        """Exchange the two classes, with the parameters that depend on their order; twice changes nothing."""
         self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
         self.trees_ = [replace(tree, frequencies=tree.frequencies[:, ::-1].copy()) for tree in self.trees_]
         if self.threshold_ is not None:
+            given, known = self.threshold_, self._thresholds
             # The other class is predicted above 1 - threshold rather than from there on.
-            self.threshold_ = max(0.0, float(np.nextafter(1.0 - self.threshold_, 2.0)))
+            reflected = max(0.0, float(np.nextafter(1.0 - given, 2.0)))
+            self.threshold_ = known[0] if known is not None and known[1] == given else reflected
+            self._thresholds = given, self.threshold_
         if self._prior_correction is not None:
             self._prior_correction = self._prior_correction._replace(offsets=self._prior_correction.offsets[::-1])
-        for name in ("_packed", "_members", "oob_decision_function_"):
-            self.__dict__.pop(name, None)
+        if hasattr(self, "oob_decision_function_"):
+            self.oob_decision_function_ = self.oob_decision_function_[:, ::-1].copy()
+        if isinstance(self.threshold, Real):
+            self.threshold = round(1.0 - float(self.threshold), 12)
+        elif isinstance(self.threshold, dict) and "cost" in self.threshold:
+            self.threshold = {"cost": np.asarray(self.threshold["cost"])[..., ::-1, ::-1]}
+        signs: Any = self.monotonic_cst
+        if isinstance(signs, dict):
+            self.monotonic_cst = {name: -sign for name, sign in signs.items()}
+        elif signs is not None:
+            self.monotonic_cst = [-sign for sign in signs]
+        self._cache.clear()
         self._positive_first = not self._positive_first
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:
         """The fitted trees as classifiers, created at the first access."""
         check_is_fitted(self, "trees_")
-        if "_members" not in self.__dict__:
+        if "members" not in self._cache:
             names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
             params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
             fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
@@ -402,8 +415,9 @@ class AUCForestClassifier(ForestFit):
                 params["criterion"], params["splitter"] = own.get(criterion, known), splitter
                 members.append(AUCTreeClassifier(**params))
                 members[-1].__dict__.update(shared, trees_=[tree])
-            self._members = members
-        return self._members
+            self._cache["members"] = members
+        found: list[AUCTreeClassifier] = self._cache["members"]
+        return found
 
     def __len__(self) -> int:
         """Return the number of trees."""

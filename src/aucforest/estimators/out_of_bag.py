@@ -108,7 +108,9 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-    sampler = resolve_sampler(forest.get_params(deep=False), labels[kept], forest.classes_, forest._groups)
+    order = -1 if forest._positive_first else 1  # samples by class depend on the order of the classes in the fit
+    in_fit = (1 - labels[kept] if forest._positive_first else labels[kept]), forest.classes_[::order]
+    sampler = resolve_sampler(forest.get_params(deep=False), *in_fit, forest._groups)
     record = SampleRecord.of(sampler, len(kept))
     for fitted in forest._sample_records:
         fitted.check_stream()

@@ -1,13 +1,14 @@
 """Metrics of the highest-ranked samples: precision, recall and lift at k, recall at a bound, gains and lift curves."""
 
 import re
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import bootstrap
+from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.metrics.intervals import normal_quantile, require_level, score_interval
 from aucforest.metrics.ranking import Cumulated, cumulate
@@ -42,11 +43,11 @@ def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | 
 
 def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
     """Return how many of samples, by number or weight, the top k are; ValueError for a `k` that is no such number."""
-    if isinstance(k, Integral) and not isinstance(k, bool):
+    if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
         if not 1 <= int(k) <= total:
             raise ValueError(f"{name} must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
         return float(k)
-    if isinstance(k, bool) or not (isinstance(k, Real) and 0.0 < float(k) <= 1.0):
+    if isinstance(k, bool | np.bool_) or not (isinstance(k, Real) and 0.0 < float(k) <= 1.0):
         raise ValueError(f"{name} must be a number of samples (int) or a proportion of them in (0, 1], but is {k!r}")
     return float(k) * total
 
@@ -350,8 +351,7 @@ def recall_at_precision(
     """
     check_bound("precision", precision)
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    tps, fps = cumulated.tps, cumulated.fps
-    return float(_recall(tps[tps >= precision * (tps + fps)].max(), cumulated))
+    return float(_recall(cumulated.tps[cumulated.precision >= precision].max(initial=0.0), cumulated))
 
 
 def recall_at_fpr(
@@ -391,7 +391,7 @@ def recall_at_fpr(
     """
     check_bound("fpr", fpr)
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    return float(_recall(cumulated.tps[cumulated.fps <= fpr * cumulated.fps[-1]].max(), cumulated))
+    return float(_recall(cumulated.tps[cumulated.fpr <= fpr].max(), cumulated))
 
 
 def gains_curve(
@@ -447,7 +447,8 @@ def bootstrap_interval(
 ) -> tuple[float, float, float]:
     """Return a metric with its percentile bootstrap interval.
 
-    Samples are drawn with replacement from all samples, whatever their label.
+    A bootstrap sample is taken from all samples of positive weight, whatever their label. Those in which the metric is
+    undefined are left out.
 
     Parameters
     ----------
@@ -458,7 +459,7 @@ def bootstrap_interval(
     *args
         Further arguments of the metric, such as k.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative; they are resampled with the samples.
+        Weights, not negative; they are resampled with the samples and then scaled to the sum of all.
     level : float in (0, 1), default=0.95
         Level of the interval.
     n_resamples : int, default=1000
@@ -490,21 +491,20 @@ def bootstrap_interval(
     require_level(level)
     truth, scores = as_column(y_true), as_column(y_score)
     value = metric(truth, scores, *args, sample_weight=sample_weight)
-    pos_label = np.unique(truth)[-1]
-    weights = None if sample_weight is None else np.asarray(sample_weight)
+    positive, weights = is_positive(truth, scores.size, pos_label=None), check_weights(sample_weight, scores.size)
+    rows = np.arange(scores.size) if weights is None else np.flatnonzero(weights)
 
-    def of_resample(rows: NDArray[np.int64]) -> float:
-        known = None if weights is None else weights[rows]
-        return metric(truth[rows] == pos_label, scores[rows], *args, sample_weight=known)
+    def of_resample(places: NDArray[np.int64]) -> float:
+        chosen, known = rows[places], None
+        if weights is not None:  # of the same sum, so that k means the same
+            known = weights[chosen] * (weights.sum() / weights[chosen].sum())
+        return metric(positive[chosen], scores[chosen], *args, sample_weight=known)
 
-    drawn = bootstrap(
-        (np.arange(len(scores)),),
-        of_resample,
-        n_resamples=n_resamples,
-        vectorized=False,
-        confidence_level=level,
-        method="percentile",
-        rng=np.random.default_rng(random_state),
-    )
-    low, high = drawn.confidence_interval
+    random = np.random.default_rng(random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        resampled = np.array([of_resample(random.integers(len(rows), size=len(rows))) for _ in range(n_resamples)])
+    resampled = resampled[~np.isnan(resampled)]
+    tails = 0.5 - 0.5 * level, 0.5 + 0.5 * level
+    low, high = np.quantile(resampled, tails) if len(resampled) > 0 else (np.nan, np.nan)
     return float(value), float(low), float(high)

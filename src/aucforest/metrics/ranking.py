@@ -229,6 +229,19 @@ class Cumulated(NamedTuple):
     fps: NDArray[np.float64]
     thresholds: NDArray[Any]
 
+    # Quotients, as those have them who compute these rates: products with a bound would be rounded otherwise.
+
+    @property
+    def precision(self) -> NDArray[np.float64]:
+        """Precision at each threshold, 0 where nothing is selected."""
+        selected = self.tps + self.fps
+        return np.divide(self.tps, selected, out=np.zeros(selected.shape), where=selected > 0.0)
+
+    @property
+    def fpr(self) -> NDArray[np.float64]:
+        """False positive rate at each threshold, 0 without negatives."""
+        return self.fps / self.fps[-1] if self.fps[-1] > 0.0 else np.zeros(self.fps.shape)
+
 
 def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> Cumulated:
     """Return the cumulated weights at infinity and at every distinct score of a row that has weight."""

@@ -103,17 +103,17 @@ def optimal_threshold(
 
 def _threshold_within(cumulated: Cumulated, name: str, bound: Any) -> float:
     """Return the threshold of the highest recall within a bound, and for alerts the lowest one."""
-    tps, fps, thresholds = cumulated
-    selected = tps + fps
+    thresholds = cumulated.thresholds
     if name == "alerts":
+        selected = cumulated.tps + cumulated.fps
         size = top_size(bound, float(selected[-1]), name=name)
         return float(thresholds[np.searchsorted(selected, size * (1.0 + 1e-12), side="right") - 1])
-    within = fps <= bound * fps[-1] if name == "fpr" else tps >= bound * selected
-    best = int(np.argmax(np.where(within, tps, -1.0)))
+    within = cumulated.fpr <= bound if name == "fpr" else cumulated.precision >= bound
+    best = int(np.argmax(np.where(within, cumulated.tps, -1.0)))
     if name == "precision" and best == 0:
-        precision = tps[1:] / selected[1:]
-        best = precision.size - int(np.argmax(precision[::-1]))
-        what = f"no threshold has a precision of {bound:g}: the highest is {precision[best - 1]:.4g}, which is taken"
+        precision = cumulated.precision
+        best = precision.size - 1 - int(np.argmax(precision[::-1]))
+        what = f"no threshold has a precision of {bound:g}: the highest is {precision[best]:.4g}, which is taken"
         warnings.warn(what, stacklevel=3)
     return float(thresholds[best])
 

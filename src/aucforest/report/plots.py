@@ -1,5 +1,6 @@
 """The pictures of a report, as SVG elements that a page can hold side by side."""
 
+import re
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, Literal
@@ -24,6 +25,8 @@ _MOST_POINTS = 800
 _WIDTH = 4.6  # inches: on a phone, letters are still large enough
 _MOST_FEATURES = 20
 _PIXELS_PER_POINT = 1.5
+# Control characters, which a name may hold.
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "aucforest",  # else ids differ from run to run
@@ -66,7 +69,7 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
     """Return a figure as an SVG element whose ids begin with `name`; a cursor moves over its first axes."""
     content = BytesIO()
     figure.savefig(content, format="svg", metadata={"Date": None})
-    root = ElementTree.fromstring(content.getvalue())
+    root = ElementTree.fromstring(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", content.getvalue().decode()))
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag.endswith(("}metadata", "}style")):

@@ -61,9 +61,9 @@ class CsvTable:
         try:
             lines = (line.decode("utf-8-sig") for line in self._content)
             self.columns = next(csv.reader(lines, delimiter=self._separator), [])
-        except (UnicodeDecodeError, csv.Error):
+        except UnicodeDecodeError:
             raise ValueError(f"cannot read {name}: the header is not encoded in UTF-8") from None
-        except OSError as error:
+        except (csv.Error, OSError) as error:
             raise ValueError(f"cannot read {name}: {error}") from error
         if not self.columns:
             is_empty = not self._content.read(1)

@@ -121,7 +121,7 @@ class LabelReader:
             self._dtype = np.bool_
             return self._is_positive(column)
         if pa.types.is_floating(type_):
-            whole = pc.equal(column, pc.round(column))
+            whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.round(column)))
             if pc.all(whole).as_py() is False:
                 value = column[pc.index(whole, False).as_py()]
                 median = pc.quantile(column, interpolation="higher")[0]
