@@ -1,1 +1,1 @@
-"""Growing and walking one tree: arrays and scalars only, no estimators, no frames."""
+"""Growing and traversing single trees, on arrays and scalars, without estimators or data frames."""

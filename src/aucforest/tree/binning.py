@@ -1,9 +1,9 @@
-"""Values to ordered codes, and codes back to thresholds.
+"""Binning: values become ordered codes, and codes become thresholds again.
 
-A bigger code is a bigger value. Code c of a feature stands for the values from `lower` to `upper`; a value that was
-not seen goes by the edge midway to the next code. The code after the last, n_bins[f], is the missing value (NaN).
-Infinite values are values like any other. A feature with at most max_bins distinct values keeps them all, others get
-bins of about equal weight, in which a heavy value stands alone.
+A greater code is a greater value. Code c of a feature is a bin with the values from `lower` to `upper`; the edge midway
+between two bins determines the code of an unseen value. The code after the last bin, n_bins[f], is the missing value
+(NaN). Infinite values are ordinary values. A feature with at most max_bins distinct values has one bin for each; other
+features have bins of about equal weight, in which a value of large weight has a bin of its own.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,9 +18,9 @@ from aucforest.tree.random import mix
 from aucforest.tree.samples import exact_weights
 
 MAX_BINS = 255
-# Edges come from the rows with the smallest hashes: the same rows however the data are partitioned.
+# Bins are computed from the rows with the smallest hashes, which do not depend on how the data are partitioned.
 SAMPLE_ROWS = 200_000
-# Rows that are hashed at a time: all hashes would take more memory than the labels.
+# Rows that are hashed at a time. The hashes of all rows would take more memory than the labels.
 _HASHED_ROWS = 2**18
 _GROUP_CELLS = 4_000_000
 _BLOCK_ROWS = 16_384
@@ -28,12 +28,12 @@ _TILE_ROWS = 512
 _LARGEST = float(np.finfo(np.float64).max)
 
 ParallelMap = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
-# The least and the greatest value of every bin of a feature.
+# The smallest and the greatest value of every bin of a feature.
 Bins = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class BinValues(NamedTuple):
-    """The values behind the codes: lower[first[f] + c] and upper[first[f] + c] bound those of code c of feature f."""
+    """Bounds of the bins: code c of feature f has the values from lower[first[f] + c] to upper[first[f] + c]."""
 
     first: NDArray[np.int64]
     lower: NDArray[np.float64]
@@ -41,7 +41,7 @@ class BinValues(NamedTuple):
 
 
 class BinnedMatrix(NamedTuple):
-    """A matrix of codes, (n_features, n_rows), unsigned; n_bins, (n_features,), int64; and what the codes stand for."""
+    """Unsigned codes, (n_features, n_rows), the number of bins, (n_features,), int64, and the bounds of the bins."""
 
     codes: NDArray[np.unsignedinteger]
     n_bins: NDArray[np.int64]
@@ -52,9 +52,9 @@ class BinnedMatrix(NamedTuple):
 def midway(low: float, high: float) -> float:
     """Return the threshold between two neighbouring values: at least `low` and never `high`.
 
-    It never falls when a side rises: so rows go to one side by their codes and by their values, whatever codes lie
-    between. An infinite side counts as the largest finite value. Halves are added so that nothing overflows; rounding
-    can still push the middle out.
+    It increases monotonically with both values, so a row goes to the same side by its code and by its value. An
+    infinite value counts as the largest finite one. The sum of halves does not overflow, but rounding can move it out
+    of the interval.
     """
     middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
@@ -62,7 +62,7 @@ def midway(low: float, high: float) -> float:
 
 @bare_device
 def bin_of(feature, code, names, values):
-    """Return where the values of a code lie in `BinValues`; names are those of `Columns`."""
+    """Return the index of the bin of a code in `BinValues`; names are those of `Columns`."""
     return values.first[feature] + (np.int64(names[feature, code]) if len(names) > 0 else np.int64(code))
 
 
@@ -73,7 +73,7 @@ def _hash_rows(first_row, hashes):
 
 
 def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
-    """Return the rows with the smallest hashes, in rising order; all rows when there are at most `size`."""
+    """Return the rows with the smallest hashes in ascending order, or all rows if there are at most `size`."""
     if n_rows <= size:
         return np.arange(n_rows)
     rows, hashes = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
@@ -89,8 +89,8 @@ def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
 
 
 @bare_kernel
-def _take(X, rows, first_feature, columns):
-    """Copy some rows of some features, one feature a row of `columns`."""
+def _copy_columns(X, rows, first_feature, columns):
+    """Copy the given rows of consecutive features; each feature is a row of `columns`."""
     for i in range(len(rows)):
         for f in range(len(columns)):
             columns[f, i] = X[rows[i], first_feature + f]
@@ -98,7 +98,7 @@ def _take(X, rows, first_feature, columns):
 
 @bare_kernel
 def _find_bins(values, weights, max_bins, lower, upper):
-    """Bin sorted values (no NaN); weights may be empty. Return the number of bins and whether a value is a bin."""
+    """Bin sorted values without NaN; weights may be empty. Return the number of bins and whether each has one value."""
     n_distinct = 0
     for i in range(len(values)):
         if i == 0 or values[i] != values[i - 1]:
@@ -108,29 +108,29 @@ def _find_bins(values, weights, max_bins, lower, upper):
     if n_distinct <= max_bins:
         return n_distinct, True
     weighted = len(weights) > 0
-    left = weights.sum() if weighted else np.float64(len(values))
-    n_bins, held, i = 0, 0.0, 0
+    remaining = weights.sum() if weighted else np.float64(len(values))
+    n_bins, bin_weight, i = 0, 0.0, 0
     while i < len(values):
-        value, mass = values[i], 0.0
+        value, value_weight = values[i], 0.0
         while i < len(values) and values[i] == value:
-            mass += weights[i] if weighted else 1.0
+            value_weight += weights[i] if weighted else 1.0
             i += 1
-        goal = left / (max_bins - n_bins)
-        # Close the bin where that leaves it nearer to its goal, by more than rounding.
-        if held > 0.0 and held + 0.5 * mass > goal * (1.0 + ROUNDING) and n_bins < max_bins - 1:
+        target = remaining / (max_bins - n_bins)
+        # Close the bin if its weight is then closer to the target than with this value, by more than rounding errors.
+        if bin_weight > 0.0 and bin_weight + 0.5 * value_weight > target * (1.0 + ROUNDING) and n_bins < max_bins - 1:
             n_bins += 1
-            left -= held
-            held = 0.0
-        if held == 0.0:
+            remaining -= bin_weight
+            bin_weight = 0.0
+        if bin_weight == 0.0:
             lower[n_bins] = value
         upper[n_bins] = value
-        held += mass
+        bin_weight += value_weight
     return n_bins + 1, False
 
 
 @bare_kernel
 def _all_distinct(X, feature, max_bins, known, n_known):
-    """Insert the values of a feature that are not known yet in order; return how many there are, or max_bins + 1."""
+    """Insert the values of a feature that are not yet known in order; return the number of values or max_bins + 1."""
     for row in range(len(X)):
         value = np.float64(X[row, feature])
         place = np.searchsorted(known[:n_known], value)
@@ -147,7 +147,7 @@ def _all_distinct(X, feature, max_bins, known, n_known):
 
 @bare_kernel
 def _find_edges(values, n_bins, edges):
-    """Write the edge above every code but the last of each feature."""
+    """Write the upper edge of every bin of each feature except the last."""
     for f in range(len(n_bins)):
         for c in range(n_bins[f] - 1):
             at = values.first[f] + c
@@ -156,9 +156,9 @@ def _find_edges(values, n_bins, edges):
 
 @bare_kernel
 def _encode(X, start, stop, first, n_bins, edges, values, places, codes):
-    """Write the codes of some rows: the number of edges below a value, by binary searches that go hand in hand.
+    """Write the codes of some rows by binary search: a code is the number of edges below the value.
 
-    Each step is taken for a tile of rows, in a loop without branches that is compiled to vector instructions.
+    Each step of the search is done for all rows of a tile in a loop without branches, which the compiler vectorizes.
     """
     for f in range(len(n_bins)):
         base = np.uint64(first[f])
@@ -187,11 +187,10 @@ def choose_bins(
     max_bins: int,
     all_distinct: Callable[[NDArray[np.float64]], NDArray[np.float64] | None],
 ) -> Bins:
-    """Return the bins of one feature, given its values in the sampled rows in their order, which may get sorted.
+    """Return the bins of one feature from its values in the sampled rows, which may be sorted in place.
 
-    Weights, of the same rows or none, are such that their sums are exact: rounding would move the ends of bins. Where
-    the sample has few distinct values, `all_distinct` takes them and returns those of all rows, sorted, or None for
-    more than max_bins.
+    Weights may be empty and must have exact sums, because rounding would move bounds. If the sample has up to max_bins
+    distinct values, `all_distinct` takes them and returns the sorted ones of all rows, or None if more than max_bins.
     """
     if len(weights) > 0:
         order = np.argsort(column, kind="stable")
@@ -199,16 +198,16 @@ def choose_bins(
     else:
         column.sort()
     n_values = len(column) - int(np.count_nonzero(np.isnan(column)))
-    room = min(max_bins, max(n_values, 1))
-    lower, upper = np.empty(room), np.empty(room)
-    n_bins, distinct = _find_bins(column[:n_values], weights[:n_values], room, lower, upper)
+    capacity = min(max_bins, max(n_values, 1))
+    lower, upper = np.empty(capacity), np.empty(capacity)
+    n_bins, distinct = _find_bins(column[:n_values], weights[:n_values], capacity, lower, upper)
     if distinct and (known := all_distinct(lower[:n_bins])) is not None:
         return known, known
     return lower[:n_bins].copy(), upper[:n_bins].copy()
 
 
 def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
-    """Return the distinct values of a column and those known, sorted; None for more than max_bins."""
+    """Return the sorted distinct values of a column together with known ones, or None if more than max_bins."""
     both = np.empty(max_bins)
     both[: len(known)] = known
     n_known = _all_distinct(X, feature, max_bins, both, len(known))
@@ -216,15 +215,15 @@ def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: i
 
 
 def join_bins(bins: Iterable[Bins]) -> BinValues:
-    """Put the bins of all features together."""
+    """Concatenate the bins of all features."""
     lower, upper = zip(*bins)
     first = np.concatenate(([0], np.cumsum([len(values) for values in lower]))).astype(np.int64)
-    # Of the two zeros, which are equal, always the same one.
+    # Adding 0.0 turns -0.0 into 0.0.
     return BinValues(first, np.concatenate(lower) + 0.0, np.concatenate(upper) + 0.0)
 
 
 def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
-    """Return the narrowest type that holds every code and the missing one."""
+    """Return the smallest type that holds every code, including that of missing values."""
     if max_n_bins <= MAX_BINS:
         return np.uint8
     return np.uint16 if max_n_bins < 2**16 else np.uint32
@@ -238,27 +237,27 @@ def bin_matrix(
     run: ParallelMap = map,
     by_set: NDArray[np.bool_] | None = None,
 ) -> BinnedMatrix:
-    """Turn a matrix of values into one of codes.
+    """Bin a matrix of values.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float32 or float64
         NaN is missing, infinite values are allowed.
     max_bins : int or None
-        At most this many codes a feature, 2 to 255; None keeps all distinct values.
+        Maximum number of bins of a feature, 2 to 255. With None each distinct value has its own bin.
     weights : ndarray of shape (n_rows,), float64, or None
-        What a row counts for the size of bins.
+        Sample weights, which determine the sizes of bins.
     run : callable
-        A parallel `map`; its calls share memory and release the GIL.
+        A parallel `map` in shared memory; the calls release the GIL.
     by_set : ndarray of shape (n_features,), bool, or None
-        Features that hold codes of categories; all of them are kept.
+        Whether a feature has codes of categories, each of which has its own bin.
     """
     n_rows, n_features = X.shape
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
-    room = max_bins or len(rows)
-    most = [room] * n_features if by_set is None else np.where(by_set, MAX_BINS, room).tolist()
+    limit = max_bins or len(rows)
+    most = [limit] * n_features if by_set is None else np.where(by_set, MAX_BINS, limit).tolist()
 
     def bin_feature(feature: int, column: NDArray[np.float64]) -> Bins:
         def all_distinct(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -268,10 +267,10 @@ def bin_matrix(
 
     def bin_group(first_feature: int) -> list[Bins]:
         columns = np.empty((min(group, n_features - first_feature), len(rows)))
-        _take(X, rows, first_feature, columns)
+        _copy_columns(X, rows, first_feature, columns)
         return [bin_feature(first_feature + i, column) for i, column in enumerate(columns)]
 
-    values = join_bins(pair for some in run(bin_group, range(0, n_features, group)) for pair in some)
+    values = join_bins(bins for bins_of_group in run(bin_group, range(0, n_features, group)) for bins in bins_of_group)
     return encode_matrix(X, values, run)
 
 
@@ -288,7 +287,7 @@ def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger
 
 
 def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) -> BinnedMatrix:
-    """Turn a matrix of values into one of codes, given what codes stand for; arguments as those of `bin_matrix`."""
+    """Encode a matrix of values with given bins; the arguments are those of `bin_matrix`."""
     n_bins = np.diff(values.first)
     edges = np.empty(len(values.lower))
     _find_edges(values, n_bins, edges)
