@@ -110,7 +110,7 @@ def test_cells_that_hold_more_than_32_bits(n_cells):
 
 @pytest.mark.parametrize("key", [0, 5, 2**63 + 1])
 def test_features_are_the_first_drawn_that_are_not_constant(key):
-    buffers, drawn = FeatureBuffers.of(6), reference.draw_features(key, 6)
+    buffers, drawn = FeatureBuffers.of(6), reference.sample_features(key, 6)
     is_constant = np.isin(np.arange(6), drawn[1:3])
     for max_features in range(1, 7):
         n_tried = draw_known(np.uint64(key), is_constant, max_features, buffers)

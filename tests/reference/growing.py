@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.reference.tree import GAINS, derive_key, draw_features
+from tests.reference.tree import GAINS, derive_key, sample_features
 
 LARGEST = 1.7976931348623157e308
 # Splits whose scores differ by no more tie.
@@ -101,7 +101,7 @@ def rank_of(criterion, left, right) -> tuple[Fraction | float, float]:
 
 def tried_features(table: Table, node: Node, rules: Rules) -> list[int]:
     """Return the first max_features of the drawn features that are not constant in the node."""
-    drawn = draw_features(node.key, len(table.columns))
+    drawn = sample_features(node.key, len(table.columns))
     varied = [f for f in drawn if len({table.columns[f][r] for r in node.rows}) > 1]
     return varied[: rules.max_features]
 

@@ -19,7 +19,7 @@ def derive_key(key: int, index: int) -> int:
     return mix((key + 0x9E3779B97F4A7C15 * (index + 1)) % WORD)
 
 
-def draw_features(key: int, n_features: int) -> list[int]:
+def sample_features(key: int, n_features: int) -> list[int]:
     """Return all features in the order in which a node looks at them: one shuffle of Fisher and Yates."""
     features = list(range(n_features))
     for n in range(n_features):

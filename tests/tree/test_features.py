@@ -1,4 +1,4 @@
-"""The features of a node, drawn by its key, and the thresholds that the random splitter draws."""
+"""The features of a node, sampled with its key, and the thresholds that the random splitter samples."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.features import FeatureBuffers, draw_features, is_constant_in
+from aucforest.tree.features import FeatureBuffers, is_constant_in, sample_features
 from aucforest.tree.histogram import NodeSamples
 from aucforest.tree.samples import NO_NAMES, Columns, take_samples
 from aucforest.tree.splitter import Rules, Split, threshold_of
@@ -16,9 +16,9 @@ from tests.tree.oracle import check_tree, random_data
 
 
 @bare_kernel
-def draw(columns, samples, key, max_features, buffers):
-    """Draw the features of a node."""
-    return draw_features(is_constant_in, NodeSamples(columns, samples), key, max_features, buffers)
+def sample(columns, samples, key, max_features, buffers):
+    """Sample the features of a node."""
+    return sample_features(is_constant_in, NodeSamples(columns, samples), key, max_features, buffers)
 
 
 @bare_kernel
@@ -38,19 +38,19 @@ def test_features_are_those_of_the_reference(codes, is_taken, key, max_features)
     columns = Columns(matrix, np.full(n_features, 3), np.empty(0, dtype=np.int64), NO_NAMES)
     samples, buffers = np.empty(5, dtype=np.uint64), FeatureBuffers.of(n_features)
     n_samples = take_samples(np.zeros(5, dtype=np.uint16), np.array(is_taken, dtype=np.uint16), True, samples)
-    n_tried = draw(columns, samples[:n_samples], np.uint64(key), max_features, buffers)
+    n_tried = sample(columns, samples[:n_samples], np.uint64(key), max_features, buffers)
     table, node = reference.Table(codes, [0] * 5, [1] * 5, 1), reference.Node(np.flatnonzero(is_taken), key)
     expected = reference.tried_features(table, node, reference.Rules(max_features=max_features))
     assert buffers.tried[:n_tried].tolist() == expected
     assert buffers.features.tolist() == list(range(n_features))
 
 
-def test_features_are_drawn_evenly():
+def test_features_are_sampled_evenly():
     rng = np.random.default_rng(1)
     X, labels = rng.normal(size=(30, 6)), rng.integers(0, 2, 30)
-    drawn = [grow(X, labels, max_features=1, max_depth=1, key=key).tree.feature[0] for key in range(1200)]
+    sampled = [grow(X, labels, max_features=1, max_depth=1, key=key).tree.feature[0] for key in range(1200)]
     # Each of six is expected 200 times with a standard deviation of 13.
-    assert np.bincount(drawn, minlength=6) == pytest.approx(200, abs=60)
+    assert np.bincount(sampled, minlength=6) == pytest.approx(200, abs=60)
 
 
 def test_a_constant_feature_does_not_use_up_the_budget():
@@ -63,7 +63,7 @@ def test_a_constant_feature_does_not_use_up_the_budget():
         assert tree.n_nodes == 3
 
 
-def test_infinite_values_are_drawn_between():
+def test_infinite_values_are_sampled_between():
     rng = np.random.default_rng(0)
     for seed in range(12):
         X, labels = random_data(seed, 2 + seed % 2, n_rows=80, n_values=9)
@@ -74,7 +74,7 @@ def test_infinite_values_are_drawn_between():
 
 
 @pytest.mark.parametrize("values", [[0.0, 10.0], [0.0, 1.0, 2.0, 9.0, 10.0]])
-def test_thresholds_are_drawn_uniformly(values):
+def test_thresholds_are_sampled_uniformly(values):
     X, labels = np.repeat(values, 3)[:, None], np.tile([0, 1, 1], len(values))
     labels[0] = 1
     thresholds = [grow(X, labels, random=True, max_depth=1, key=key).tree.threshold[0] for key in range(2000)]
@@ -86,28 +86,28 @@ def test_an_infinite_value_is_as_far_out_as_the_others_reach():
     X, labels = np.array([-np.inf, 1.0, 2.0, 3.0])[:, None], np.array([0, 1, 1, 1])
     thresholds = np.array([grow(X, labels, random=True, max_depth=1, key=key).tree.threshold[0] for key in range(999)])
     assert thresholds.min() > -1.0
-    # Half of the draws part the infinite value from the others: 500 with a standard deviation of 16.
+    # Half of the thresholds separate the infinite value from the others: 500 with a standard deviation of 16.
     assert np.count_nonzero(thresholds < 1.0) == pytest.approx(500, abs=80)
     alone = grow(np.array([-np.inf, np.inf])[:, None], np.array([0, 1]), random=True).tree
     assert alone.threshold[0] == 0.0
 
 
-def test_a_draw_that_leaves_too_few_samples_is_no_split():
+def test_a_sampled_threshold_that_leaves_too_few_samples_is_no_split():
     X, labels = np.arange(20.0)[:, None], np.arange(20) % 2
     sizes = [grow(X, labels, random=True, max_depth=1, min_samples_leaf=8, key=key).tree.n_nodes for key in range(60)]
-    drawn = [reference.draw(X[:, 0].tolist(), key, 0, 1) for key in range(60)]
+    sampled = [reference.draw(X[:, 0].tolist(), key, 0, 1) for key in range(60)]
     # A split of even numbers of samples that gains nothing is none either.
-    assert {size for size, at in zip(sizes, drawn) if not 7 <= at < 12} == {1}
-    assert 3 in {size for size, at in zip(sizes, drawn) if 7 <= at < 12}
+    assert {size for size, at in zip(sizes, sampled) if not 7 <= at < 12} == {1}
+    assert 3 in {size for size, at in zip(sizes, sampled) if 7 <= at < 12}
 
 
-@pytest.mark.parametrize("drawn", [0.0, 1.0, 4.2, 6.9, 9.0])
-def test_values_outside_all_bins_part_as_their_codes_do(drawn):
+@pytest.mark.parametrize("sampled", [0.0, 1.0, 4.2, 6.9, 9.0])
+def test_values_outside_all_bins_part_as_their_codes_do(sampled):
     """Of many rows bins come from some: the others have the codes that the edges midway between bins say."""
     values = bin_for(np.array([0.0, 1.0, 4.0, 8.0, 9.0])[:, None]).values
     numeric, none = np.zeros(1, dtype=np.int8), np.empty(0, dtype=np.int8)
     rules = Rules(0, True, 1, 1, 0, none, numeric, values, is_sampled=True)
     arrays = np.zeros(2, dtype=np.int64), *np.zeros((2, 4), dtype=np.uint64)
     for code, next_code, low, high in ((1, 2, 2.5, 2.5), (1, 3, 2.5, 6.0), (0, 4, 0.5, 8.5)):
-        split = Split(0, code, next_code, False, drawn, 0.1, *arrays)
-        assert find_threshold(split, NO_NAMES, rules) == min(max(drawn, low), high)
+        split = Split(0, code, next_code, False, sampled, 0.1, *arrays)
+        assert find_threshold(split, NO_NAMES, rules) == min(max(sampled, low), high)

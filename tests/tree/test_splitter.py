@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tests.reference import growing as reference
-from tests.reference.tree import draw_features, leaf_of
+from tests.reference.tree import leaf_of, sample_features
 from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow
 from tests.tree.oracle import check_tree, make_table, random_data, weighings
 
@@ -90,7 +90,7 @@ def test_the_feature_drawn_first_wins_a_tie(criterion, n_classes):
     roots = set()
     for key in range(30):
         tree = grow(X, labels, criterion=criterion, key=key, max_depth=1).tree
-        assert tree.feature[0] == draw_features(key, 5)[0]
+        assert tree.feature[0] == sample_features(key, 5)[0]
         roots.add(int(tree.feature[0]))
     assert roots == set(range(5))
 
@@ -130,7 +130,7 @@ def test_scores_that_rounding_may_have_parted_tie(excess, feature):
     X = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0]], dtype=float).T
     for key in range(8):
         tree = check_tree(X[:, ::-1], labels, Growth(max_depth=1, key=key), weights=weights).tree
-        assert tree.feature[0] == (draw_features(key, 2)[0] if feature == "first" else 1)
+        assert tree.feature[0] == (sample_features(key, 2)[0] if feature == "first" else 1)
 
 
 @pytest.mark.parametrize("criterion", NAMES)

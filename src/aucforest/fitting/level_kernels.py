@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.features import NUMERIC, draw_features
+from aucforest.tree.features import NUMERIC, sample_features
 from aucforest.tree.growing import may_split, record_split, start_node
 from aucforest.tree.histogram import add_to_cells, class_shift, list_filled, make_histogram
 from aucforest.tree.random import derive_key
@@ -218,7 +218,7 @@ def _is_known_constant(is_constant, feature):
 @bare_kernel
 def draw_known(key, is_constant, max_features, buffers):
     """List in `buffers.tried` the features to search, as far as it is known which are constant; return how many."""
-    return draw_features(_is_known_constant, is_constant, key, max_features, buffers)
+    return sample_features(_is_known_constant, is_constant, key, max_features, buffers)
 
 
 @bare_kernel

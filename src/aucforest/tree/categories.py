@@ -1,11 +1,11 @@
 """Categorical features: a split is a set of codes in place of a threshold.
 
-With two classes the bins are ordered by the frequency of the second class: some split of that order is the best of all
-subsets, missing values on either side, for every criterion that is (quasi-)convex in the class totals on the left, as
-all of `criteria` are (Fisher 1958; Breiman et al. 1984, theorem 4.5), unless the children are bounded. With more
+With two classes the bins are ordered by the frequency of the second class: unless children have a minimum size, a split
+of that order is the best of all subsets, with missing values on either side, for criteria that are (quasi-)convex in
+the class totals on the left, as all of `criteria` are (Fisher 1958; Breiman et al. 1984, theorem 4.5). With more
 classes the order follows the first principal component of the class frequencies of the bins, weighted by their totals
-(Coppersmith, Hong, Hosking 1999). The random splitter draws a subset of the categories of the node, neither empty nor
-all, each alike. Codes that a node has not seen go where its missing values go.
+(Coppersmith, Hong, Hosking 1999). The random splitter samples a nonempty proper subset of the categories of the node
+uniformly. Codes that do not occur in a node follow its missing values.
 """
 
 import math
@@ -20,27 +20,27 @@ from aucforest.tree.criteria import AUC, HELLINGER
 from aucforest.tree.histogram import entry_of, weights_of_pair
 from aucforest.tree.random import derive_key
 
-# Codes of a feature, the missing one included.
+# Maximum number of codes of a feature, including that of missing values.
 MOST_CODES = 256
 
 
 class OrderBuffers(NamedTuple):
-    """What ordering bins writes to: what they are ordered by, their order, and the histogram in that order."""
+    """Buffers for ordering bins: the scores to sort by, the order, and the histogram in that order."""
 
     entries: NDArray[np.uint32]  # (n_entries,)
-    codes: NDArray[np.uint32]  # (256,) and so are
+    codes: NDArray[np.uint32]  # (256,), like the next four
     scores: NDArray[np.float64]
     order: NDArray[np.int64]
     ends: NDArray[np.int64]
     samples: NDArray[np.int64]
-    mean: NDArray[np.float64]  # (n_classes,) and so are
+    mean: NDArray[np.float64]  # (n_classes,), like the next three
     direction: NDArray[np.float64]
-    turned: NDArray[np.float64]
+    product: NDArray[np.float64]
     scale: NDArray[np.float64]
 
     @classmethod
     def of(cls, n_classes: int) -> "OrderBuffers":
-        """Allocate the buffers; untouched pages cost nothing."""
+        """Allocate the buffers; memory pages that are never written cost nothing."""
         return cls(
             np.empty(MOST_CODES * n_classes, dtype=np.uint32),
             np.empty(MOST_CODES, dtype=np.uint32),
@@ -52,9 +52,9 @@ class OrderBuffers(NamedTuple):
 
 @bare_device
 def _rank(n_bins, buffers):
-    """Order the bins by their scores, equal ones as they stand: a rank is the number of bins before it.
+    """Write the stable order of the bins by score; the rank of a bin is the number of bins before it.
 
-    Compilers vectorise the counting, so that it beats sorting up to some hundred bins.
+    Compilers vectorize the counting, which makes it faster than sorting for up to a few hundred bins.
     """
     scores, n = buffers.scores, np.uint64(n_bins)
     for i in range(n):
@@ -68,7 +68,7 @@ def _rank(n_bins, buffers):
 
 @bare_device
 def sort_bins(histogram, buffers):
-    """Bring the bins into the order of their scores, equal ones as they stand."""
+    """Sort the bins by their scores; the sort is stable."""
     _rank(histogram.n_bins, buffers)
     n_entries = 0
     for rank in range(histogram.n_bins):
@@ -88,7 +88,7 @@ def sort_bins(histogram, buffers):
 
 @bare_device
 def _project(histogram, n_classes, buffers):
-    """Score every bin by the product of the direction with its class frequencies, less the mean ones."""
+    """Set the score of every bin to the product of the direction and its centered class frequencies."""
     centre = 0.0
     for k in range(n_classes):
         centre += buffers.mean[k] * buffers.direction[k]
@@ -103,37 +103,37 @@ def _project(histogram, n_classes, buffers):
 
 
 @bare_device
-def _turn(histogram, n_classes, buffers):
-    """Multiply the direction by the covariance of the frequencies, and return the squared step of the unit vector.
+def _update_direction(histogram, n_classes, buffers):
+    """Multiply the direction by the covariance of the frequencies, normalize it, and return its squared change.
 
-    The scores are the direction times half of the matrix, which is never written down.
+    The scores are the product of the direction and one factor of the covariance matrix, which is never computed.
     """
-    direction, turned = buffers.direction, buffers.turned
+    direction, product = buffers.direction, buffers.product
     for k in range(n_classes):
-        turned[k] = 0.0
+        product[k] = 0.0
     for i in range(histogram.n_bins):
         for entry in range(histogram.starts[i], histogram.starts[i + 1]):
             label, moved = entry_of(histogram, entry)
-            turned[label] += moved * buffers.scale[label] * buffers.scores[i]
+            product[label] += moved * buffers.scale[label] * buffers.scores[i]
     length = 0.0
     for k in range(n_classes):
-        length += turned[k] * turned[k]
+        length += product[k] * product[k]
     if length == 0.0:
         return 0.0
     length, step = math.sqrt(length), 0.0
     for k in range(n_classes):
-        turned[k] /= length
-        step += (turned[k] - direction[k]) * (turned[k] - direction[k])
-        direction[k] = turned[k]
+        product[k] /= length
+        step += (product[k] - direction[k]) * (product[k] - direction[k])
+        direction[k] = product[k]
     return step
 
 
 @bare_device
 def _score_bins(criterion, histogram, classes, buffers):
-    """Score the bins along the first principal component of their class frequencies, by a power iteration.
+    """Score the bins by the first principal component of their class frequencies, computed by power iteration.
 
-    Where a criterion is a mean over pairs of classes all of them weigh alike. The matrix is not negative, so the sign
-    is that of the start for good.
+    If the criterion is a mean over pairs of classes, all classes have equal weight. The matrix is positive
+    semidefinite, so the initial direction determines the sign.
     """
     weight = 0.0
     for k in range(classes.n):
@@ -141,19 +141,19 @@ def _score_bins(criterion, histogram, classes, buffers):
         buffers.scale[k] = 1.0 / classes.totals[k] if criterion in (AUC, HELLINGER) else 1.0
         buffers.mean[k] = known * buffers.scale[k]
         weight += buffers.mean[k]
-        buffers.direction[k] = ((k + 1) * 0.6180339887498949) % 1.0 - 0.5  # leans on no class
+        buffers.direction[k] = ((k + 1) * 0.6180339887498949) % 1.0 - 0.5  # favors no class
     for k in range(classes.n):
         buffers.mean[k] /= weight
     for _ in range(24):
         _project(histogram, classes.n, buffers)
-        if _turn(histogram, classes.n, buffers) < 1e-6:
+        if _update_direction(histogram, classes.n, buffers) < 1e-6:
             break
     _project(histogram, classes.n, buffers)
 
 
 @outlined_device
 def order_categories(criterion, histogram, classes, buffers):
-    """Bring the bins of a categorical feature into the order of its splits."""
+    """Sort the bins of a categorical feature into the order in which they are split."""
     if classes.n == 2:
         for i in range(histogram.n_bins):
             first, second = weights_of_pair(histogram, i)
@@ -164,10 +164,10 @@ def order_categories(criterion, histogram, classes, buffers):
 
 
 @outlined_device
-def draw_categories(histogram, classes, feature, names, values, key, buffers):
-    """Draw categories and bring them to the front; return the place of the last of them and no threshold.
+def sample_categories(histogram, classes, feature, names, values, key, buffers):
+    """Sample categories and move them to the front; return the index of the last of them and 0 for the threshold.
 
-    A category goes the same way whatever its code.
+    The side of a category depends on the category itself and not on its code.
     """
     n_bins, n_left, attempt = histogram.n_bins, 0, 0
     while n_left == 0 or n_left == n_bins > 1:

@@ -1,12 +1,11 @@
-"""Criteria: what a split gains, from the class totals of the left child and of the node.
+"""Split criteria: the gain of a split from the class totals of its children.
 
-Every criterion is a function of the class totals left and right, its definition, and a row in `_TABLE`. That is all a
-criterion needs. A row may also have fast forms, which score many splits of a node at less cost: of two classes from
-the totals on the left of each split, of more classes by what moves to the left from one split to the next. They may
-differ from the definition by rounding: gains that differ by at most `ROUNDING` are ties, and the gain that a tree
-stores is that of the definition.
+A criterion needs a definition, which is a function of the class totals left and right, and a row in `_TABLE`. A row may
+also have fast forms, which score many splits of a node at less cost: for two classes from the totals on the left of
+each split, for more classes from the weight that moves to the left between splits. They may differ from the definition
+by rounding errors: gains that differ by at most `ROUNDING` are ties, and a tree stores the gain of the definition.
 
-With a_k the fraction of class k that a split sends to the left, over the classes present in the node:
+With a_k the fraction of class k that a split sends to the left, for the classes that are present in the node:
 
 auc         mean over pairs of max((1 - a_i + a_j) / 2, (1 - a_j + a_i) / 2), minus 1/2
 gini        decrease of the Gini impurity 1 - sum q_k^2
@@ -26,34 +25,34 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel, by_code, call_scorer
 
-# Gains that differ by no more are ties: rounding may have parted them.
+# Gains that differ by at most this are ties, because the difference may be a rounding error.
 ROUNDING = 1e-12
-# What rounding may do to a sum that is added to from one split to the next, and to one of a few products up to 1.
+# Bounds of the rounding error of a sum that is updated from split to split, and of a few products up to 1.
 _DRIFT, _DRIFT_OF_SQUARES = 1e-9, 1e-14
-# A little less than ln 2, for what rounding does to a bound.
+# A little less than ln 2, to allow for the rounding error of a bound.
 _LN_2 = (1.0 - 1e-6) * math.log(2.0)
-# A user's own criterion, which is called by its address, and the codes of the others.
+# The code of a user-defined criterion, which is called by its address, and the codes of the others.
 OWN, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
-# Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorise
+# Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorize
 # them. 2**60 leaves a sign and a spare bit for the sum over all pairs.
 _PAIR_SUM_LIMIT = 2.0**60
-# n log2 n is looked up for totals below this; the table takes 32 MiB at most.
+# n log2 n is looked up in a table for totals below this; the table takes 32 MiB at most.
 _MOST_TABLE = 2**22
-# Up to so many classes bounds of a sum over pairs cost less than keeping them in order.
+# Up to this number of classes, bounds of a sum over pairs cost less than keeping the classes in order.
 _FEW_CLASSES = 10
-# Below this product of class totals the AUC of two classes is told apart exactly.
+# Below this product of class totals, the scores of AUC for two classes are exact integers.
 _EXACT_LIMIT = 2.0**50
-# How many splits a user's own criterion scores at once.
-_WAITING = 64
+# Number of splits that a user-defined criterion scores in one call.
+_BATCH = 64
 
 
 class ScoreBuffers(NamedTuple):
-    """What the scores of more than two classes keep of every class, (n_classes,), and the table of n log2 n.
+    """Buffers for scores of more than two classes, (n_classes,) each, and the table of n log2 n.
 
-    `table` is empty where totals are too large for it, or where the criterion has no use for it.
+    `table` is empty if the totals are too large for it or if the criterion does not use it.
     """
 
-    scale: NDArray[np.float64]  # what the fraction of one unit of weight is; filled once a node
+    scale: NDArray[np.float64]  # the fraction of its class that one unit of weight is; computed once per node
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
     half_cosine: NDArray[np.float64]
@@ -73,7 +72,7 @@ class ScoreBuffers(NamedTuple):
 
 
 def entropy_table(criteria: Collection[int], weight: float) -> NDArray[np.float64]:
-    """Return n log2 n for all n up to the weight of a tree; nothing where it is large, or of other criteria."""
+    """Return n log2 n for all n up to the weight of a tree; empty if it is large or entropy is not a criterion."""
     if ENTROPY not in criteria or not weight < _MOST_TABLE:
         return np.empty(0)
     table = np.arange(int(weight) + 1, dtype=np.float64)
@@ -86,9 +85,9 @@ def entropy_table(criteria: Collection[int], weight: float) -> NDArray[np.float6
 
 @bare_device
 def _distance(left_a: float, left_b: float) -> float:
-    """Return the Hellinger distance of two classes that send these fractions to the left.
+    """Return the Hellinger distance of two classes from their fractions on the left.
 
-    Not by way of their overlap, 1 - distance**2 / 2: that cancels, and makes 1e-8 of what rounding leaves of nothing.
+    It is not computed from the overlap, 1 - distance**2 / 2, because cancellation would turn a distance of 0 into 1e-8.
     """
     on_left = math.sqrt(left_a) - math.sqrt(left_b)
     on_right = math.sqrt(1.0 - left_a) - math.sqrt(1.0 - left_b)
@@ -118,7 +117,7 @@ _hellinger_gain = _mean_over_pairs(_distance)
 
 @bare_device
 def pair_rounding(criterion, total_0, total_1):
-    """Return up to which difference scores of two classes are ties: 0 where they are exact, the AUC's as integers."""
+    """Return the difference up to which scores of two classes are ties; 0 if those of AUC are exact integers."""
     if criterion != AUC:
         return ROUNDING
     largest = np.float64(total_0) * np.float64(total_1)
@@ -127,7 +126,7 @@ def pair_rounding(criterion, total_0, total_1):
 
 @bare_device
 def _association(left_0, left_1, total_0, total_1):
-    """Return d = total_0 left_1 - total_1 left_0, the determinant of the table of two classes and two sides."""
+    """Return d = total_0 left_1 - total_1 left_0, the determinant of the contingency table of class and side."""
     return np.float64(total_0) * np.float64(left_1) - np.float64(total_1) * np.float64(left_0)
 
 
@@ -139,26 +138,26 @@ def _auc_pair(left_0, left_1, total_0, total_1, buffers):
 
 @bare_device
 def _auc_exceeds(left_0, left_1, total_0, total_1, bar):
-    """Say whether the score of a split exceeds the bar."""
+    """Return whether the score of a split exceeds the bar."""
     return abs(_association(left_0, left_1, total_0, total_1)) > bar
 
 
 @bare_device
 def _start_order(n, buffers):
-    """Put n classes in the order of their numbers, all of them on the right."""
+    """Order n classes by their numbers, all of them on the right."""
     for k in range(np.uint64(n)):
         _put(k, k, buffers)
 
 
 @bare_device
 def _put(k, place, buffers):
-    """Put a class at a place of the order."""
+    """Set the place of a class in the order."""
     buffers.order[place], buffers.place[k] = k, place
 
 
 @bare_device
 def _leave_right(k, n_right, buffers):
-    """Return the place of a class and how many are whole on the right, once it has gone left; these come first."""
+    """Return the place of a class that moves left, and the number of classes wholly on the right, which come first."""
     place, last = buffers.place[k], np.uint64(n_right - 1)
     if np.int64(place) >= n_right:
         return place, n_right
@@ -180,11 +179,11 @@ def _pair_sum(n, fraction):
 
 @bare_device
 def _auc_start(totals, bar, crowded, buffers):
-    """Return the sum over pairs of |f_i - f_j|, f the fractions on the left as integers, and what it takes to go on.
+    """Return the sum over pairs of |f_i - f_j|, with f the integer fractions on the left, and the rest of the state.
 
-    That is how many classes are whole on the right, which sum reaches the bar, and what a sum of 1 gains: the gain is a
-    mean over n (n - 1) / 2 pairs of half the difference of two fractions. The number is -1 where bounds of the sum cost
-    less than keeping the order: with few classes, and in crowded bins, from which many classes move at once.
+    The rest is the number of classes completely on the right, the sum that reaches the bar, and the gain of a sum of 1:
+    the gain is the mean over n (n - 1) / 2 pairs of half the difference of two fractions. The number is -1 if bounds of
+    the sum cost less than keeping the order: for few classes, or if many classes move at once because bins are crowded.
     """
     n = len(totals)
     unit = n / ((n - 1) * _PAIR_SUM_LIMIT)
@@ -196,9 +195,9 @@ def _auc_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _auc_move(state, k, left, moved, totals, buffers):
-    """Return the sum after a class has moved, with the classes kept in the order of their fractions, or a bound of it.
+    """Return the state after a class has moved, with the sum for classes ordered by fraction, or an upper bound of it.
 
-    A class moves away from those before it and towards those behind it, until it overtakes them: at most away from all.
+    A class moves away from those before it and towards those after it until it passes them, at most away from all.
     """
     pair_sum, n_right, limit, unit = state
     last, fraction, at = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
@@ -221,7 +220,7 @@ def _auc_move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _auc_score(state, bar, left, totals, buffers):
-    """Return the sum and the gain, both no more than bounds where the gain cannot exceed `bar`."""
+    """Return the state and the gain, which are only bounds if the gain cannot exceed `bar`."""
     pair_sum, n_right, limit, unit = state
     if pair_sum <= limit:
         return state, 0.0
@@ -243,10 +242,10 @@ def _hellinger_pair(left_0, left_1, total_0, total_1, buffers):
 
 @bare_device
 def _hellinger_exceeds(left_0, left_1, total_0, total_1, bar):
-    """Say whether the score of a split may exceed the bar.
+    """Return whether the score of a split may exceed the bar.
 
-    With a and b the fractions on the left, distance**2 = 2 - 2 sqrt(a b) - 2 sqrt((1 - a) (1 - b)), which is compared
-    without a root, times the product of the totals. It cancels, hence the allowance.
+    With a and b the fractions on the left, distance**2 = 2 - 2 sqrt(a b) - 2 sqrt((1 - a) (1 - b)). The comparison
+    multiplies by the product of the totals and needs no square root. The tolerance is for cancellation.
     """
     on_left = np.float64(left_0) * np.float64(left_1)
     on_right = np.float64(total_0 - left_0) * np.float64(total_1 - left_1)
@@ -255,14 +254,14 @@ def _hellinger_exceeds(left_0, left_1, total_0, total_1, bar):
     return (rest > 0.0) & (rest * rest > 4.0 * on_left * on_right)
 
 
-# With cos(t) and sin(t) the roots of the fractions of a class on the left and on the right, the distance of two classes
-# is 2 sin(|t_a - t_b| / 2). Of classes in the order of t, the sum over all pairs takes one step a class, by
+# With cos(t) and sin(t) the square roots of the fractions of a class on the left and on the right, the distance of two
+# classes is 2 sin(|t_a - t_b| / 2). For classes ordered by t, the sum over all pairs takes linear time with
 # sin(x - y) = sin(x) cos(y) - cos(x) sin(y).
 
 
 @bare_device
 def _hellinger_start(totals, bar, crowded, buffers):
-    """Return a bound of the sum over pairs, the sums of both roots, and how many classes are whole on the right."""
+    """Return a bound of the sum over pairs, the sums of both roots, and the number of classes wholly on the right."""
     n = len(totals)
     _start_order(n, buffers)
     for k in range(n):
@@ -273,12 +272,12 @@ def _hellinger_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _hellinger_move(state, k, left, moved, totals, buffers):
-    """Return a bound of the sum: a class whose roots move changes it by at most K - 1 times as much.
+    """Return the state after a class has moved: the bound increases by K - 1 times the distance that its point moves.
 
-    The root on the left rises, that on the right falls; the length of the move is at most the sum of both.
+    The root on the left increases and that on the right decreases; the distance is at most the sum of both changes.
     """
     bound, on_left, on_right, n_right = state
-    # Not by way of 1 less the fraction: a whole class on the left must leave nothing on the right.
+    # One minus the fraction would not be exactly 0 for a class completely on the left.
     left_root = math.sqrt(left[k] * buffers.scale[k])
     right_root = math.sqrt((totals[k] - left[k]) * buffers.scale[k])
     left_step, right_step = left_root - buffers.left_root[k], right_root - buffers.right_root[k]
@@ -299,16 +298,16 @@ def _hellinger_move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _hellinger_score(state, bar, left, totals, buffers):
-    """Return the sums and the gain, both no more than bounds where the gain cannot exceed `bar`.
+    """Return the state and the gain, which are only bounds if the gain cannot exceed `bar`.
 
-    A mean is at most the root of the mean square, and that takes one step: the squared distances of K points on the
-    unit circle sum to K**2 less the square of the sum of the points.
+    A mean is at most the root mean square, which takes constant time: the squared distances of K points on the unit
+    circle sum to K**2 minus the squared norm of the sum of the points.
     """
     bound, on_left, on_right, n_right = state
     n = np.float64(len(totals))
     n_pairs = 0.5 * n * (n - 1.0)
     squares = n * n - on_left * on_left - on_right * on_right
-    # The sums over classes were added to step by step.
+    # The sums over classes have rounding errors from the earlier splits.
     limit = (bar - _DRIFT) * n_pairs
     if bound <= limit or (limit > 0.0 and squares * n_pairs <= limit * limit):
         return state, 0.0
@@ -331,7 +330,7 @@ def _x_log_x(x: float) -> float:
 
 
 def _impurity_decrease(part: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the compiled gain that is the impurity of the node less the weighted impurities of its children."""
+    """Return the compiled gain that is the impurity of the node minus the weighted impurities of its children."""
 
     @bare_device
     def gain(left, right):
@@ -357,9 +356,9 @@ _entropy_gain = _impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequ
 
 @bare_device
 def _margins(left_0, left_1, total_0, total_1):
-    """Return the product of both class totals and both sides; d over its root is the correlation of class and side."""
+    """Return the product of all margins of the table; d over its square root is the correlation of class and side."""
     first, second = np.float64(left_0), np.float64(left_1)
-    # Of large totals not the rest of their sum, which may cancel: a side is empty only where d is 0.
+    # The total minus the left side could cancel for large totals, but a side may be empty only if d is 0.
     on_left, on_right = first + second, (np.float64(total_0) - first) + (np.float64(total_1) - second)
     return (np.float64(total_0) * np.float64(total_1)) * (on_left * on_right)
 
@@ -373,14 +372,14 @@ def _gini_pair(left_0, left_1, total_0, total_1, buffers):
 
 @bare_device
 def _gini_exceeds(left_0, left_1, total_0, total_1, bar):
-    """Say whether the score of a split may exceed the bar."""
+    """Return whether the score of a split may exceed the bar."""
     d = _association(left_0, left_1, total_0, total_1)
     return d * d > bar * bar * _margins(left_0, left_1, total_0, total_1)
 
 
 @bare_device
 def _gini_start(totals, bar, crowded, buffers):
-    """Return the sums of squared totals on the left and on the right, both weights, what no split has, and a unit."""
+    """Return the sums of squared totals left and right, both weights, the value without a split, and the unit."""
     weight, squares = 0.0, 0.0
     for k in range(len(totals)):
         total = np.float64(totals[k])
@@ -391,7 +390,7 @@ def _gini_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _gini_move(state, k, left, moved, totals, buffers):
-    """Return the sums after a class has moved."""
+    """Return the state after a class has moved."""
     on_left, on_right, left_weight, weight, base, unit = state
     on_left += np.float64(moved) * np.float64(2 * left[k] - moved)
     on_right -= np.float64(moved) * np.float64(2 * (totals[k] - left[k]) + moved)
@@ -400,16 +399,16 @@ def _gini_move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _gini_score(state, bar, left, totals, buffers):
-    """Return the sums and the gain."""
+    """Return the state and the gain."""
     on_left, on_right, left_weight, weight, base, unit = state
     return state, (on_left / left_weight + on_right / (weight - left_weight) - base) * unit
 
 
 @bare_device
 def _n_log_n(n, weight, table):
-    """Return n log2 n by the table; where there is none, of n as a fraction of the weight, in units of the weight.
+    """Return n log2 n from the table; without one, return n log2 (n / weight).
 
-    Terms in proportion to n cancel in a decrease of the entropy.
+    They differ by a multiple of n, and such terms cancel in a decrease of the entropy.
     """
     if len(table) > 0:
         return table[np.uint64(np.int64(n))]
@@ -430,10 +429,10 @@ def _entropy_pair(left_0, left_1, total_0, total_1, buffers):
 
 @bare_device
 def _entropy_exceeds(left_0, left_1, total_0, total_1, bar):
-    """Say whether the score of a split may exceed the bar: it is at most the squared correlation over ln 2.
+    """Return whether the score of a split may exceed the bar: it is at most the squared correlation over ln 2.
 
-    The relative entropy of two distributions is at most their chi-squared distance, here of class and side together
-    from what they would be if they were independent (Gibbs, Su 2002, On choosing and bounding probability metrics).
+    The relative entropy of two distributions is at most their chi-squared distance (Gibbs, Su 2002, On choosing and
+    bounding probability metrics), here the joint distribution of class and side and the product of its marginals.
     """
     d = _association(left_0, left_1, total_0, total_1)
     return d * d > (_LN_2 * bar) * _margins(left_0, left_1, total_0, total_1)
@@ -450,7 +449,7 @@ def _entropy_parts(left, totals, weight, table):
 
 @bare_device
 def _entropy_start(totals, bar, crowded, buffers):
-    """Return the sum of n log n over the class totals of both children, both weights, and what no split has of it."""
+    """Return the sum of n log n over the class totals of both children, both weights, and the value without a split."""
     weight, parts = np.float64(totals.sum()), 0.0
     for k in range(len(totals)):
         parts += _n_log_n(totals[k], weight, buffers.table)
@@ -459,7 +458,7 @@ def _entropy_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _entropy_move(state, k, left, moved, totals, buffers):
-    """Return the sums after a class has moved."""
+    """Return the state after a class has moved."""
     parts, left_weight, weight, base = state
     right, table = totals[k] - left[k], buffers.table
     parts += _n_log_n(left[k], weight, table) - _n_log_n(left[k] - moved, weight, table)
@@ -469,7 +468,7 @@ def _entropy_move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _entropy_score(state, bar, left, totals, buffers):
-    """Return the sums and the gain; where it matters without the rounding of the sum, which was added to often."""
+    """Return the state and the gain; near the bar, the sum is computed anew to remove its rounding error."""
     parts, left_weight, weight, base = state
     wholes = _n_log_n(left_weight, weight, buffers.table) + _n_log_n(weight - left_weight, weight, buffers.table)
     if (parts - wholes - base) / weight > bar - _DRIFT:
@@ -479,42 +478,41 @@ def _entropy_score(state, bar, left, totals, buffers):
 
 @bare_device
 def _half_of_classes(n_left, n):
-    """Say whether half of n classes are on the left of a split, or as near to it as can be.
+    """Return whether half of n classes are on the left of a split, rounded up or down.
 
-    The mean over pairs of |a_i - a_j| is convex in the fractions, so it is greatest with half of them 0 and half 1.
+    The mean over pairs of |a_i - a_j| is convex in the fractions, so it is greatest if half of them are 0 and half 1.
     """
     return abs(n - 2 * n_left) < 2
 
 
 @bare_device
 def _one_of_two(n_left, n):
-    """Say whether two classes are parted. Of more it depends on the class totals which ones should be on the left."""
+    """Return whether a split separates two classes. For more, the best classes on the left depend on the totals."""
     return n == 2 and n_left == 1
 
 
 @bare_device
 def _always(left_0, left_1, total_0, total_1, bar):
-    """Rule no split out."""
+    """Return True: every score may exceed the bar."""
     return True
 
 
 class Criterion(NamedTuple):
-    """A criterion: its code, its definition and, where it has them, its fast forms, compiled functions all.
+    """A criterion: its code, its definition and optional fast forms, all of them compiled functions.
 
     gain(left, right) : the definition
-        What a split gains over no split, from the class totals of both children; 0 if it separates nothing.
+        The gain of a split from the class totals of both children; 0 if it separates nothing.
     pair(left_0, left_1, total_0, total_1, buffers) -> score
-        Scores a split of two classes. Scores need not be the gains but must rise with them, and 0 must stand for no
-        gain.
+        The score of a split of two classes, which must increase with the gain and be 0 for no gain.
     exceeds(left_0, left_1, total_0, total_1, bar) -> bool
-        Whether that score may exceed `bar`: at less cost, and free of branches, so that compilers vectorise it.
+        Whether that score may exceed `bar`, the best so far, at less cost and without branches, for vectorization.
     start(totals, bar, crowded, buffers) -> state
     move(state, k, left, moved, totals, buffers) -> state
     score(state, bar, left, totals, buffers) -> (state, gain)
-        The gains of splits of more classes one after the other: the state moves on by the weight `moved` of class k,
-        which has gone left. Of a gain up to `bar` any number up to it will do.
+        The gains of consecutive splits of more classes: `move` updates the state after the weight `moved` of class k
+        has moved to the left. If the gain does not exceed `bar`, `score` may return any value up to `bar`.
     best(n_left, n) -> bool
-        Whether no split gains more than one that sends n_left of n classes to the left and parts none.
+        Whether a split that sends n_left of n classes completely to the left and the others to the right is optimal.
     """
 
     code: int
@@ -549,49 +547,49 @@ CRITERIA["log_loss"] = ENTROPY
 
 
 def each_criterion(choose: Callable[[Criterion], Callable[..., Any]]) -> dict[int, Callable[..., Any]]:
-    """Return what a function chooses for each criterion, by their codes."""
+    """Return the result of a function for each criterion by code."""
     return {row.code: choose(row) for row in _TABLE.values()}
 
 
 gain_by_definition = by_code(each_criterion(lambda row: row.gain))
-gains_most = by_code(each_criterion(lambda row: row.best))
+is_optimal = by_code(each_criterion(lambda row: row.best))
 
 
 @bare_kernel
 def split_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
-    """Return what a split gains over no split, from the class totals of both children, (n_classes,), int64.
+    """Return the gain of a split from the class totals of both children, (n_classes,), int64.
 
-    That is 0 for a split that separates nothing; at most 1/2 for auc, 1 for gini, log2(n_classes) for entropy, sqrt(2)
-    for hellinger. Criteria are given by their codes in `CRITERIA`.
+    The gain is 0 for a split that separates nothing, and at most 1/2 for auc, 1 for gini, log2(n_classes) for entropy
+    and sqrt(2) for hellinger. `criterion` is a code in `CRITERIA`.
     """
     return gain_by_definition(criterion, left, right)
 
 
 class OwnCriterion(NamedTuple):
-    """A user's own criterion, a compiled function of the class totals left of a split and of the node.
+    """A user-defined criterion: a compiled function of the class totals left of a split and of the node.
 
-    The function is compiled into a loop over many splits, and growing trees calls that by its address. So trees are
-    compiled once, whatever the function, and a call costs nothing beside the splits that it scores.
+    The function is compiled into a loop over many splits, which is called by its address. So the tree kernels are
+    compiled once for all functions, and the cost of a call is small compared with that of scoring the splits.
     """
 
-    address: int  # of the loop, as `_compile.compile_scorer` makes it; 0 for none
+    address: int  # of the loop, from `_compile.compile_scorer`; 0 for none
     unit: float  # the weight that one unit of the integer class totals stands for
     totals: NDArray[np.float64]  # (n_classes,) of the node
-    lefts: NDArray[np.float64]  # (n_waiting, n_classes) of the splits that wait for their scores
-    places: NDArray[np.int64]  # (n_waiting,) of these splits
-    scores: NDArray[np.float64]  # (n_waiting,)
+    lefts: NDArray[np.float64]  # (n_pending, n_classes) of the splits that are not scored yet
+    places: NDArray[np.int64]  # (n_pending,) of these splits
+    scores: NDArray[np.float64]  # (n_pending,)
     failed: NDArray[np.bool_]  # (1,) whether the function raised an exception
 
     @classmethod
     def of(cls, address: int, n_classes: int) -> "OwnCriterion":
         """Allocate the buffers."""
-        places, scores, failed = np.empty(_WAITING, dtype=np.int64), np.empty(_WAITING), np.zeros(1, dtype=np.bool_)
-        return cls(address, 1.0, np.empty(n_classes), np.empty((_WAITING, n_classes)), places, scores, failed)
+        places, scores, failed = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH), np.zeros(1, dtype=np.bool_)
+        return cls(address, 1.0, np.empty(n_classes), np.empty((_BATCH, n_classes)), places, scores, failed)
 
 
 @bare_device
 def start_scores(criterion, totals, classes, buffers):
-    """Ready the scores of the splits of a node with these class totals."""
+    """Prepare the buffers for scoring the splits of a node with these class totals."""
     if criterion == OWN:
         own = buffers.own
         for k in range(len(totals)):
@@ -605,23 +603,23 @@ def start_scores(criterion, totals, classes, buffers):
 
 
 @bare_device
-def add_split(own, n_waiting, left, classes, place):
-    """Put a split, given by the totals left of it over the classes of the node, beside those that wait."""
+def add_split(own, n_pending, left, classes, place):
+    """Add a split, given by the left totals of the classes of the node, to the pending ones and return their number."""
     for k in range(len(own.totals)):
         if own.totals[k] > 0.0:
-            own.lefts[n_waiting, k] = left[classes.places[k]] * own.unit
-    own.places[n_waiting] = place
-    return n_waiting + 1
+            own.lefts[n_pending, k] = left[classes.places[k]] * own.unit
+    own.places[n_pending] = place
+    return n_pending + 1
 
 
 @bare_device
-def score_waiting(own, n_waiting, gain, place):
-    """Return the gain and the place of the first of the best splits that wait and of the one given."""
-    if call_scorer(own.address, own.lefts, own.totals, own.scores, n_waiting) != 0:
+def score_pending(own, n_pending, gain, place):
+    """Return the gain and the place of the best of the given split and the pending ones; the first one wins a tie."""
+    if call_scorer(own.address, own.lefts, own.totals, own.scores, n_pending) != 0:
         own.failed[0] = True
         return gain, place
-    for i in range(n_waiting):
-        # What is not a finite number beats nothing.
+    for i in range(n_pending):
+        # A score of NaN or infinity never wins.
         if gain < own.scores[i] < np.inf:
             gain, place = own.scores[i], own.places[i]
     return gain, place

@@ -1,6 +1,6 @@
-"""The features that a node looks at, and the kinds of features: how their bins are ordered and what a split records.
+"""Sampling of features at a node, and the kinds of features, which determine the order of bins and the form of a split.
 
-A kind whose order is that of the codes records a threshold; any other records the set of codes that go left.
+If bins are in the order of the codes, a split has a threshold; otherwise it has the set of codes that go left.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, by_code
 from aucforest.tree.binning import bin_of
-from aucforest.tree.categories import draw_categories, order_categories
+from aucforest.tree.categories import order_categories, sample_categories
 from aucforest.tree.random import bounded, derive_key
 from aucforest.tree.samples import row_of
 
@@ -19,10 +19,10 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class FeatureBuffers(NamedTuple):
-    """What drawing features writes to, (n_features,) each; `features` is 0, 1, 2, ... between nodes."""
+    """Buffers for sampling features, (n_features,) each; `features` is 0, 1, 2, ... between nodes."""
 
     features: NDArray[np.int32]
-    drawn: NDArray[np.int32]
+    sampled: NDArray[np.int32]
     tried: NDArray[np.int32]
 
     @classmethod
@@ -33,7 +33,7 @@ class FeatureBuffers(NamedTuple):
 
 @bare_device
 def is_constant_in(node, feature):
-    """Say whether all samples of a node, `NodeSamples`, share one code of a feature."""
+    """Return whether all samples of a node, `NodeSamples`, have the same code of a feature."""
     column, samples = node.columns.codes[feature], node.samples
     code = column[row_of(samples[0])]
     for i in range(1, len(samples)):
@@ -43,35 +43,35 @@ def is_constant_in(node, feature):
 
 
 @bare_device
-def draw_features(is_constant, node, key, max_features, buffers):
-    """List in `tried` the features to search, drawn by the key of the node, and return how many they are.
+def sample_features(is_constant, node, key, max_features, buffers):
+    """Write the features to search, sampled with the key of the node, to `tried` and return their number.
 
-    A feature for which is_constant(node, feature) is true does not use up the budget of max_features.
+    A feature for which is_constant(node, feature) is true does not count towards max_features.
     """
-    features, n_tried, n_drawn = buffers.features, 0, 0
-    while n_drawn < len(features) and n_tried < max_features:
-        pick = n_drawn + bounded(derive_key(key, n_drawn + 2), len(features) - n_drawn)
-        feature = features[pick]
-        features[pick], features[n_drawn] = features[n_drawn], feature
-        buffers.drawn[n_drawn] = pick
-        n_drawn += 1
+    features, n_tried, n_sampled = buffers.features, 0, 0
+    while n_sampled < len(features) and n_tried < max_features:
+        place = n_sampled + bounded(derive_key(key, n_sampled + 2), len(features) - n_sampled)
+        feature = features[place]
+        features[place], features[n_sampled] = features[n_sampled], feature
+        buffers.sampled[n_sampled] = place
+        n_sampled += 1
         buffers.tried[n_tried] = feature
         n_tried += not is_constant(node, feature)
-    while n_drawn > 0:
-        n_drawn -= 1
-        pick = buffers.drawn[n_drawn]
-        features[pick], features[n_drawn] = features[n_drawn], features[pick]
+    while n_sampled > 0:
+        n_sampled -= 1
+        place = buffers.sampled[n_sampled]
+        features[place], features[n_sampled] = features[n_sampled], features[place]
     return n_tried
 
 
 @bare_device
-def _as_they_are(criterion, histogram, classes, buffers):
+def _keep_order(criterion, histogram, classes, buffers):
     """Leave the bins of a numeric feature in the order of their codes."""
 
 
 @bare_device
 def _location(feature, code, names, values):
-    """Return the middle of a bin; its finite end if it has just one."""
+    """Return the middle of a bin, or its finite bound if only one bound is finite."""
     at = bin_of(feature, code, names, values)
     low, high = values.lower[at], values.upper[at]
     if low == -np.inf:
@@ -80,11 +80,11 @@ def _location(feature, code, names, values):
 
 
 @bare_device
-def _draw_between(codes, feature, names, values, key):
-    """Draw a number between the values of the least and the greatest of at least two codes (Geurts et al. 2006).
+def _sample_between(codes, feature, names, values, key):
+    """Sample a threshold uniformly between the least and the greatest of at least two codes (Geurts et al. 2006).
 
-    A code lies at the middle of its bin, so in exact mode at its value. An infinite value would lie beyond every draw:
-    it counts as if it lay as far beyond the finite values of the node as these reach, or 1 where they are all the same.
+    A code is at the middle of its bin, which is its value in exact mode. An infinite end would make every threshold
+    infinite, so it is replaced by the finite end of the node plus or minus the finite range, or 1 if that is 0.
     """
     low, high = 0, len(codes) - 1
     least, greatest = _location(feature, codes[low], names, values), _location(feature, codes[high], names, values)
@@ -101,27 +101,27 @@ def _draw_between(codes, feature, names, values, key):
 
 
 @bare_device
-def _draw_threshold(histogram, classes, feature, names, values, key, buffers):
-    """Draw a threshold of a numeric feature; return the place of the last bin on the left, and the threshold.
+def _sample_threshold(histogram, classes, feature, names, values, key, buffers):
+    """Sample a threshold of a numeric feature; return the index of the last bin on the left and the threshold.
 
-    A feature with one value beside missing ones has the split between the two.
+    A feature with a single bin besides missing values has one split, which separates the missing values.
     """
     codes = histogram.codes[: histogram.n_bins]
     if len(codes) == 1:
         return 0, np.inf
-    drawn = _draw_between(codes, feature, names, values, key)
+    threshold = _sample_between(codes, feature, names, values, key)
     low, high = 0, len(codes) - 1
     while low + 1 < high:
         middle = (low + high) >> 1
-        if _location(feature, codes[middle], names, values) <= drawn:
+        if _location(feature, codes[middle], names, values) <= threshold:
             low = middle
         else:
             high = middle
-    return low, drawn
+    return low, threshold
 
 
-# (kind, criterion, histogram, classes, buffers): bring the bins into the order of their splits.
-order_bins = by_code({NUMERIC: _as_they_are, CATEGORICAL: order_categories})
-# (kind, histogram, classes, feature, names, values, key, buffers) -> (place, threshold): draw the one split that the
-# random splitter looks at, and bring the bins into an order in which those up to a place are on the left of it.
-draw_bins = by_code({NUMERIC: _draw_threshold, CATEGORICAL: draw_categories})
+# (kind, criterion, histogram, classes, buffers): sort the bins into the order in which they are split.
+order_bins = by_code({NUMERIC: _keep_order, CATEGORICAL: order_categories})
+# (kind, histogram, classes, feature, names, values, key, buffers) -> (place, threshold): sample the only split that the
+# random splitter evaluates, and sort the bins such that those up to index `place` are on its left.
+sample_split = by_code({NUMERIC: _sample_threshold, CATEGORICAL: sample_categories})

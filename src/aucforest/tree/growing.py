@@ -1,19 +1,18 @@
-"""One tree, depth first or best first.
+"""Growing one tree, depth first or best first.
 
-The samples of a tree are permuted so that every node is one slice, and a split rearranges its slice:
+The samples of a tree are permuted such that every node is one slice, and a split partitions its slice:
 
     samples   | left child: start .. middle | right child: middle .. end |
 
-Depth first, nodes are numbered as they are split: the children of a node side by side, those of its left child before
-those of its right one. Best first, the next node that is split is the leaf whose split gains most, times the weight of
-the node. What is drawn at a node depends on its key only, so without a limit that is the same tree. Every leaf is split
-ahead, so that its gain is known; what is left of that at the end is taken back by `tree.depth_first`.
+Depth first, nodes are numbered when they are created: the two children of a node are adjacent, and the subtree of the
+left child comes before that of the right child. Best first, the next node is the leaf whose gain times weight is
+greatest. The random numbers of a node only depend on its key, so without a limit both grow the same tree. Every leaf is
+split in advance to know its gain; `tree.depth_first` removes the splits that are not used.
 
-The samples of a branch are copied, all features, so that they lie close together: in the matrix of all rows those of a
-small node lie far apart, and every code that is looked at costs a wait for the memory. So a node with an eighth of the
-rows of its matrix is copied into a smaller one, and again further down; the smallest matrix stays in a core's own
-cache, and there wide codes are numbered anew, so that histograms are short. The copies share one matrix, a range of
-its columns each. Levels count them: 0 is the matrix of all rows.
+The samples of a branch are copied with all features, because those of a small node are far apart in the matrix of all
+rows, where each access to a code waits for memory. So a node with at most an eighth of the rows of its matrix is copied
+into a smaller matrix, and again further down. The smallest matrix fits into the cache of a core; there, wide codes are
+renumbered to make histograms short. All copies are ranges of the columns of one matrix. Level 0 is that of all rows.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.features import NUMERIC, draw_features, is_constant_in
+from aucforest.tree.features import NUMERIC, is_constant_in, sample_features
 from aucforest.tree.histogram import NodeSamples, count_samples, list_bits
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import (
@@ -41,17 +40,17 @@ from aucforest.tree.scan import second_frequency
 from aucforest.tree.splitter import Node, Rules, SplitBuffers, find_split, threshold_of, write_set
 from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
 
-# The matrix of a branch should stay in a core's own cache.
+# The matrix of a branch should fit into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
-# Copying a row pays when its branch will look at a feature more than about once.
+# Copying a row pays if the number of features is at most this multiple of max_features.
 _COPY_PAYS = 12
-# Where one row in so many is needed, waiting for memory costs as much as copying once saves.
+# A branch is copied when it has at most 1 / _RATIO of the rows of its matrix: then the saved waits for memory pay off.
 _RATIO = 8
 
 
 class Stops(NamedTuple):
-    """When a node is a leaf whatever its splits, and how many leaves the tree may have; 0 for no limit."""
+    """The stopping criteria; max_leaf_nodes is 0 if there is no limit."""
 
     max_depth: int
     min_samples_split: int
@@ -61,33 +60,33 @@ class Stops(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """The copies of the branches that are being grown, and what tells where each begins and ends."""
+    """The copies of the branches that are being grown."""
 
-    most_rows: NDArray[np.int64]  # (n_levels,) up to how many rows are copied; of all rows at level 0
+    most_rows: NDArray[np.int64]  # (n_levels,) the maximum number of rows; at level 0 that of all rows
     first: NDArray[np.int64]  # (n_levels,) the first row of a level in the matrix
-    height: NDArray[np.int64]  # (n_levels,) the height of the stack at which a branch is done
+    height: NDArray[np.int64]  # (n_levels,) the height of the stack below which the branch is finished
     codes: NDArray[np.unsignedinteger]  # (n_features, n_copied)
     weights: NDArray[np.int64]  # (n_copied,), or empty
     n_bins: NDArray[np.int64]  # (n_features,) of the last level
-    names: NDArray[np.uint32]  # (n_features, rows of the last level + 1), where codes are numbered anew
+    names: NDArray[np.uint32]  # (n_features, rows of the last level + 1), or empty if codes are not renumbered
     rank_of: NDArray[np.uint32]  # (max n_codes,) code -> local code
 
 
 class Stack(NamedTuple):
-    """Nodes that wait: start, end, number and depth, (capacity, 4), and keys."""
+    """A stack of nodes: start, end, number and depth, (capacity, 4), and keys."""
 
     nodes: NDArray[np.int64]
     keys: NDArray[np.uint64]
 
 
 class Workspace(NamedTuple):
-    """Everything that growing a tree writes to; reused from tree to tree, since fresh pages cost a fault each."""
+    """All buffers for growing a tree; they are reused, because each new memory page costs a page fault."""
 
     samples: NDArray[np.uint64]
     spill: NDArray[np.uint64]
     stack: Stack
-    split: Stack  # best first, the nodes that are split ahead, in the order of their splits
-    heap: NDArray[np.int64]  # those of them that may be next
+    split: Stack  # best first, the nodes that are split in advance, in the order of their splits
+    heap: NDArray[np.int64]  # the numbers of those that may be split next
     nodes: Nodes
     limits: NDArray[np.float64]  # (capacity, 2) of monotonic constraints, or (0, 2)
     copies: Copies
@@ -95,14 +94,14 @@ class Workspace(NamedTuple):
 
 
 def branch_rows(n_features: int, max_features: int) -> int:
-    """Return up to how many rows a branch is grown in a local copy; 0 where copying does not pay."""
+    """Return the maximum number of rows of a branch in the smallest matrix; 0 if copying does not pay."""
     if n_features > _COPY_PAYS * max_features:
         return 0
     return min(_BRANCH_ROWS, _BRANCH_CELLS // n_features)
 
 
 def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
-    """Allocate the copies for trees of up to n_rows rows, the last level for branches of up to last_rows."""
+    """Allocate the copies for trees of up to n_rows rows; the last level is for branches of up to last_rows."""
     n_features = len(columns.codes)
     most_rows = [n_rows]
     while last_rows > 0 and most_rows[-1] // _RATIO >= 2 * last_rows:
@@ -123,9 +122,9 @@ def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
 def make_workspace(
     columns: Columns, rules: Rules, n_rows: int, n_classes: int, last_rows: int, **options: Any
 ) -> Workspace:
-    """Allocate the buffers for trees of up to n_rows rows; untouched pages cost nothing.
+    """Allocate the buffers for trees of up to n_rows rows; memory pages that are never written cost nothing.
 
-    last_rows is that of `branch_rows`; the options are those of `splitter.SplitBuffers.of`.
+    last_rows is from `branch_rows`; the options are those of `splitter.SplitBuffers.of`.
     """
     if n_rows > MOST_ROWS:
         raise ValueError(
@@ -147,7 +146,7 @@ def make_workspace(
 
 @bare_device
 def _level_of(n_rows, level, copies):
-    """Return at which level to grow a node that lies in one."""
+    """Return the level at which to grow a node whose samples are at `level`."""
     last = len(copies.most_rows) - 1
     if n_rows <= copies.most_rows[last]:
         return last
@@ -168,7 +167,7 @@ def _columns_at(level, columns, copies):
 
 @bare_device
 def _rank_codes(column, samples, feature, missing_code, local, copies, buffers):
-    """Copy a column with the ranks of its codes among themselves in place of them."""
+    """Copy a column with each code replaced by its rank among the distinct codes."""
     for i in range(len(samples)):
         add_code(buffers.mask, np.uint64(column[row_of(samples[i])]))
     names = copies.names[feature]
@@ -182,7 +181,7 @@ def _rank_codes(column, samples, feature, missing_code, local, copies, buffers):
 
 @bare_device
 def _copy_branch(columns, samples, level, copies, buffers):
-    """Copy the rows of a branch to a level, and number its samples by their places there."""
+    """Copy the rows of a branch to a level, and set the rows of its samples to those of the copy."""
     first = copies.first[level]
     ranked = level + 1 == len(copies.most_rows) and len(copies.names) > 0
     for feature in range(len(columns.codes)):
@@ -200,14 +199,14 @@ def _copy_branch(columns, samples, level, copies, buffers):
 
 @bare_device
 def start_node(nodes, node, n_samples):
-    """Make a node a leaf until it is split."""
+    """Initialize a node as a leaf."""
     nodes.feature[node], nodes.left_child[node], nodes.n_samples[node] = -1, -1, n_samples
     nodes.threshold[node], nodes.missing_left[node], nodes.gain[node] = 0.0, False, 0.0
 
 
 @bare_device
 def may_split(totals, n_samples, depth, stops):
-    """Say whether a node is worth a search: impure and within bounds."""
+    """Return whether to search for a split: the node is impure and no stopping criterion is met."""
     if n_samples < stops.min_samples_split or depth >= stops.max_depth:
         return False
     n_present, weight = 0, np.int64(0)
@@ -219,7 +218,7 @@ def may_split(totals, n_samples, depth, stops):
 
 @bare_device
 def record_split(split, nodes, node, left_child, names, rules):
-    """Write a split down: at its node, and the class totals of its children."""
+    """Write a split to its node, and the class totals of the children."""
     nodes.feature[node], nodes.left_child[node] = split.feature, left_child
     nodes.missing_left[node], nodes.gain[node] = split.missing_left, split.gain
     if rules.kinds[split.feature] == NUMERIC:
@@ -229,7 +228,7 @@ def record_split(split, nodes, node, left_child, names, rules):
     total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
     place, last = 0, len(split.left) - 1
     for k in range(len(total)):
-        # Free of branches: which classes a node holds cannot be predicted.
+        # Without branches, which would be unpredictable.
         is_present = int(total[k] > 0)
         left[k] = split.left[min(place, last)] * is_present
         right[k] = total[k] - left[k]
@@ -238,7 +237,7 @@ def record_split(split, nodes, node, left_child, names, rules):
 
 @bare_device
 def pass_limits(limits, nodes, node, split, signs):
-    """Hand the limits of a node on to its children, whose class totals are known."""
+    """Set the limits of the children of a node, whose class totals are known."""
     left = np.int64(nodes.left_child[node])
     for child in (left, left + 1):
         limits[child, 0], limits[child, 1] = limits[node, 0], limits[node, 1]
@@ -246,13 +245,13 @@ def pass_limits(limits, nodes, node, split, signs):
         return
     on_left = second_frequency(nodes.totals[left, 0], nodes.totals[left, 1])
     on_right = second_frequency(nodes.totals[left + 1, 0], nodes.totals[left + 1, 1])
-    rises = signs[split.feature] > 0
-    limits[left if rises else left + 1, 1] = limits[left + 1 if rises else left, 0] = 0.5 * (on_left + on_right)
+    increases = signs[split.feature] > 0
+    limits[left if increases else left + 1, 1] = limits[left + 1 if increases else left, 0] = 0.5 * (on_left + on_right)
 
 
 @bare_device
 def _push(stack, n_stacked, start, end, node, depth, key):
-    """Put a node on a stack and return the stack's new height."""
+    """Push a node on a stack and return the new height of the stack."""
     place = stack.nodes[n_stacked]
     place[0], place[1], place[2], place[3] = start, end, node, depth
     stack.keys[n_stacked] = key
@@ -260,10 +259,10 @@ def _push(stack, n_stacked, start, end, node, depth, key):
 
 
 @bare_device
-def _push_children(waiting, place, stops, work, n_stacked):
-    """Put the children of a node that waited on the stack, if they are worth a search, the left one on top."""
-    start, end, node, depth = waiting.nodes[place]
-    key, nodes = waiting.keys[place], work.nodes
+def _push_children(parents, place, stops, work, n_stacked):
+    """Push the children of a split node on the stack if they may be split, the left one on top; return the height."""
+    start, end, node, depth = parents.nodes[place]
+    key, nodes = parents.keys[place], work.nodes
     left_child = nodes.left_child[node]
     middle = start + nodes.n_samples[left_child]
     for side in (1, 0):
@@ -276,14 +275,14 @@ def _push_children(waiting, place, stops, work, n_stacked):
 
 @bare_device
 def _comes_before(nodes, node, other):
-    """Say whether a node is split before another: by gain times weight, then by number."""
+    """Return whether a node is split before another: by gain times weight, then by number."""
     gain, other_gain = nodes.gain[node] * nodes.totals[node].sum(), nodes.gain[other] * nodes.totals[other].sum()
     return gain > other_gain or (gain == other_gain and node < other)
 
 
 @bare_device
 def _add_to_heap(heap, n_heap, node, nodes):
-    """Put a node that is split ahead on the heap."""
+    """Add a node to the heap."""
     place = n_heap
     while place > 0 and not _comes_before(nodes, heap[(place - 1) >> 1], node):
         heap[place] = heap[(place - 1) >> 1]
@@ -293,7 +292,7 @@ def _add_to_heap(heap, n_heap, node, nodes):
 
 @bare_device
 def _take_from_heap(heap, n_heap, nodes):
-    """Take the first node from the heap, which holds n_heap."""
+    """Remove the first of the n_heap nodes from the heap and return it."""
     first, node = heap[0], heap[n_heap - 1]
     place, below = 0, 1
     while below < n_heap - 1:
@@ -310,14 +309,14 @@ def _take_from_heap(heap, n_heap, nodes):
 
 @bare_device
 def _split_node(columns, samples, node, key, n_nodes, rules, min_gain, work):
-    """Split a node if that gains enough, and say whether it does; its children get the next numbers."""
+    """Split a node if the gain is large enough, and return whether it was split; the children get the next numbers."""
     nodes, is_constrained = work.nodes, len(work.limits) > 0
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
     source = NodeSamples(columns, samples)
-    n_tried = draw_features(is_constant_in, source, key, rules.max_features, work.buffers.features)
+    n_tried = sample_features(is_constant_in, source, key, rules.max_features, work.buffers.features)
     features = work.buffers.features.tried[:n_tried]
-    about = Node(nodes.totals[node], len(samples), key, low, high, columns.names)
-    split = find_split(count_samples, source, features, about, rules, work.buffers)
+    properties = Node(nodes.totals[node], len(samples), key, low, high, columns.names)
+    split = find_split(count_samples, source, features, properties, rules, work.buffers)
     if split.gain <= 0.0 or split.gain < min_gain:
         return False
     record_split(split, nodes, node, n_nodes, columns.names, rules)
@@ -336,7 +335,7 @@ def _split_node(columns, samples, node, key, n_nodes, rules, min_gain, work):
 
 @bare_kernel
 def _grow(columns, rules, stops, n_samples, key, work):
-    """Grow a tree and return the number of nodes, those that are split ahead included."""
+    """Grow a tree and return the number of nodes, including the children of nodes that were split in advance."""
     nodes, copies, stack = work.nodes, work.copies, work.stack
     start_node(nodes, 0, n_samples)
     nodes.totals[0] = 0
@@ -383,9 +382,9 @@ def _grow(columns, rules, stops, n_samples, key, work):
 
 
 def grow_tree(columns: Columns, rules: Rules, stops: Stops, n_samples: int, key: int, work: Workspace) -> Nodes:
-    """Grow one tree from work.samples[:n_samples], which are rearranged, given the key of the root.
+    """Grow one tree from work.samples[:n_samples], which are permuted, and the key of the root.
 
-    The nodes are in the memory of `work`, so they are there only until the next tree is grown.
+    The nodes are in the memory of `work` and are overwritten when the next tree is grown.
     """
     n_nodes = _grow(columns, rules, stops, n_samples, np.uint64(key), work)
     nodes = first_nodes(work.nodes, n_nodes)

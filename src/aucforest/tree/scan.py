@@ -1,10 +1,10 @@
-"""The search through the splits of one feature: its bins move to the left one by one, and the best split is kept.
+"""Search for the best split of one feature: the bins of its histogram move to the left one by one.
 
 Monotonic constraints: every node has limits, and a split is allowed if the frequencies of the second class in both
-children lie inside those of their node and, where it splits a constrained feature, in the order asked for. Such a split
-hands the mean of the two frequencies on as a limit between its children, so that no later split can turn the order
-round; others hand on the limits as they are. A split that parts nothing but missing values from the others does not act
-along the feature, so it is free in its order.
+children are within the limits of the node and, for a constrained feature, in the order of the constraint. The mean of
+the two frequencies becomes a limit of both children of such a split, so that no later split can reverse the order;
+other splits pass the limits of the node to the children unchanged. A split that only separates missing values from the
+others is not along the feature, so its order is free.
 """
 
 from collections.abc import Callable
@@ -13,37 +13,37 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aucforest._compile import bare_device, by_code, outlined_device
-from aucforest.tree.criteria import OWN, ROUNDING, Criterion, add_split, each_criterion, pair_rounding, score_waiting
+from aucforest.tree.criteria import OWN, ROUNDING, Criterion, add_split, each_criterion, pair_rounding, score_pending
 from aucforest.tree.histogram import add_bin, entry_of, sum_left, weight_of_bin, weights_of_pair
 
-# Bins are crowded with more classes than this in the mean.
+# Bins are crowded if they have more classes than this on average.
 _CROWDED = 2
-# From so many splits of two classes on, blocks of them are ruled out at once.
+# With at least _LONG splits of two classes, whole blocks of _BLOCK splits are ruled out at once.
 _LONG, _BLOCK = np.uint64(104), np.uint64(32)
-# How near the score of a split the bar is raised to it; what rounding may do to ties is taken off as well.
+# The bar is raised to this fraction of a score, minus the rounding error of ties.
 _NEARLY = 1.0 - 1e-9
 
 
 class Limits(NamedTuple):
-    """What monotonic constraints ask of a split."""
+    """The conditions of monotonic constraints on a split."""
 
-    is_constrained: bool  # whether there are constraints at all; nothing else is read where there are none
-    sign: int  # 1 for a frequency of the second class that rises with the feature, -1 for one that falls, 0 for either
-    low: float  # between which the frequencies of both children must lie
+    is_constrained: bool  # whether there are any constraints; if not, the other fields are ignored
+    sign: int  # 1 if the frequency of the second class must increase with the feature, -1 if decrease, 0 if free
+    low: float  # bounds of the frequencies in both children
     high: float
 
 
 @bare_device
 def is_bounded(rules):
-    """Say whether a split must mind how large its children are."""
+    """Return whether there are minimum sizes of leaves, so that a split must check the sizes of its children."""
     return rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
 
 
 @bare_device
 def find_admissible(histogram, classes, missing_left, n_samples, rules):
-    """Return the range of the bins after which a split leaves both children large enough: both bounds are monotone."""
+    """Return the range of the bins after which a split has large enough children; both conditions are monotone."""
     n_bins = histogram.n_bins
-    # Missing values alone may be a right child, but not a left one: that is the last split with them on the right.
+    # Only the right child may consist of missing values alone, because the same split on the left would be a duplicate.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not is_bounded(rules):
         return histogram.first, stop
@@ -63,13 +63,13 @@ def find_admissible(histogram, classes, missing_left, n_samples, rules):
 
 @bare_device
 def second_frequency(first, second):
-    """Return the frequency of the second class, computed as `Tree.value` is, so that it agrees to the last bit."""
+    """Return the frequency of the second class, computed like `Tree.value`, so that they agree to the last bit."""
     return np.float64(second) / (np.float64(first) + np.float64(second))
 
 
 @bare_device
 def _is_allowed(limits, left_0, left_1, classes, missing_alone):
-    """Say whether a split keeps to the constraints; `missing_alone` if just missing values go right."""
+    """Return whether a split satisfies the constraints; missing_alone is whether only missing values go right."""
     left = second_frequency(left_0, left_1)
     right = second_frequency(classes.totals[0] - left_0, classes.totals[1] - left_1)
     if min(left, right) < limits.low or max(left, right) > limits.high:
@@ -79,7 +79,7 @@ def _is_allowed(limits, left_0, left_1, classes, missing_alone):
 
 @bare_device
 def _bits_of(score):
-    """Return the bits of a score, 0 or more, as an integer: these are in the same order, and compared at less cost."""
+    """Return the bits of a non-negative score as an integer, which has the same order and is faster to compare."""
     return np.float64(score).view(np.int64)
 
 
@@ -91,7 +91,7 @@ def _as_score(bits):
 
 @bare_device
 def _sum_pairs(histogram, bins, left, sums_0, sums_1):
-    """Write the weights of two classes left of each split."""
+    """Write the weights of two classes on the left of each split."""
     start, stop = bins
     left_0, left_1 = left
     for t in range(start, stop):
@@ -103,15 +103,15 @@ def _sum_pairs(histogram, bins, left, sums_0, sums_1):
 def _pair_scan(row: Criterion) -> Callable[..., Any]:
     """Return a compiled scan of two classes.
 
-    Most splits are ruled out by `exceeds`, which costs less than the score. Of many bins that is done for a block at
-    once, which compilers vectorise.
+    Most splits are ruled out by `exceeds`, which costs less than the score. With many bins this is done for blocks of
+    splits, in a loop that compilers vectorize.
     """
     code, exceeds = row.code, row.exceeds
     pair = row.pair if row.pair is not None else _define_pair(row.gain)
 
     @bare_device
     def scan_exactly(histogram, classes, bins, left, gain, buffers):
-        """Return the best (gain, place) by scores that are exact and cost next to nothing: free of branches."""
+        """Return the best (gain, place) by exact scores, which cost so little that branches would not pay."""
         start, stop = bins
         left_0, left_1 = left
         best, place = _bits_of(gain), np.int64(-1)
@@ -132,7 +132,7 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
         total_0, total_1 = classes.totals[0], classes.totals[1]
         while t < stop:
             may_win = False
-            # A loop that does nothing else is left at a branch, which costs less than moving the best one on each time.
+            # This inner loop stops at the next candidate, which costs less than updating the best split in each step.
             while t < stop and not may_win:
                 moved_0, moved_1 = weights_of_pair(histogram, t)
                 left_0, left_1 = left_0 + moved_0, left_1 + moved_1
@@ -147,7 +147,7 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
 
     @bare_device
     def raise_bar(bins, classes, bar, buffers):
-        """Return a bar near the best score of one split in each block; the best of all splits still exceeds it."""
+        """Return a bar just below the best score of one split per block, which the best of all splits still exceeds."""
         start, stop = bins
         for t in range(start + _BLOCK - np.uint64(1), stop, _BLOCK):
             split = buffers.sums[0, t], buffers.sums[1, t], classes.totals[0], classes.totals[1]
@@ -157,7 +157,7 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
 
     @bare_device
     def count_exceeding(bins, classes, bar, sums_0, sums_1):
-        """Return how many splits exceed the bar."""
+        """Return the number of splits that exceed the bar."""
         start, stop = bins
         total_0, total_1, n_above = classes.totals[0], classes.totals[1], np.uint64(0)
         for t in range(start, stop):
@@ -193,7 +193,7 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
 
 
 def _define_pair(gain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the score of two classes of a criterion that has its definition alone."""
+    """Return the score of two classes for a criterion that only has a definition."""
 
     @bare_device
     def pair(left_0, left_1, total_0, total_1, buffers):
@@ -241,7 +241,7 @@ def _many_scan(row: Criterion) -> Callable[..., Any]:
 
 
 def _define_steps(gain: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-    """Return start, move and score of a criterion that has its definition alone."""
+    """Return start, move and score for a criterion that only has a definition."""
 
     @bare_device
     def start(totals, bar, crowded, buffers):
@@ -266,9 +266,9 @@ _scan_many = by_code(each_criterion(_many_scan))
 
 @outlined_device
 def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
-    """Scan the splits by a user's own criterion, which scores many of them at a time."""
+    """Scan the splits with a user-defined criterion, which scores many of them in one call."""
     first, stop = span
-    own, place, n_waiting = buffers.own, np.int64(-1), 0
+    own, place, n_pending = buffers.own, np.int64(-1), 0
     left = buffers.score.left[: classes.n]
     sum_left(histogram, -1, missing_left, left)
     for t in range(stop):
@@ -276,16 +276,16 @@ def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
         missing_alone = t + 1 == histogram.n_bins
         if t < first or (limits.is_constrained and not _is_allowed(limits, left[0], left[1], classes, missing_alone)):
             continue
-        n_waiting = add_split(own, n_waiting, left, classes, t)
-        if n_waiting == len(own.places):
-            gain, place = score_waiting(own, n_waiting, gain, place)
-            n_waiting = 0
-    return score_waiting(own, n_waiting, gain, place) if n_waiting > 0 else (gain, place)
+        n_pending = add_split(own, n_pending, left, classes, t)
+        if n_pending == len(own.places):
+            gain, place = score_pending(own, n_pending, gain, place)
+            n_pending = 0
+    return score_pending(own, n_pending, gain, place) if n_pending > 0 else (gain, place)
 
 
 @bare_device
 def scan(criterion, histogram, classes, span, missing_left, gain, limits, buffers):
-    """Return (gain, place) of the best split after a bin of `span` that gains more than `gain`, or a place of -1."""
+    """Return (gain, place) of the best split after a bin in `span` with more than the given gain, or a place of -1."""
     if criterion == OWN:
         return _scan_own(histogram, classes, span, missing_left, gain, limits, buffers)
     if classes.n == 2:
