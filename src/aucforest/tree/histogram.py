@@ -1,7 +1,6 @@
-"""The histogram of a feature in a node: the class totals of every bin that a sample of the node lies in.
+"""The histogram of a feature in a node: the class totals of the bins that contain samples of the node.
 
-It is counted from samples in memory, or taken from counts of the parts of a distributed table; ordering the bins and
-searching for a split read it alone.
+It is counted from samples in memory, or summed over the parts of a distributed table.
 """
 
 from typing import NamedTuple
@@ -12,21 +11,21 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, lowest_bit
 from aucforest.tree.samples import Columns, add_code, label_of, packed_weight, row_of, weight_of
 
-# Up to here sorting the samples costs less than marking their cells.
+# Up to this number of samples, sorting them costs less than marking their cells.
 SORT_SAMPLES = 8
-# From here on filling the histograms of two features at once pays.
+# From this number of samples on, filling the histograms of two features at once pays.
 PAIR_SAMPLES = 64
-# The weights of two classes share a cell, the second in the upper half, where their sum is below the limit.
+# If the sum of the weights of two classes is below the limit, they share a cell, the second in the upper half.
 _SHARED_LIMIT = 2**31
 _HALF = 32
 _LOWER_HALF = np.int64(2**_HALF - 1)
 
 
 class Classes(NamedTuple):
-    """The classes that a node holds; what follows numbers them 0, 1, ... without those it lacks."""
+    """The classes that are present in a node, which are numbered 0, 1, ... in its histograms."""
 
     n: int
-    shift: np.uint64  # by how many bits a code is shifted to make room for so many classes; 0 where two share a cell
+    shift: np.uint64  # number of bits by which codes are shifted for the classes; 0 if two share a cell
     last: np.uint64  # the greatest label among them
     weight: np.int64  # of the node
     places: NDArray[np.int32]  # (n_classes,) class -> number among the classes of the node
@@ -34,20 +33,20 @@ class Classes(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """The bins that samples of a node lie in, in the order in which they may be split; the missing ones stand apart.
+    """The bins with samples of a node, in the order in which they are split, and the missing values separately.
 
-    Weights stay in the cells: that of class k at a code is cells[(code << shift) + k], or half of cells[code] where two
-    classes share it. Of more classes the cells above zero are listed: entries[starts[i]] .. entries[starts[i + 1] - 1]
-    are those of bin i. Of two classes bins may be empty: all before `first`, and others, but not the last one.
+    Weights are in the cells: that of class k at a code is cells[(code << shift) + k], or half of cells[code] if two
+    classes share it. For more classes the positive cells are listed: entries[starts[i]] .. entries[starts[i + 1] - 1]
+    are those of bin i. For two classes bins may be empty: all before `first`, and others, but not the last one.
     """
 
-    n_listed: int | np.int64  # the codes of two classes or the entries of more, missing ones included; -1 for all codes
+    n_listed: int | np.int64  # number of codes (two classes) or entries (more), including missing; -1 for all codes
     first: int | np.int64
     n_bins: int | np.int64
     n_classes: int
     shift: np.uint64  # as in `Classes`
     has_missing: bool
-    missing_samples: int | np.int64  # filled only where it is asked for, and so is `samples`
+    missing_samples: int | np.int64  # only set if requested, like `samples`
     missing: NDArray[np.int64]  # (n_classes,) class totals
     codes: NDArray[np.uint32]
     starts: NDArray[np.int64]
@@ -57,12 +56,12 @@ class Histogram(NamedTuple):
 
 
 class HistogramBuffers(NamedTuple):
-    """What counting writes to. `cells`, `n_samples` and `mask` are all zero between histograms."""
+    """Buffers for counting. `cells`, `n_samples` and `mask` are all zero between histograms."""
 
-    cells: NDArray[np.int64]  # (2, n_cells), as in `Histogram`: two features may be counted at once
+    cells: NDArray[np.int64]  # (2, n_cells), as in `Histogram`; two features may be counted at once
     n_samples: NDArray[np.int64]  # (n_codes,)
     mask: NDArray[np.uint64]  # (ceil(n_cells / 64),)
-    codes: NDArray[np.uint32]  # (n_codes,) and so on: as in `Histogram`
+    codes: NDArray[np.uint32]  # (n_codes,), this and the next three as in `Histogram`
     starts: NDArray[np.int64]
     entries: NDArray[np.uint32]
     samples: NDArray[np.int64]
@@ -73,7 +72,7 @@ class HistogramBuffers(NamedTuple):
 
     @classmethod
     def of(cls, n_codes: int, n_classes: int) -> "HistogramBuffers":
-        """Allocate the buffers for features of up to n_codes codes, the missing one included."""
+        """Allocate the buffers for features of up to n_codes codes, including that of missing values."""
         n_cells = n_codes << max(1, (n_classes - 1).bit_length())
         if n_cells > 2**32:
             raise ValueError(f"{n_codes} bins with {n_classes} classes are too many: set max_bins to 255 or less")
@@ -81,7 +80,7 @@ class HistogramBuffers(NamedTuple):
             cells=np.zeros((2, n_cells), dtype=np.int64),
             n_samples=np.zeros(n_codes, dtype=np.int64),
             mask=np.zeros((n_cells + 63) // 64, dtype=np.uint64),
-            # One more: a place is made for a code before it is found to be there.
+            # One more, because a code is written before it is known whether it is listed.
             codes=np.empty(n_codes + 1, dtype=np.uint32),
             starts=np.empty(n_codes + 1, dtype=np.int64),
             entries=np.empty(n_cells + 1, dtype=np.uint32),
@@ -95,7 +94,7 @@ class HistogramBuffers(NamedTuple):
 
 @bare_device
 def class_shift(n):
-    """Return by how many bits a code is shifted to make room for n classes."""
+    """Return the number of bits by which codes are shifted for n classes."""
     shift = np.uint64(0)
     while (1 << shift) < n:
         shift += np.uint64(1)
@@ -104,10 +103,7 @@ def class_shift(n):
 
 @bare_device
 def present_classes(totals, buffers):
-    """Number the classes of a node with these totals.
-
-    Free of branches: which classes a node holds cannot be predicted.
-    """
+    """Number the classes of a node with these totals, without branches, which would be unpredictable."""
     n, last, weight = 0, np.uint64(0), np.int64(0)
     for k in range(len(totals)):
         buffers.places[k], buffers.totals[n] = n, totals[k]
@@ -120,7 +116,7 @@ def present_classes(totals, buffers):
 
 @bare_device
 def list_bits(mask, n_bits, listed):
-    """Write the positions of the set bits in rising order, clear them and return how many there were."""
+    """Write the positions of the set bits in ascending order, clear the bits and return their number."""
     n_listed = np.uint64(0)
     for word in range(np.uint64((n_bits + 63) // 64)):
         bits = mask[word]
@@ -134,7 +130,7 @@ def list_bits(mask, n_bits, listed):
 
 @bare_device
 def add_to_cells(cells, code, place, weight, shift):
-    """Add a weight to that of a class at a code."""
+    """Add a weight to the cell of a class and a code."""
     if shift == 0:
         cells[code] += weight << (place * _HALF)
     else:
@@ -143,14 +139,14 @@ def add_to_cells(cells, code, place, weight, shift):
 
 @bare_device
 def _key_of(column, sample, classes):
-    """Return what is listed of a sample: the code of two classes, the cell of more."""
+    """Return what is listed for a sample: its code for two classes, its cell for more."""
     code = np.uint64(column[row_of(sample)])
     return code if classes.n == 2 else (code << classes.shift) + np.uint64(classes.places[label_of(sample)])
 
 
 @bare_device
 def _fill(column, samples, weights, classes, marks, cells, mask):
-    """Add the weight of every sample to its cell, and mark its key if asked to; the first loop does for all."""
+    """Add the weight of every sample to its cell, and mark its key if `marks`; the first loop fits all cases."""
     if len(weights) > 0 or classes.shift == 1:
         for i in range(len(samples)):
             code, place = np.uint64(column[row_of(samples[i])]), np.int64(classes.places[label_of(samples[i])])
@@ -174,7 +170,7 @@ def _fill(column, samples, weights, classes, marks, cells, mask):
 
 @bare_device
 def _fill_pair(column, next_column, samples, classes, cells, next_cells):
-    """Fill the cells of two features, which two classes share: what is read of a sample serves both."""
+    """Fill the cells of two features, for two classes that share cells; each sample is read once for both."""
     for i in range(len(samples)):
         sample = samples[i]
         row = row_of(sample)
@@ -185,7 +181,7 @@ def _fill_pair(column, next_column, samples, classes, cells, next_cells):
 
 @bare_device
 def _sort_keys(column, samples, classes, listed):
-    """List the keys of few samples in rising order, each once, and return how many."""
+    """Write the distinct keys of a few samples in ascending order and return their number."""
     n_listed = np.int64(0)
     for i in range(len(samples)):
         key, place = _key_of(column, samples[i], classes), n_listed
@@ -196,7 +192,7 @@ def _sort_keys(column, samples, classes, listed):
             listed[place] = key
             n_listed += 1
         else:
-            # It is there: what has made room for it moves back.
+            # The key is already listed, so the keys that were shifted for it move back.
             for t in range(place, n_listed):
                 listed[t] = listed[t + 1]
     return n_listed
@@ -204,13 +200,13 @@ def _sort_keys(column, samples, classes, listed):
 
 @bare_device
 def _is_filled(cells, code, shift):
-    """Say whether one of two classes has weight at a code."""
+    """Return whether one of two classes has weight at a code."""
     return (cells[code << shift] | cells[(code << shift) + shift]) > 0
 
 
 @bare_device
 def list_filled(n_codes, classes, cells, buffers):
-    """List the codes of two classes or the cells of more that are not empty, and return how many."""
+    """Write the nonempty codes (two classes) or cells (more classes) and return their number."""
     n_listed = np.uint64(0)
     if classes.n == 2:
         for code in range(np.uint64(n_codes)):
@@ -225,13 +221,13 @@ def list_filled(n_codes, classes, cells, buffers):
 
 @bare_device
 def _divide(n_entries, shift, buffers):
-    """Divide the entries into bins, and return how many."""
+    """Divide the entries into bins and return the number of bins."""
     n_bins, last = np.uint64(0), np.uint64(0)
     buffers.starts[0] = 0
     for t in range(np.uint64(n_entries)):
         code = np.uint64(buffers.entries[t]) >> shift
         n_bins += np.uint64((t == np.uint64(0)) | (code != last))
-        # Where a bin ends is written with each of its entries: cheaper than a branch that cannot be predicted.
+        # The end of a bin is written for each of its entries, which is cheaper than an unpredictable branch.
         buffers.codes[n_bins - np.uint64(1)], buffers.starts[n_bins] = code, t + np.uint64(1)
         last = code
     return np.int64(n_bins)
@@ -260,7 +256,7 @@ def entry_of(histogram, entry):
 
 @bare_device
 def add_bin(histogram, i, totals):
-    """Add the class totals of a bin to others."""
+    """Add the class totals of a bin to `totals`."""
     if histogram.n_classes == 2:
         first, second = weights_of_pair(histogram, i)
         totals[0] += first
@@ -285,7 +281,7 @@ def weight_of_bin(histogram, i):
 
 @bare_device
 def sum_left(histogram, place, missing_left, left):
-    """Set the class totals on the left to those of a split after the bin at a place; -1 is before all bins."""
+    """Compute the class totals on the left of a split after the bin at `place`; -1 is before all bins."""
     for k in range(histogram.n_classes):
         left[k] = histogram.missing[k] if missing_left else 0
     for i in range(place + 1):
@@ -294,7 +290,7 @@ def sum_left(histogram, place, missing_left, left):
 
 @bare_device
 def next_bin(histogram, place):
-    """Return the bin after a place that is not empty, or n_bins."""
+    """Return the first nonempty bin after `place`, or n_bins."""
     after = place + 1
     while histogram.n_classes == 2 and after < histogram.n_bins and weight_of_bin(histogram, after) == 0:
         after += 1
@@ -303,7 +299,7 @@ def next_bin(histogram, place):
 
 @bare_device
 def make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers):
-    """Return the histogram of what is listed in the buffers, or of all codes for an n_listed of -1."""
+    """Return the histogram of the codes or entries listed in the buffers, or of all codes if n_listed is -1."""
     codes, first = buffers.all_codes if n_listed < 0 else buffers.codes, np.int64(0)
     n_bins = n_codes if n_listed < 0 else n_listed
     if classes.n > 2:
@@ -326,16 +322,16 @@ def make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers):
             n_bins -= 1
         while first < n_bins and not _is_filled(cells, np.uint64(first), classes.shift):
             first += 1
-    about = n_listed, first, n_bins, classes.n, classes.shift, has_missing, missing_samples, missing
+    scalars = n_listed, first, n_bins, classes.n, classes.shift, has_missing, missing_samples
     cells = cells[: n_codes << np.int64(classes.shift)]
-    return Histogram(*about, codes, buffers.starts, buffers.entries, cells, buffers.samples)
+    return Histogram(*scalars, missing, codes, buffers.starts, buffers.entries, cells, buffers.samples)
 
 
 @bare_device
 def clear(histogram):
-    """Empty the cells of a histogram that is done with."""
+    """Set the cells of a histogram that is no longer needed to zero."""
     n, cells, shift = histogram.n_listed, histogram.cells, histogram.shift
-    # Emptying one cell that is listed costs as much as several in a row.
+    # Clearing one listed cell costs as much as clearing several consecutive cells.
     if n < 0 or len(cells) <= (3 * n if histogram.n_classes == 2 else 8 * n):
         cells[:] = 0
     elif histogram.n_classes == 2:
@@ -348,7 +344,7 @@ def clear(histogram):
 
 
 class NodeSamples(NamedTuple):
-    """Where the histograms of a node come from in memory: the columns, and the samples of the node."""
+    """The source of the histograms of a node in memory: the columns and the samples of the node."""
 
     columns: Columns
     samples: NDArray[np.uint64]
@@ -356,19 +352,19 @@ class NodeSamples(NamedTuple):
 
 @bare_device
 def count_samples(node, features, t, classes, compact, with_samples, buffers):
-    """Count the histogram of features[t] in a node, `NodeSamples`; those of all t are asked for in turn.
+    """Count the histogram of features[t] in a node, `NodeSamples`; it must be called for t = 0, 1, ... in this order.
 
-    compact says whether no bin may be empty, and with_samples whether the numbers of samples are asked for. Each
-    histogram is to be cleared before the next.
+    compact is whether empty bins are left out, and with_samples whether samples are counted, too. Each histogram must
+    be cleared before the next call.
     """
     columns, samples = node.columns, node.samples
     column, n_codes, n = columns.codes[features[t]], columns.n_bins[features[t]] + 1, len(samples)
     is_pair = classes.n == 2
     listed, n_keys = (buffers.codes, n_codes) if is_pair else (buffers.entries, n_codes << np.int64(classes.shift))
-    # Of two classes marking codes costs little where there are few.
+    # For two classes, marking codes costs little if there are few.
     sorts = n <= SORT_SAMPLES and not (is_pair and n_codes <= 64 * n)
     marks = not sorts and n_keys > (2 * n if is_pair else 4 * n)
-    # Two features are counted at a time.
+    # Two features are counted at once.
     paired = classes.shift == 0 and len(columns.weights) == 0 and n >= PAIR_SAMPLES
     cells = buffers.cells[t & 1 if paired else 0]
     if paired and t & 1 == 0 and t + 1 < len(features):
