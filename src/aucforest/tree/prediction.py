@@ -1,9 +1,8 @@
-"""Walking trees: raw values against thresholds, codes of categories against sets.
+"""Tree traversal: raw values are compared with thresholds, and codes of categories are looked up in sets.
 
-Rows of a group go down one tree together, a step at a time: the step of one row does not wait for that of the row
-before, so the processor overlaps their memory reads. Rows in a leaf stay there, and every few steps they drop out of
-the list: to ask at each step costs more than the steps that lead nowhere. One group after another goes down a tree,
-which is then in a near cache, before the next tree is looked at.
+The rows of a group descend one tree together, one level per step: the steps of different rows are independent, so the
+processor overlaps their memory reads. Rows in a leaf are removed from the list every few steps, because a check at each
+step costs more than superfluous steps. All groups descend a tree, which is then in the cache, before the next one.
 """
 
 from collections.abc import Sequence
@@ -17,9 +16,9 @@ from aucforest._compile import bare_device, bare_kernel, prefetch
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.tree import LEAF, MISSING_CODE, Tree
 
-# Rows that walk together: their values stay in the nearest cache.
+# Rows that descend together; their values fit into the first-level cache.
 GROUP_ROWS = 128
-# Steps from one look at who has arrived to the next.
+# Steps between two checks of which rows are in a leaf.
 _STEPS = 4
 
 _MISSING_CODE = np.float64(MISSING_CODE)
@@ -27,46 +26,45 @@ _CODE_BITS = np.uint64(0xFF)
 
 
 class WalkNodes(NamedTuple):
-    """The nodes of some trees as walks read them, numbered as in `Tree`.
+    """The nodes of some trees in the layout for traversal, numbered as in `Tree`.
 
-    A word holds, from the lowest bit on, the feature; whether missing values go right; whether there is a set; and from
-    bit `shift` on how much further the left child is. That of a leaf is 0, and no value exceeds its threshold: a row
-    that goes on from a leaf stays.
+    A word has, from the lowest bit on, the feature, whether missing values go right, whether there is a set, and from
+    bit `shift` on the offset of the left child. For a leaf it is 0 and no value exceeds the threshold, so rows stay.
     """
 
     words: NDArray[np.unsignedinteger]
     thresholds: NDArray[np.floating]  # or the number of a set
-    numbers: NDArray[np.uint32]  # of leaves, in their tree
-    sets: NDArray[np.uint64] | None  # of all trees; for None walks are compiled without sets
+    numbers: NDArray[np.uint32]  # of leaves in their tree
+    sets: NDArray[np.uint64] | None  # of all trees; with None, the traversal is compiled without sets
     shift: int
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what there is for every node."""
+        """Bytes of the arrays with an entry for every node."""
         return self.words.nbytes + self.thresholds.nbytes + self.numbers.nbytes
 
     def some(self, nodes: slice) -> "WalkNodes":
-        """Return some of the nodes."""
+        """Return a slice of the nodes."""
         return WalkNodes(self.words[nodes], self.thresholds[nodes], self.numbers[nodes], self.sets, self.shift)
 
 
 class PackedTrees:
-    """Some trees laid out for walking.
+    """Some trees in the layout for traversal.
 
-    The trees are valid and of the same numbers of features and classes; `run` is that of `bin_matrix`.
+    The trees must be valid and have the same number of features and classes; `run` is that of `bin_matrix`.
 
     Attributes
     ----------
     nodes : WalkNodes
-        Of all trees, one after another.
+        The nodes of all trees, concatenated.
     rounded : ndarray of shape (n_all_nodes,), float32
-        The thresholds, rounded down: float32 values lie on the same side of both.
+        The thresholds, rounded down, so that float32 values are on the same side of both.
     first : ndarray of shape (n_trees + 1,), int64
-        Where the nodes of each tree begin.
+        The index of the first node of each tree.
     values : ndarray of shape (n_all_leaves, n_classes), float64
-        What the leaves predict. There from `take_predictions` on: of many classes they take most of the memory.
+        The predictions of the leaves. Set by `take_predictions`, since they take most of the memory for many classes.
     first_leaf : ndarray of shape (n_trees + 1,), int64
-        Where the leaves of each tree begin.
+        The index of the first leaf of each tree.
     """
 
     def __init__(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
@@ -89,12 +87,12 @@ class PackedTrees:
         list(run(pack, range(len(trees))))
 
     def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> "PackedTrees":
-        """Take over what the leaves of these trees predict; nobody sees values before all are there."""
+        """Copy the predictions of the leaves of these trees; `values` is set when all of them are copied."""
         values = _empty_aligned(int(self.first_leaf[-1]), trees[0].n_classes)
 
         def take(i: int) -> None:
             some = values[self.first_leaf[i] : self.first_leaf[i + 1]]
-            # "clip" needs no copy of the output
+            # mode="clip" avoids a copy of the output
             np.take(trees[i].prediction, np.flatnonzero(trees[i].is_leaf), axis=0, out=some, mode="clip")
 
         list(run(take, range(len(trees))))
@@ -102,7 +100,7 @@ class PackedTrees:
         return self
 
     def some(self, trees: range) -> "PackedTrees":
-        """Return some of the trees, with their nodes and leaves alone."""
+        """Return some of the trees, with only their nodes and leaves."""
         some = copy(self)
         nodes, leaves = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
         some.first, some.first_leaf = nodes - nodes[0], leaves - leaves[0]
@@ -112,46 +110,46 @@ class PackedTrees:
         return some
 
     def as_read(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return rows in C order, as float32 if it holds all values, which takes less memory and time, else as float64.
+        """Return rows in C order, as float32 if it represents all values, to save memory and time, else as float64.
 
-        Numbers of sets are no thresholds: where there are any, it is always float64.
+        With sets it is always float64, because the numbers of sets in `thresholds` must not be rounded.
         """
         if self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X))):
             return np.ascontiguousarray(X, dtype=np.float32)
         return np.ascontiguousarray(X, dtype=np.float64)
 
     def nodes_for(self, X: NDArray[Any]) -> WalkNodes:
-        """Return the nodes that rows walk through, given as by `as_read`."""
+        """Return the nodes with thresholds of the dtype of X, which is from `as_read`."""
         return self.nodes if X.dtype == np.float64 else self.nodes._replace(thresholds=self.rounded)
 
     def arguments(self, leaves: NDArray[Any], trees: range | None = None) -> tuple[Any, ...]:
-        """Return the first arguments of a walk of some trees that reads something of all leaves, such as `values`."""
+        """Return the first arguments of a traversal of some trees; `leaves` has values of all leaves, like `values`."""
         trees = range(len(self.first) - 1) if trees is None else trees
         first, first_leaf = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
         return self.nodes, first, leaves[first_leaf[0] : first_leaf[-1]], first_leaf - first_leaf[0]
 
 
 def _empty_aligned(n_rows: int, n_columns: int) -> NDArray[np.float64]:
-    """Return a matrix that begins with a cache line: rows of 8 columns are then read as one line, not two."""
+    """Return a matrix that is aligned to cache lines, so that a row of 8 columns is one line and not in two."""
     spare = np.empty(n_rows * n_columns + 7)
     start = -spare.ctypes.data // 8 % 8
     return spare[start : start + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
 def _is_float32(X: NDArray[np.float64]) -> bool:
-    """Say whether float32 holds all values."""
+    """Return whether float32 represents all values."""
     with np.errstate(over="ignore"):
         return np.array_equal(X.astype(np.float32), X, equal_nan=True)
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
-    """Return where pieces of these sizes begin, and where the last one ends."""
+    """Return the start of each of the consecutive parts of these sizes, and the end of the last."""
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
 @bare_kernel
 def _pack_tree(feature, threshold, missing_left, left_child, set_nodes, first_set, nodes, rounded):
-    """Fill the nodes of one tree."""
+    """Write the nodes of one tree."""
     n_leaves = 0
     for i in range(len(feature)):
         word, limit = np.int64(0), np.inf
@@ -179,7 +177,7 @@ def nodes_of(nodes, first, tree):
 
 @bare_device
 def _any_missing(X):
-    """Say whether a value is missing."""
+    """Return whether any value is missing."""
     n_missing = 0
     for i in range(X.shape[0]):
         for f in range(X.shape[1]):
@@ -190,14 +188,14 @@ def _any_missing(X):
 @bare_device
 def is_right_of_set(sets, number, value):
     """Return 1 if the code of a category, or a missing value, is not in a set, else 0."""
-    # By way of signed integers: processors have no instruction from floats to unsigned ones.
+    # The conversion is to signed integers first, because processors have no instruction from float to unsigned.
     code = np.uint64(np.int64(value if value == value else _MISSING_CODE)) & _CODE_BITS
     return (~sets[np.uint64(np.int64(number)), code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1)
 
 
 @bare_device
 def _descend(nodes, sets, X, any_missing, active, found):
-    """Take the active rows, which are at the nodes in `found`, to their leaves."""
+    """Move the active rows from the nodes in `found` to their leaves."""
     shift = np.uint64(nodes.shift)
     by_set, missing_right = shift - np.uint64(1), shift - np.uint64(2)
     feature_bits = (np.uint64(1) << missing_right) - np.uint64(1)
@@ -225,7 +223,7 @@ def _descend(nodes, sets, X, any_missing, active, found):
 
 @bare_device
 def walk(nodes, X, any_missing, active, found):
-    """Take the rows listed in `active` to leaves of a tree, found[row] is the node; the list is used up."""
+    """Write the leaves of the rows in `active` to found[row]; `active` is overwritten."""
     for i in range(np.uint64(len(active))):
         found[active[i]] = 0
     _walk_from(nodes, X, any_missing, active, found)
@@ -233,8 +231,8 @@ def walk(nodes, X, any_missing, active, found):
 
 @bare_device
 def _walk_from(nodes, X, any_missing, active, found):
-    """Take the rows listed in `active`, which are at the nodes in `found`, to leaves."""
-    # The constants make two loops of one; the one without the check is much faster.
+    """Move the rows in `active` from the nodes in `found` to their leaves."""
+    # The constants compile two versions of the loop; the one without the check is much faster.
     if any_missing:
         _descend(nodes, nodes.sets, X, True, active, found)
     else:
@@ -243,7 +241,7 @@ def _walk_from(nodes, X, any_missing, active, found):
 
 @bare_device
 def add_leaf(values, leaf, total):
-    """Add the class frequencies of a leaf to those of a row: by pairs, which are added in one instruction."""
+    """Add the class frequencies of a leaf to those of a row, in pairs, each of which takes one instruction."""
     value, one = values[leaf], np.uint64(1)
     k = np.uint64(len(total)) & one
     if k == one:
@@ -256,7 +254,7 @@ def add_leaf(values, leaf, total):
 
 @bare_device
 def _list_out_of_bag(counts, active):
-    """List the rows with a count of 0, and return how many they are."""
+    """Write the out-of-bag rows, which have a count of 0, and return their number."""
     n_active = np.uint64(0)
     for i in range(np.uint64(len(counts))):
         active[n_active] = i
@@ -266,22 +264,22 @@ def _list_out_of_bag(counts, active):
 
 @bare_kernel
 def add_probabilities(nodes, first, values, first_leaf, X, active, found, total, counts=None, n_trees=None):
-    """Add the leaf frequencies of all trees, in order: of all rows or, given counts, of those out of bag of a tree.
+    """Add the leaf frequencies of all trees, in order, for all rows or, with counts, for the out-of-bag rows of a tree.
 
     Parameters
     ----------
     nodes, first, values, first_leaf
         Of `PackedTrees`.
-    X : ndarray of shape (n_rows, n_features), as from `PackedTrees.as_read`
-        Of categorical features the codes, or NaN.
+    X : ndarray of shape (n_rows, n_features), from `PackedTrees.as_read`
+        The rows; categorical features have codes or NaN.
     active, found : ndarray of shape (n_rows,), uint64 and uint32
-        Scratch.
+        Work space.
     total : ndarray of shape (n_rows, n_classes), float64
         Output, added to.
     counts : ndarray of shape (n_all_trees, n_rows), uint16, or None
-        How often each row is in the sample of each tree.
+        How often each row is in the bootstrap sample of each tree.
     n_trees : ndarray of shape (n_rows,), int64, or None
-        Output, raised by one for every tree that a row is out of bag of.
+        Output, increased by one for every tree for which a row is out-of-bag.
     """
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
@@ -295,7 +293,7 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
             else:
                 n_active = _list_out_of_bag(counts[tree, start : start + GROUP_ROWS], active)
             walk(tree_nodes, group, any_missing, active[:n_active], found)
-            # What all leaves predict is too much for the caches: reading it begins for all rows before any is added.
+            # The predictions of all leaves exceed the caches, so those of all rows are prefetched before any is added.
             for i in range(n_rows):
                 if counts is None or counts[tree, start + i] == 0:
                     found[i] = tree_nodes.numbers[np.uint64(found[i])]
@@ -311,10 +309,10 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
 
 @bare_kernel
 def add_row(nodes, first, values, first_leaf, X, active, found, total):
-    """Add the leaf frequencies of all trees to the total of one row, of which X has a copy for each tree.
+    """Add the leaf frequencies of all trees to the total of one row, of which X contains a copy for each tree.
 
-    The copies go down all trees together: one step after another would wait for memory each time. Arguments are those
-    of `add_probabilities`.
+    The copies descend all trees together, so that their waits for memory overlap. The arguments are those of
+    `add_probabilities`.
     """
     for tree in range(len(X)):
         active[tree], found[tree] = tree, first[tree]
@@ -325,16 +323,16 @@ def add_row(nodes, first, values, first_leaf, X, active, found, total):
 
 @bare_kernel
 def find_leaves(nodes, first, X, counts, active, found, leaves):
-    """Write the leaf in every tree of its rows out of bag, by its number in `Tree`.
+    """Write the leaves of the out-of-bag rows of every tree, by their numbers in `Tree`.
 
-    That of other rows in `leaves`, (n_all_trees, n_rows), int64, is left as it is; the rest as in `add_probabilities`.
+    `leaves`, (n_all_trees, n_rows), int64, is unchanged for other rows; the rest is as in `add_probabilities`.
     """
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
         for start in range(0, len(X), GROUP_ROWS):
-            group, drawn = X[start : start + GROUP_ROWS], counts[tree, start : start + GROUP_ROWS]
-            n_active = _list_out_of_bag(drawn, active)
+            group, group_counts = X[start : start + GROUP_ROWS], counts[tree, start : start + GROUP_ROWS]
+            n_active = _list_out_of_bag(group_counts, active)
             walk(nodes_of(nodes, first, tree), group, any_missing, active[:n_active], found)
             for i in range(np.uint64(len(group))):
-                if drawn[i] == 0:
+                if group_counts[i] == 0:
                     leaves[tree, start + i] = found[i]
