@@ -1,8 +1,8 @@
-"""Counter-based random numbers: each is a function of what it is for, never of those before it.
+"""Counter-based random numbers: each is a function of its purpose and not of earlier random numbers.
 
-So a bootstrap depends on (seed, tree, global row number) and the features of a node on (seed, tree, path from the
-root) alone: not on the number of threads, nor on the order in which nodes are grown or rows are stored.
-The mixing function is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+So a bootstrap sample only depends on (seed, tree, global row number) and the sampled features of a node only on (seed,
+tree, path from the root), not on the number of threads or the order in which nodes are grown or rows are stored.
+The mixing function is the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 
 @bare_device
 def mix(key: np.uint64) -> np.uint64:
-    """Scramble 64 bits, one to one."""
+    """Hash 64 bits with a bijective function."""
     key = (key ^ (key >> np.uint64(30))) * _MIX_1
     key = (key ^ (key >> np.uint64(27))) * _MIX_2
     return key ^ (key >> np.uint64(31))
@@ -25,13 +25,13 @@ def mix(key: np.uint64) -> np.uint64:
 
 @bare_device
 def derive_key(key: np.uint64, index: int) -> np.uint64:
-    """Return the key of the index-th thing that belongs to `key`: a tree, a block, a child, a random number."""
+    """Return the key of the index-th tree, block, child or random number below `key`."""
     return mix(key + _GOLDEN * (np.uint64(index) + np.uint64(1)))
 
 
 @bare_device
 def bounded(bits: np.uint64, bound: int) -> np.int64:
-    """Map random bits to 0..bound-1 (bound below 2**32; bias below bound / 2**32)."""
+    """Map random bits to 0..bound-1 (the bound is below 2**32 and the bias below bound / 2**32)."""
     return np.int64(((bits & _LOW_32) * np.uint64(bound)) >> np.uint64(32))
 
 
