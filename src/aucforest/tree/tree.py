@@ -1,8 +1,8 @@
 """The grown tree: flat, read-only node arrays.
 
-Node 0 is the root; the children of a node stand side by side, left_child[i] and left_child[i] + 1, behind it. A row
-goes left if its value is <= threshold, or if it is missing and missing_left says so. The split of a categorical
-feature has a set of codes in place of the threshold: a row goes left if its code is in the set.
+Node 0 is the root. The children of node i are left_child[i] and left_child[i] + 1, and come after it. A row goes left
+if its value is <= threshold, or if it is missing and missing_left is true. The split of a categorical feature has a set
+of codes in place of the threshold: a row goes left if its code is in the set.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from aucforest._compile import bare_kernel
 
 LEAF = -1
-# From so many classes on, frequencies that are 0 are not stored where most are.
+# With at least this number of classes, frequencies are stored as a sparse matrix if most of them are 0.
 _MANY_CLASSES = 16
 # Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
 MISSING_CODE = 255
@@ -25,10 +25,10 @@ SET_WORDS = 4
 
 
 class Nodes(NamedTuple):
-    """The nodes of a tree that grows; children stand side by side, a leaf has feature -1.
+    """The nodes of a growing tree; the two children of a node are adjacent, and a leaf has feature -1.
 
     `totals` are the class totals in units of weight. `sets`, (n_nodes, 4), has the sets of nodes that split a
-    categorical feature, and anything elsewhere; it is empty where there is no such feature.
+    categorical feature and is undefined for other nodes; it is empty if there is no such feature.
     """
 
     feature: NDArray[np.int32]
@@ -42,7 +42,7 @@ class Nodes(NamedTuple):
 
 
 def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
-    """Allocate room for so many nodes; untouched pages cost nothing."""
+    """Allocate the arrays for `capacity` nodes; memory pages that are never written cost nothing."""
     shape = (capacity if by_set else 0, SET_WORDS)
     feature, left_child = np.empty((2, capacity), dtype=np.int32)
     threshold, gain = np.empty((2, capacity))
@@ -52,13 +52,13 @@ def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
 
 
 def first_nodes(nodes: Nodes, n_nodes: int) -> Nodes:
-    """Return the first nodes of some."""
+    """Return the first n_nodes nodes."""
     return Nodes._make(column[:n_nodes] for column in nodes)
 
 
 @bare_kernel
 def _number_depth_first(left_child, stack, order, numbers):
-    """Write the nodes that the root reaches in the order of their new numbers, and these; return how many there are."""
+    """Write the nodes reachable from the root in their new order, and their new numbers; return the number of nodes."""
     order[0], numbers[0], stack[0] = 0, 0, 0
     n_nodes, n_stacked = 1, 1
     while n_stacked > 0:
@@ -75,9 +75,9 @@ def _number_depth_first(left_child, stack, order, numbers):
 
 
 def depth_first(nodes: Nodes) -> Nodes:
-    """Return the nodes that the root reaches, numbered depth first.
+    """Return the nodes that are reachable from the root, numbered depth first.
 
-    The children of a node get numbers side by side, those below its left child before those below its right one.
+    The two children of a node are adjacent, and the descendants of the left child come before those of the right child.
     """
     stack, order, numbers = np.empty((3, len(nodes.feature)), dtype=np.int64)
     n_nodes = _number_depth_first(nodes.left_child, stack, order, numbers)
@@ -89,7 +89,7 @@ def depth_first(nodes: Nodes) -> Nodes:
 
 @bare_kernel
 def _list_nonzero(totals, weight, data, columns, starts):
-    """List the frequencies that are not 0, row by row."""
+    """Write the nonzero frequencies row by row."""
     n = 0
     for row in range(len(totals)):
         for k in range(totals.shape[1]):
@@ -100,9 +100,9 @@ def _list_nonzero(totals, weight, data, columns, starts):
 
 
 def _divide(totals: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
-    """Return class frequencies, given class totals and their sums: of many classes without what is 0 if that is most.
+    """Return class frequencies from class totals and their sums, as a sparse matrix for many classes if most are 0.
 
-    scipy takes ten times as long to leave it out.
+    The conversion by scipy takes ten times as long.
     """
     if totals.shape[1] < _MANY_CLASSES or (n_stored := int(np.count_nonzero(totals))) >= totals.size // 4:
         return totals / weight[:, None]
@@ -119,30 +119,30 @@ class Tree:
     Attributes
     ----------
     feature : ndarray of shape (n_nodes,), int32
-        The feature that a node splits, -1 for a leaf.
+        The feature of the split, -1 for a leaf.
     threshold : ndarray of shape (n_nodes,), float64
-        Values up to and including this one go left; +inf sends all but missing values left. 0 for a set and a leaf.
+        Values <= threshold go left; with +inf these are all but missing values. 0 for a split by a set and for a leaf.
     missing_left : ndarray of shape (n_nodes,), bool
-        Where missing values go.
+        Whether missing values go left.
     left_child : ndarray of shape (n_nodes,), int32
         The left child, -1 for a leaf; the right child is the next node.
     gain : ndarray of shape (n_nodes,), float64
-        What the split gained under the criterion; 0 for a leaf.
+        The gain of the split by the criterion; 0 for a leaf.
     n_samples : ndarray of shape (n_nodes,), int64
-        Training samples in the node, each row counted once.
+        Number of training samples in the node, each row counted once.
     weight : ndarray of shape (n_nodes,), float64
-        Their total weight: how often each is in the bootstrap sample, times sample and class weights.
+        Their total weight: the counts in the bootstrap sample times sample and class weights.
     frequencies : ndarray or csr_array of shape (n_nodes, n_classes), float64
-        Their class frequencies by weight; rows sum to 1. Read them as `value`.
+        Their weighted class frequencies; rows sum to 1. Use `value` to read them.
     n_features : int
-        Columns of the matrices the tree reads.
+        Number of features of the input.
     set_nodes : ndarray of shape (n_sets,), int64
-        The nodes that split a categorical feature, in rising order.
+        The nodes that split a categorical feature, in ascending order.
     sets : ndarray of shape (n_sets, 4), uint64
-        The codes that go left there: code c does if bit c % 64 of word c // 64 is 1. Bit 255 stands for missing values,
-        which codes that the node has not seen follow.
+        The codes that go left in these nodes: code c goes left if bit c % 64 of word c // 64 is 1. Bit 255 stands for
+        missing values and for codes that do not occur in the node.
     shrinkage : float
-        How much a prediction leans on the node's ancestors, in units of weight; 0 for not at all.
+        Amount of hierarchical shrinkage in units of weight; 0 for none.
     """
 
     feature: NDArray[np.int32]
@@ -160,9 +160,9 @@ class Tree:
 
     @classmethod
     def from_nodes(cls, nodes: Nodes, unit: float, by_set: NDArray[np.bool_]) -> "Tree":
-        """Copy the nodes that have grown, whose class totals are in units of so much weight.
+        """Copy grown nodes, whose class totals are multiples of `unit`.
 
-        by_set, (n_features,), says which features are split by sets.
+        by_set, (n_features,), is whether a feature is split by sets.
         """
         totals = nodes.totals.sum(axis=1, dtype=np.float64)
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
@@ -181,13 +181,13 @@ class Tree:
             part.flags.writeable = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy, read-only as the tree is: kernels would be compiled anew for arrays that can be written."""
+        """Restore a copy with read-only arrays; kernels would be compiled again for writeable arrays."""
         vars(self).update(state)
         self.__post_init__()
 
     def shrunk(self, shrinkage: float) -> "Tree":
-        """Return the same tree, not a copy of its arrays, with another shrinkage."""
-        tree = object.__new__(Tree)  # the arrays are known to be right
+        """Return the tree with another shrinkage, without copying its arrays."""
+        tree = object.__new__(Tree)  # the arrays are already valid
         vars(tree).update(vars(self), shrinkage=shrinkage)
         return tree
 
@@ -215,7 +215,7 @@ class Tree:
 
     @property
     def value(self) -> NDArray[np.float64]:
-        """Class frequencies of the nodes, (n_nodes, n_classes). Of many classes they are made at each access."""
+        """Class frequencies of the nodes, (n_nodes, n_classes). A sparse matrix is converted at each access."""
         stored = self.frequencies
         if isinstance(stored, np.ndarray):
             return stored
@@ -230,12 +230,12 @@ class Tree:
 
     @property
     def prediction(self) -> NDArray[np.float64]:
-        """What the tree predicts in each node, (n_nodes, n_classes): `value`, shrunk. Made at each access."""
+        """Prediction of each node, (n_nodes, n_classes): `value` after shrinkage, computed at each access."""
         return shrink(self.left_child, self.weight, self.value, self.shrinkage) if self.shrinkage > 0.0 else self.value
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
-        """Which nodes are leaves."""
+        """Whether each node is a leaf."""
         return self.feature == LEAF
 
     @property
@@ -259,12 +259,12 @@ class Tree:
         return int(self.depth.max())
 
     def has_set(self, node: int) -> bool:
-        """Say whether a node splits a categorical feature by a set."""
+        """Return whether a node splits a categorical feature by a set."""
         place = np.searchsorted(self.set_nodes, node)
         return bool(place < len(self.set_nodes) and self.set_nodes[place] == node)
 
     def goes_left(self, node: int) -> NDArray[np.bool_]:
-        """Return which codes of a categorical feature go left in a node that splits one: shape (255,)."""
+        """Return whether each code goes left in a node that splits a categorical feature, (255,)."""
         if not self.has_set(node):
             raise ValueError(f"node {node} does not split a categorical feature")
         words = np.repeat(self.sets[np.searchsorted(self.set_nodes, node)], 64)
@@ -272,23 +272,23 @@ class Tree:
         return (bits & np.uint64(1)).astype(np.bool_)[:MISSING_CODE]
 
     def add_importances(self, total: NDArray[np.float64]) -> None:
-        """Add the gain of every feature over its splits, by node weight; in a time without regard to their number."""
+        """Add the weighted gain of the splits of every feature, in a time that does not depend on n_features."""
         is_split = ~self.is_leaf
         features, places = np.unique(self.feature[is_split], return_inverse=True)
         gains = self.gain[is_split] * self.weight[is_split] / self.weight[0]
         total[features] += np.bincount(places, weights=gains, minlength=len(features))
 
     def validate(self) -> None:
-        """Check every invariant; raise ValueError with one that is broken.
+        """Check all invariants; raise ValueError with the first one that does not hold.
 
-        A tree that passes can be walked by compiled code: every walk stays inside the arrays and ends in a leaf.
+        Compiled code can safely traverse a valid tree: every path stays within the arrays and ends in a leaf.
         """
         for is_broken, fault in self._checks():
             if is_broken:
                 raise ValueError(f"tree: {fault}")
 
     def _checks(self) -> Iterator[tuple[Any, str]]:
-        """Yield whether a fault is there, and what it is; the next check can be made once those before it passed."""
+        """Yield whether an invariant is broken, and a message; each check relies on the earlier ones."""
         n_nodes, stored = self.n_nodes, self.frequencies
         expected = {"feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "left_child": np.int32}
         expected |= {"gain": np.float64, "n_samples": np.int64, "weight": np.float64}
@@ -301,12 +301,12 @@ class Tree:
         nodes = self.feature, self.threshold, self.left_child, self.gain, self.n_samples, self.weight, self.value
         place = _find_fault(*nodes, self.n_features, np.zeros(n_nodes, dtype=np.bool_))
         yield place >= 0, _FAULTS[place].format(n_features=self.n_features)
-        # An infinite one is what a great one times great weights comes to: nothing is left of the differences.
+        # Infinity is valid: it is the product of a large shrinkage and large weights, and removes all differences.
         yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
         yield from self._check_sets()
 
     def _check_sets(self) -> Iterator[tuple[Any, str]]:
-        """Yield the same of the splits of categorical features."""
+        """Yield the same for the splits of categorical features."""
         nodes, sets, n_sets = self.set_nodes, self.sets, len(self.set_nodes)
         yield nodes.dtype != np.int64 or nodes.shape != (n_sets,), f"set_nodes must be int64 of shape ({n_sets},)"
         is_other = sets.dtype != np.uint64 or sets.shape != (n_sets, SET_WORDS)
@@ -324,7 +324,7 @@ class Tree:
         yield np.any(both), "a feature is split both by sets and by thresholds"
 
 
-# Products of weights and class frequencies do not overflow.
+# Up to this weight, products of weights and class frequencies do not overflow.
 _MOST_WEIGHT = 1e300
 _FAULTS = (
     "a feature is not in [-1, {n_features})",
@@ -343,7 +343,7 @@ _FAULTS = (
 
 @bare_kernel
 def _find_fault(feature, threshold, left_child, gain, n_samples, weight, value, n_features, has_parent):
-    """Return which of `_FAULTS` nodes have, -1 for none; the numbers of children are checked before they are used."""
+    """Return the index in `_FAULTS` of a broken invariant, -1 for none; children are checked before they are used."""
     n_nodes, n_classes = value.shape
     for node in range(n_nodes):
         left, is_leaf = left_child[node], feature[node] == LEAF
@@ -364,7 +364,7 @@ def _find_fault(feature, threshold, left_child, gain, n_samples, weight, value, 
     for node in range(1, n_nodes):
         if not has_parent[node]:
             return 3
-    # the root is what differences are measured by; else children first
+    # The root is first, because differences are relative to its weight; then children come before their parents.
     if not 0.0 < weight[0] <= _MOST_WEIGHT:
         return 6
     for node in range(n_nodes - 1, -1, -1):
@@ -389,7 +389,7 @@ def _find_fault(feature, threshold, left_child, gain, n_samples, weight, value, 
 
 @bare_kernel
 def _fill_depths(left, right, depth):
-    """Fill the depth of all nodes but the root."""
+    """Write the depth of all nodes but the root."""
     for node in range(len(left)):
         if left[node] >= 0:
             depth[left[node]] = depth[node] + 1
@@ -397,7 +397,7 @@ def _fill_depths(left, right, depth):
 
 
 def depths(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the number of splits above every node, given its children, which come after it; -1 for a leaf."""
+    """Return the depth of every node from the children, which come after their parent and are -1 for a leaf."""
     depth = np.zeros(len(left), dtype=np.int64)
     _fill_depths(left, right, depth)
     return depth
@@ -405,7 +405,7 @@ def depths(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.
 
 @bare_kernel
 def _shrink(left_child, weight, value, amount, shrunk):
-    """Fill shrunk, (n_nodes, n_columns), from the root down: children come after their parent."""
+    """Write shrunk values, (n_nodes, n_columns), from the root down; children come after their parent."""
     for k in range(value.shape[1]):
         shrunk[0, k] = value[0, k]
     for node in range(len(left_child)):
@@ -414,7 +414,7 @@ def _shrink(left_child, weight, value, amount, shrunk):
         factor = weight[node] / (weight[node] + amount)
         for child in range(left_child[node], left_child[node] + 2):
             for k in range(value.shape[1]):
-                # Rounding may lead a little out of the range of frequencies.
+                # Rounding errors can lead out of [0, 1].
                 moved = shrunk[node, k] + (value[child, k] - value[node, k]) * factor
                 shrunk[child, k] = min(max(moved, 0.0), 1.0)
 
@@ -422,12 +422,12 @@ def _shrink(left_child, weight, value, amount, shrunk):
 def shrink(
     left_child: NDArray[np.int32], weight: NDArray[np.float64], value: NDArray[np.float64], amount: float
 ) -> NDArray[np.float64]:
-    """Return the frequencies of the nodes of a `Tree`, shrunk by an amount in units of weight.
+    """Return the class frequencies of the nodes of a `Tree` after shrinkage by an amount in units of weight.
 
-    This is hierarchical shrinkage (Agarwal, Tan, Ronen, Singh, Yu 2022, ICML). With p_t
-    the class frequencies of node t and n_t its weight, h_root = p_root and
-    h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent): children of a light node move little from it. So h_t is
-    a weighted mean of the frequencies on the way to t, and where a monotonic constraint orders these, it is ordered.
+    This is hierarchical shrinkage (Agarwal, Tan, Ronen, Singh, Yu 2022, ICML). With p_t the class frequencies of node t
+    and n_t its weight, h_root = p_root and h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent). Children of a
+    node of small weight differ little from it. h_t is a weighted mean of the frequencies on the path to t, so it
+    satisfies the monotonic constraints that these satisfy.
     """
     shrunk = np.empty(value.shape)
     _shrink(left_child, weight, value, amount, shrunk)
