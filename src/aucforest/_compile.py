@@ -1,8 +1,7 @@
-"""The one door to numba: every compiled function of the package is made here.
+"""Compilation with numba, for all compiled functions of the package.
 
-``nogil`` lets a forest grow its trees in threads, ``error_model="numpy"`` leaves division by zero to the caller
-(who rules it out) instead of paying a branch per division. No ``fastmath`` anywhere: it would reorder sums, which
-moves ties, and delete the checks for NaN.
+``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division; callers exclude
+division by zero. ``fastmath`` is never used: it would reorder sums, which changes ties, and remove checks for NaN.
 """
 
 import gc
@@ -32,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _private(path: str) -> Any:
-    """Return something that numba does not promise to keep; None where it is gone. What needs it is only faster."""
+    """Return a private part of numba, or None if this version lacks it; private parts only make compilation faster."""
     try:
         return attrgetter(path)(numba)
     except AttributeError:
@@ -40,9 +39,9 @@ def _private(path: str) -> Any:
 
 
 def _digest_sources() -> str:
-    """Digest the sources that hold kernels and the versions of package and numba; an archive has the versions only."""
-    # All of them, since a kernel holds functions and constants of other files. Contents, since the time of a change
-    # says nothing about a file that was copied, checked out again or packed reproducibly; it takes 4 ms.
+    """Return a digest of the sources with kernels (none in an archive) and of the versions of the package and numba."""
+    # It covers all of these sources, because a kernel uses functions and constants of other files, and their contents,
+    # because modification times are not reliable for copied or checked-out files. It takes 4 ms.
     digest = hashlib.sha256(f"{sys.modules['aucforest'].__version__} {numba.__version__}".encode())
     root = os.path.dirname(__file__)
     sources = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
@@ -53,23 +52,23 @@ def _digest_sources() -> str:
     return digest.hexdigest()[:16]
 
 
-# when this is imported: what is compiled is the code of that moment, not that of an edit since then
+# computed at import, because the imported code is compiled and not later edits
 _SOURCES = _digest_sources()
 _dumps = _private("core.serialize.dumps")
 
 
 class _CodeFiles:
-    """A file of machine code per signature, named after it and the sources, in place of numba's files of a kernel."""
+    """Cache of machine code with one file per signature, named by signature and sources. It replaces numba's cache."""
 
-    # Those have an index, stamped with the kernel's file: an edit of a function that it calls would go unnoticed. It is
-    # written without a lock: of two processes that compile the kernel for different types at the same moment, one would
-    # put its code where the other's entry points.
+    # numba's cache has an index that depends on the kernel's file only, so it would miss edits of called functions. It
+    # is written without a lock: if two processes compile a kernel for different types at the same time, one of them
+    # could overwrite the code of the other.
 
     def __init__(self, folder: str, kernel: str) -> None:
         self._folder, self._kernel = Path(folder), kernel
 
     def load(self, key: Any) -> Any:
-        """Return the code for a key of numba's; None where there is none, or another process just removed it."""
+        """Return the code for a key of numba, or None if there is none or another process has just removed it."""
         key, path = self._find(key)
         try:
             saved_key, code = pickle.loads(path.read_bytes())
@@ -78,9 +77,9 @@ class _CodeFiles:
         return code if saved_key == key else None
 
     def save(self, key: Any, code: Any) -> None:
-        """Write the code for a key, and remove what other sources left in the folder."""
+        """Write the code for a key, and remove the code of other versions of the sources."""
         key, path = self._find(key)
-        with suppress(OSError):  # what is not kept is compiled again
+        with suppress(OSError):  # without a file, the kernel is compiled again
             write_whole(path, _dumps((key, code)))
             for other in self._folder.glob(f"*.{self._kernel.rpartition('.')[2]}.*nb[ci]*"):
                 if _SOURCES not in other.name:
@@ -92,14 +91,14 @@ class _CodeFiles:
             path.unlink(missing_ok=True)
 
     def _find(self, key: Any) -> tuple[Any, Path]:
-        """Return the whole key (numba's leaves out whether bounds are checked) and its file."""
+        """Return the complete key (that of numba lacks whether bounds are checked) and its file."""
         key = key, getattr(numba.config, "BOUNDSCHECK", None)
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         return key, self._folder / f"{self._kernel}.{_SOURCES}.{digest}.nbc"
 
 
 def _compile_cached(function: F, **options: Any) -> F:
-    """Compile a function and keep its machine code on disk, where there is a place and numba lets us keep it apart."""
+    """Compile a function and cache its machine code on disk, if there is a cache folder and numba supports it."""
     compiled: F
     try:
         compiled = numba.njit(cache=True, **options)(function)
@@ -107,7 +106,7 @@ def _compile_cached(function: F, **options: Any) -> F:
         if _dumps and all(hasattr(cache._cache_file, method) for method in ("load", "save")):
             cache._cache_file = _CodeFiles(cache.cache_path, cache._impl.filename_base)
             return compiled
-    except (AttributeError, RuntimeError):  # RuntimeError: numba found no place
+    except (AttributeError, RuntimeError):  # RuntimeError: numba found no cache folder
         pass
     compiled = numba.njit(**options)(function)
     return compiled
@@ -115,7 +114,7 @@ def _compile_cached(function: F, **options: Any) -> F:
 
 @lru_cache(maxsize=1)
 def _remember_types(context: Any) -> Any:
-    """Return a typing context that looks the type of a call up once: inference asks ten times for each."""
+    """Return a typing context that caches the types of calls, each of which inference resolves about ten times."""
     context, found = copy(context), {}
     resolve = context.resolve_function_type
 
@@ -134,7 +133,7 @@ def _remember_types(context: Any) -> Any:
 
 
 def _find_compiler() -> Any:
-    """Return a compiler that makes the same code in less time; None if numba changed."""
+    """Return a compiler that makes the same code in less time, or None if numba has changed."""
     compiler, models = _private("core.compiler.Compiler"), _private("core.datamodel.models")
     manager, context = _private("core.datamodel.default_manager"), _private("core.typing.Context")
     names = "TupleModel", "UniTupleModel"
@@ -143,7 +142,7 @@ def _find_compiler() -> Any:
         return None
 
     class Whole:
-        """A named tuple that is handed on as it is. numba takes all of its arrays apart, and the callee joins them."""
+        """Data model that passes a named tuple as a whole; numba would split it, and the callee would join it again."""
 
         def get_argument_type(self) -> Any:
             return self.get_value_type()  # type: ignore[attr-defined]
@@ -166,7 +165,7 @@ def _find_compiler() -> Any:
             self.state.targetctx.data_model_manager = manager
 
         def compile_extra(self, function: Any) -> Any:
-            """Compile without the garbage collector, which finds little and goes through all of numba each time."""
+            """Compile without the garbage collector, which finds little and scans all objects of numba each time."""
             was_enabled = gc.isenabled()
             gc.disable()
             try:
@@ -178,13 +177,13 @@ def _find_compiler() -> Any:
     return Compiler
 
 
-# What bare functions have no use for: they hold neither functions of their own nor arithmetic of whole arrays.
+# Passes that bare functions do not need, because they contain no inner functions and no arithmetic of whole arrays.
 _NEEDLESS_PASSES = {"InlineClosureLikes", "InlineOverloads", "NopythonRewrites"}
 
 
 def _find_device_compiler(compiler: Any) -> dict[str, Any]:
-    """Return the option that compiles devices only to what kernels are linked from; none if numba changed."""
-    # numba makes machine code of every function, though only the outermost one, the kernel, ever runs: twice the time
+    """Return the option that compiles devices without machine code, or no option if numba has changed."""
+    # numba would make machine code of every function in twice the time, but only that of the kernels is executed
     library = _private("core.codegen.JITCodeLibrary")
     needed = "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals", "get_pointer_to_function"
     if compiler is None or not all(hasattr(library, method) for method in (*needed, "codegen")):
@@ -192,7 +191,7 @@ def _find_device_compiler(compiler: Any) -> dict[str, Any]:
 
     class NoMachineCode:
         def set_env(self, *_: object) -> None:
-            """Leave the environment of a function out that is never called from Python."""
+            """Do nothing: a function that is never called from Python needs no environment."""
 
     class DeviceLibrary(library):  # type: ignore[misc, valid-type]
         def _optimize_final_module(self) -> None:
@@ -227,13 +226,13 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _OPTIONS |= {} if _COMPILER is None else {"pipeline_class": _COMPILER}
 
 
-def _known(**options: bool) -> dict[str, bool]:
-    """Leave out the options of numba's own use that it knows no more."""
-    known = _private("core.cpu.CPUTargetOptions")
-    return {name: value for name, value in options.items() if hasattr(known, name)}
+def _supported(**options: bool) -> dict[str, Any]:
+    """Return the internal options that this version of numba supports."""
+    target = _private("core.cpu.CPUTargetOptions")
+    return {name: value for name, value in options.items() if hasattr(target, name)}
 
 
-_DEVICE_OPTIONS: dict[str, Any] = _known(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_DEVICE_OPTIONS = _supported(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 if "no_cpython_wrapper" in _DEVICE_OPTIONS:
     _DEVICE_OPTIONS |= _find_device_compiler(_COMPILER)
 
@@ -244,15 +243,15 @@ def kernel(function: F) -> F:
 
 
 def device(function: F, **options: Any) -> F:
-    """Compile a function that only other compiled functions call; it lives in their cache entry."""
+    """Compile a function that only other compiled functions call; it is cached as a part of them."""
     compiled: F = numba.njit(**_OPTIONS | options)(function)
     return compiled
 
 
 def bare_kernel(function: F) -> F:
     """Compile a kernel without reference counting: it may slice arrays but not allocate any."""
-    # An atomic count per array handed on costs more than the work on a small node. `_nrt` is numba's own switch.
-    return _compile_cached(function, **_OPTIONS, **_known(_nrt=False, no_cfunc_wrapper=True))
+    # Atomic reference counts of passed arrays cost more than the work on a small node. `_nrt` is an internal option.
+    return _compile_cached(function, **_OPTIONS, **_supported(_nrt=False, no_cfunc_wrapper=True))
 
 
 def bare_device(function: F) -> F:
@@ -261,13 +260,13 @@ def bare_device(function: F) -> F:
 
 
 def outlined_device(function: F) -> F:
-    """Compile a function for bare kernels that few fits need, so that what surrounds it is compiled without it."""
-    return device(function, **_DEVICE_OPTIONS | _known(forceinline=False))
+    """Compile a rarely used function for bare kernels, which is not inlined, so that its callers compile faster."""
+    return device(function, **_DEVICE_OPTIONS | _supported(forceinline=False))
 
 
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
     """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for any other code."""
-    # numba knows no table of functions, and each function of a chain of calls would be compiled with all after it
+    # numba has no tables of functions, and in a recursive chain of functions each would be compiled with all later ones
     *others, last = functions
     lines = [f"    if code == {code}:\n        return f_{place}(*arguments)" for place, code in enumerate(others)]
     source = "\n".join(["def call(code, *arguments):", *lines, f"    return f_{len(others)}(*arguments)"])
@@ -279,7 +278,7 @@ def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
 
 
 def is_compiled(function: object) -> bool:
-    """Say whether a function is one that `numba.njit` made."""
+    """Return whether a function is compiled by `numba.njit`."""
     return bool(numba.extending.is_jitted(function))
 
 
@@ -352,7 +351,7 @@ else:
 
     @intrinsic
     def prefetch(typing_context, array, row, column):
-        """Begin to read array[row, column], of a matrix in C order, into the near caches, and wait for nothing."""
+        """Prefetch array[row, column] of a matrix in C order into the caches."""
 
         def generate(context, builder, signature, arguments):
             matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -361,7 +360,7 @@ else:
             byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
             fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
-            # to read; into the second level; data
+            # read access, second-level cache, data
             builder.call(fetch, [builder.bitcast(address, byte), *(flag(number) for number in (0, 2, 1))])
             return context.get_dummy_value()
 
@@ -369,7 +368,7 @@ else:
 
     @intrinsic
     def call_scorer(typing_context, address, lefts, totals, scores, n_splits):
-        """Call the loop at an address of `compile_scorer`; lefts has a row of class totals for each of the splits."""
+        """Call the loop at an address from `compile_scorer`; `lefts` has a row of class totals for each split."""
 
         def generate(context, builder, signature, arguments):
             word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()
