@@ -1,4 +1,4 @@
-"""RankBoost's loss in O(n): exp(-(f_i - f_j)) is a product, so the double sum is a product of two sums."""
+"""The loss of RankBoost in O(n): exp(-(f_i - f_j)) is a product, so the double sum is a product of two sums."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,20 +6,20 @@ from numpy.typing import NDArray
 from aucforest._compile import device, kernel
 from aucforest.losses.pairs import Pairs, Vector, in_row_order
 
-LANES = 32  # independent sums: with a few vectors of them their additions overlap
+LANES = 32  # number of independent sums, a few vectors, so that their additions overlap
 SAFE_RANGE = 500.0  # exp(-500) is far from the smallest float64
 
 
 @device
 def _fill_exponents(scores, positive, scale, highest, lowest, exponents):
-    """Fill `exponents` of one group; a loop from 0 over a slice is vectorised."""
+    """Write the exponents of one group; a loop from 0 over a slice is vectorized."""
     for i in range(scores.size):
         exponents[i] = scale * (lowest - scores[i] if positive[i] else scores[i] - highest)
 
 
 @kernel
 def _exponents(scores, positive, starts, scale, ends, exponents):
-    """Fill `exponents`: the scaled distance, not positive, of each score from the end of its group and class."""
+    """Write the exponents: minus the scaled distance of each score from the extreme score of its group and class."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         _fill_exponents(scores[rows], positive[rows], scale, ends[group, 0], ends[group, 1], exponents[rows])
@@ -31,7 +31,7 @@ def _add_totals(values, positive, lanes):
     whole = values.size // LANES * LANES
     for i in range(0, whole, LANES):
         for lane in range(LANES):
-            of_positive = values[i + lane] * positive[i + lane]  # a product for a branch: labels cannot be foretold
+            of_positive = values[i + lane] * positive[i + lane]  # not a branch: labels are unpredictable
             lanes[1, lane] += of_positive
             lanes[0, lane] += values[i + lane] - of_positive
     for i in range(whole, values.size):
@@ -40,7 +40,7 @@ def _add_totals(values, positive, lanes):
 
 @kernel
 def _log_sum(values, positive, starts, scale, ends, factors):
-    """Return the logarithm of the sum over pairs; fill `factors`, which turn values into derivatives."""
+    """Return the logarithm of the sum over pairs; write the factors that convert values to derivatives."""
     n_groups = starts.size - 1
     lanes = np.empty((2, LANES))
     log_sums = np.full(n_groups, -np.inf)
@@ -63,7 +63,7 @@ def _log_sum(values, positive, starts, scale, ends, factors):
 
 @device
 def _fill_derivatives(values, positive, scale, of_negative, of_positive, gradient):
-    """Fill the gradient of one group, and turn its values into the diagonal of the hessian."""
+    """Write the gradient of one group, and replace its values by the diagonal of the hessian."""
     for i in range(values.size):
         size = values[i] * (of_positive if positive[i] else of_negative)
         gradient[i] = -size if positive[i] else size
@@ -72,23 +72,23 @@ def _fill_derivatives(values, positive, scale, of_negative, of_positive, gradien
 
 @kernel
 def _derivatives(values, positive, starts, factors, scale, gradient):
-    """Fill the gradient, and turn `values` into the diagonal of the hessian."""
+    """Write the gradient, and replace `values` by the diagonal of the hessian."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         _fill_derivatives(values[rows], positive[rows], scale, factors[group, 0], factors[group, 1], gradient[rows])
 
 
 def _score_ends(scores: Vector, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> Vector:
-    """Return, for each group, a score that no negative is above and one that no positive is below."""
+    """Return, for each group, an upper bound of the scores of negatives and a lower bound of those of positives."""
     groups = starts[:-1]
-    # those of all rows do, unless they are so far apart that exponentials of a class could all vanish
+    # bounds of all rows suffice unless they are so far apart that all exponentials of a class could underflow
     highest, lowest = np.maximum.reduceat(scores, groups), np.minimum.reduceat(scores, groups)
     with np.errstate(invalid="ignore"):  # both are infinite in a group without weight
         far_apart = not (scale * (highest - lowest) <= SAFE_RANGE).all()
     if far_apart:
         highest = np.maximum.reduceat(np.where(positive, -np.inf, scores), groups)
         lowest = np.minimum.reduceat(np.where(positive, scores, np.inf), groups)
-        highest[np.isinf(highest)] = lowest[np.isinf(lowest)] = 0.0  # a class without weight: any end will do
+        highest[np.isinf(highest)] = lowest[np.isinf(lowest)] = 0.0  # for a class without weight, any bound is valid
     return np.stack([highest, lowest], axis=1)
 
 
@@ -96,7 +96,7 @@ def log_mean_exp(pairs: Pairs, scores: Vector, eps: float) -> tuple[float, Vecto
     """Return the logarithm of the mean of exp(-(f_i - f_j) / eps) over pairs, its gradient and hessian diagonal."""
     scale = 1.0 / eps
     if pairs.weights is not None:
-        # a weight is a shift of the score, and that of a row without weight is infinite
+        # a weight is equivalent to a shift of the score, which is infinite for weight 0
         with np.errstate(divide="ignore"):
             scores = scores + np.where(pairs.positive, -eps, eps) * np.log(pairs.weights)
     order, starts = pairs.by_group()

@@ -1,15 +1,15 @@
-"""Sums of functions of score differences over all pairs, in one walk over sorted rows: sigmoid-like, squared hinge.
+"""Sums of sigmoid-like functions and the squared hinge of score differences over all pairs, in one pass over the rows.
 
-With z = exp(-|x|), x the difference of two scores in units of eps, every function needed is z q(z) with q analytic
-but for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q converges like
-(3 + sqrt(8))^-k, so a polynomial of 20 terms is good to rounding, and a polynomial in z is a sum of exponentials
-exp(-k |x|): these factorise into a part of either row, so that moments of the rows passed so far give all sums.
+With z = exp(-|x|) and x the difference of two scores in units of eps, every function is z q(z), where q is analytic
+except for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q converges like
+(3 + sqrt(8))^-k, so a polynomial of 20 terms is exact up to rounding. A polynomial in z is a sum of exponentials
+exp(-k |x|), which are products of one factor for each row, so moments of the previous rows yield all sums.
 
-    scores, ascending   o   o  o      o | o  o     anchors are set anew after a distance of eps, so that
+    scores, ascending   o   o  o      o | o  o     a new anchor is set after a distance of eps, so that
                         '----- eps -----' '---     no power of exp(distance) is large
 
-The error of one pair is relative: far pairs, which add nearly nothing, add nearly no error. It is below 1e-14 for
-values and 1e-13 for first derivatives; second derivatives, which have zeros, are good to 5e-13 exp(-|x|).
+The error of a pair is relative, so distant pairs, which add little, add little error. It is below 1e-14 for values and
+1e-13 for first derivatives; that of second derivatives, which have zeros, is below 5e-13 exp(-|x|).
 """
 
 import math
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from aucforest._compile import device, kernel
 
 TERMS = 20
-LANES = 4  # independent sums and products, so that they overlap; divides TERMS
+LANES = 4  # number of independent sums and products, so that they overlap; divides TERMS
 
 Quotient = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -34,8 +34,7 @@ def _coefficients(quotient: Quotient) -> NDArray[np.float64]:
     return np.asarray(powers.coef, dtype=np.float64)
 
 
-# the sigmoid of -x, minus its first derivative, its second derivative, and the softplus of -x; Chebyshev's nodes
-# leave out z = 0
+# the sigmoid of -x, minus its first derivative, its second derivative, and the softplus of -x (no node is at z = 0)
 _SIGMOID = _coefficients(lambda z: 1.0 / (1.0 + z))
 _SLOPE = _coefficients(lambda z: 1.0 / (1.0 + z) ** 2)
 _BEND = _coefficients(lambda z: (1.0 - z) / (1.0 + z) ** 3)
@@ -62,7 +61,7 @@ TABLES = {
 
 @device
 def _set_powers(base, factor, powers):
-    """Fill `powers` with factor * base, factor * base^2, ...; each lane goes on by itself."""
+    """Write factor * base, factor * base^2, ... to `powers`; the lanes are independent."""
     power = factor * base
     for k in range(LANES):
         powers[k] = power
@@ -75,7 +74,7 @@ def _set_powers(base, factor, powers):
 
 @device
 def _move_anchor(distance, lags, totals, moments, powers):
-    """Let the moments of both classes refer to an anchor that is `distance` further on."""
+    """Move the anchor of the moments of both classes on by `distance`."""
     _set_powers(math.exp(-distance), 1.0, powers)
     for c in range(2):
         lags[c] += totals[c] * distance
@@ -97,9 +96,9 @@ def _dot(series, terms):
 
 @kernel
 def add_series_sums(scores, positive, weights, starts, scale, direction, table, sums):
-    """Add to each row of `sums` the functions of `table`, summed over the pairs with rows that came before.
+    """Add to each row of `sums` the functions of `table`, summed over the pairs with previous rows.
 
-    Rows are sorted by score within groups. `direction` is 1 for a walk upwards, -1 for one downwards.
+    Rows are sorted by score within groups. `direction` is 1 for ascending, -1 for descending order.
     """
     moments = np.empty((2, TERMS))
     rise, fall = np.empty(TERMS), np.empty(TERMS)
@@ -122,7 +121,7 @@ def add_series_sums(scores, positive, weights, starts, scale, direction, table, 
             up = math.exp(offset)
             _set_powers(up, weights[i], rise)
             _set_powers(1.0 / up, 1.0, fall)
-            # one array written a loop, so that each loop is vectorised
+            # each loop writes one array only, so that it is vectorized
             theirs, ours = moments[other], moments[own]
             for k in range(TERMS):
                 fall[k] *= theirs[k]
@@ -141,8 +140,8 @@ def add_series_sums(scores, positive, weights, starts, scale, direction, table, 
 def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
     """Add the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
 
-    A walk upwards serves negative rows, one downwards positive rows. The rows of the other class within the margin are
-    kept as moments of their distance to its edge, which only moves away from them: nothing cancels.
+    Negative rows are processed in ascending and positive rows in descending order. The rows of the other class within
+    the margin are represented by moments of their distance to its edge. The distances only increase: nothing cancels.
     """
     for group in range(starts.size - 1):
         first = starts[group] if direction > 0 else starts[group + 1] - 1
@@ -153,7 +152,7 @@ def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
             i = first + direction * step
             if positive[i] == (direction > 0):
                 continue
-            # one margin ahead of row i, as a distance from the old edge plus a margin, to not lose small digits
+            # `edge` is one margin behind the edge itself, which would lose small digits
             moved = abs(scores[i] - edge) * scale
             twice += moved * (2.0 * once + moved * total)
             once += moved * total
@@ -175,10 +174,10 @@ def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
 
 @kernel
 def double_loop(scores, positive, weights, scale, slopes):
-    """Return the sum over pairs of w_i w_j sigmoid; fill `slopes` with its derivatives by the scaled scores."""
+    """Return the sum over pairs of w_i w_j sigmoid; write its derivatives by the scaled scores to `slopes`."""
     upper = np.flatnonzero(positive)
     lower = np.flatnonzero(~positive)
-    # copies, so that the inner loop reads in order
+    # copies, so that the inner loop reads contiguous memory
     lower_scores, lower_weights = scores[lower], weights[lower]
     lower_slopes = np.zeros(lower.size)
     value = 0.0

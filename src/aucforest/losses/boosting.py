@@ -12,13 +12,13 @@ from aucforest.metrics.validation import check_option
 
 
 def _rows(first: Any, second: Any, weight: Any, group_sizes: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the rows of (y_true, scores, ...), as scikit-learn has it, or of a native (scores, data set)."""
+    """Return labels, scores, weights and group sizes, given in scikit-learn's order or as native (scores, data set)."""
     if not hasattr(second, "get_label"):
         return first, second, weight, group_sizes
     weight = second.get_weight()
     if not hasattr(second, "get_uint_info"):
         return second.get_label(), first, weight, second.get_group()
-    bounds = second.get_uint_info("group_ptr")  # XGBoost gives empty arrays for what is not set
+    bounds = second.get_uint_info("group_ptr")  # XGBoost returns empty arrays for fields that are not set
     return second.get_label(), first, weight if weight.size else None, np.diff(bounds) if bounds.size else None
 
 
@@ -29,7 +29,7 @@ class BoostingObjective:
         check_option("loss", loss, get_args(Loss))
         self.loss = loss
         self.eps = check_eps(eps)
-        self.__signature__ = signature(self.__call__)  # LightGBM asks for it in every iteration
+        self.__signature__ = signature(self.__call__)  # LightGBM inspects it in every iteration
 
     def __repr__(self) -> str:
         return f"boosting_objective(loss={self.loss!r}, eps={self.eps!r})"
@@ -45,8 +45,8 @@ class BoostingObjective:
         _, gradient, hessian = evaluate(pairs, scores, self.loss, self.eps)
         if self.loss == "sigmoid":
             hessian = np.abs(gradient) / self.eps  # |phi''| <= |phi'|: an upper bound that is not negative
-        # as if each class had half of the rows' weight: a mean over pairs would leave a row a hessian of about 1 / n,
-        # below every library's least hessian of a leaf, and no split would ever be made
+        # as if each class had half of the weight: with a mean over pairs, the hessian of a row would be about 1 / n,
+        # less than the minimum hessian of a leaf in all libraries, so no node would be split
         scale = 0.5 * (scores.size if pairs.weights is None else pairs.weights.sum())
         return gradient * scale, hessian * scale
 

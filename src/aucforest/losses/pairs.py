@@ -1,4 +1,4 @@
-"""Which pairs a loss sums over: classes, weights and groups, checked once, and their order by score."""
+"""The pairs that a loss sums over: validated classes, weights and groups, and their order by score."""
 
 from numbers import Real
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from aucforest.metrics.validation import check_scores, class_codes, is_positive,
 
 Vector = NDArray[np.float64]
 
-LEAST_EPS = 1e-150  # second derivatives have its square
+LEAST_EPS = 1e-150  # second derivatives are divided by its square
 LARGEST_DISTANCE = 1e100  # in units of eps: its square, and sums of squares, are finite
 
 
@@ -24,34 +24,34 @@ class Pairs(NamedTuple):
     total: float
 
     def by_group(self) -> tuple[Any, NDArray[np.intp]]:
-        """Return an index that puts groups in order, and where each starts, with the number of rows at the end."""
+        """Return an index that sorts rows by group, the start of each group, and the number of rows at the end."""
         order = slice(None) if self.groups is None else np.argsort(self.groups, kind="stable")
         return order, self._starts()
 
     def by_score(self, scores: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the rows in ascending order of score within their group, and where each group starts."""
+        """Return the rows in ascending order of score within their group, and the starts of groups as `by_group`."""
         rows = (rank_rows(scores) & WORD).astype(np.intp)
         if self.groups is not None:
             rows = rows[np.argsort(self.groups[rows], kind="stable")]
         return rows, self._starts()
 
     def _starts(self) -> NDArray[np.intp]:
-        """Return where each group starts once groups are in order, with the number of rows at the end."""
+        """Return the start of each group in sorted order, and the number of rows at the end."""
         sizes = [self.positive.size] if self.groups is None else np.bincount(self.groups)
         return np.append(0, np.cumsum(sizes)).astype(np.intp)
 
 
 def in_row_order(values: Vector, order: NDArray[np.intp]) -> Vector:
     """Return values (n, ...) that were computed in `order` in the order of the rows."""
-    back = np.empty_like(values)
-    back[order] = values
-    return back
+    restored = np.empty_like(values)
+    restored[order] = values
+    return restored
 
 
 def check_pairs(
     y: ArrayLike, n_rows: int, sample_weight: ArrayLike | None = None, group: ArrayLike | None = None
 ) -> Pairs:
-    """Return the pairs of checked rows; ValueError when there is none of positive weight."""
+    """Return the pairs of validated rows; raise ValueError if no pair has positive weight."""
     positive = is_positive(y, n_rows, name="y", of="scores")
     weights = relative_weights(sample_weight, n_rows, of="scores")
     groups = None if group is None else class_codes(group, n_rows, name="group", of="scores")[0].astype(np.intp)
@@ -71,17 +71,17 @@ def check_pairs(
 
 
 def check_loss_scores(scores: ArrayLike, eps: float) -> Vector:
-    """Return scores as contiguous float64, finite, and not so far apart that a loss overflows."""
+    """Return scores as contiguous float64, after checking that they are finite and that no loss overflows."""
     checked = check_scores(scores, name="scores").astype(np.float64, copy=False)
     lowest, highest = float(checked.min()), float(checked.max())
-    if not (highest - lowest) / eps < LARGEST_DISTANCE:  # NaN when a score is
+    if not (highest - lowest) / eps < LARGEST_DISTANCE:  # also False for NaN
         require_finite(checked, "scores")
         raise ValueError(f"scores from {lowest:g} to {highest:g} are too far apart for eps={eps:g}")
     return checked
 
 
 def check_eps(eps: float) -> float:
-    """Return the width as a float; ValueError unless it is positive and finite, and not tiny."""
+    """Return the width as a float; raise ValueError unless it is positive, finite and not tiny."""
     if not isinstance(eps, Real) or isinstance(eps, bool):
         raise TypeError(f"eps must be a number, but is {eps!r}")
     width = float(eps)

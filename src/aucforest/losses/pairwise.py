@@ -91,28 +91,28 @@ def pairwise_loss(
 
 
 def evaluate(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector, Vector]:
-    """Return value, gradient and diagonal hessian of a loss from checked arguments."""
+    """Return value, gradient and diagonal hessian of a loss from validated arguments."""
     return log_mean_exp(pairs, scores, eps) if loss == "exp" else _mean_of_pairs(pairs, scores, loss, eps, 3)
 
 
 def value_and_gradient(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector]:
-    """Return value and gradient of "sigmoid" or "logistic" from checked arguments."""
+    """Return value and gradient of "sigmoid" or "logistic" from validated arguments."""
     return _mean_of_pairs(pairs, scores, loss, eps, 2)[:2]
 
 
 def _mean_of_pairs(
     pairs: Pairs, scores: Vector, loss: str, eps: float, n_functions: int
 ) -> tuple[float, Vector, Vector]:
-    """Return the mean over pairs and its gradient; of three functions (phi, -phi', phi'') also its diagonal hessian."""
+    """Return the mean over pairs, its gradient and, with three functions (phi, -phi', phi''), its diagonal hessian."""
     rows, starts = pairs.by_score(scores)
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
-    sums = np.zeros((rows.size, n_functions))  # over the pairs of each row: every pair is seen from both rows
-    walk = (scores[rows], pairs.positive[rows], weights[rows], starts, 1.0 / eps)
+    sums = np.zeros((rows.size, n_functions))  # over the pairs of each row, so each pair is in the sums of both rows
+    arguments = (scores[rows], pairs.positive[rows], weights[rows], starts, 1.0 / eps)
     for direction in (1, -1):
         if loss == "squared_hinge":
-            add_hinge_sums(*walk, direction, sums)
+            add_hinge_sums(*arguments, direction, sums)
         else:
-            add_series_sums(*walk, direction, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
+            add_series_sums(*arguments, direction, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
     sums, scale = in_row_order(sums, rows), weights / pairs.total
     gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
     return 0.5 * float(scale @ sums[:, 0]), gradient, weights * sums[:, -1] / (pairs.total * eps * eps)

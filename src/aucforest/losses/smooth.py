@@ -100,7 +100,7 @@ def sample_pairs(pairs: Pairs, n_pairs: int, random: np.random.RandomState) -> l
             places = random.randint(rows.size, size=n_pairs)
         else:
             upto = np.cumsum(pairs.weights[rows])
-            # below the last sum, so that a row without weight at the end is never sampled
+            # less than the last sum, so that a last row of weight 0 is never sampled
             places = np.searchsorted(upto, random.random_sample(n_pairs) * upto[-1], side="right")
         sampled.append(rows[places])
     return sampled
