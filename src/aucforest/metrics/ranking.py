@@ -1,14 +1,14 @@
-"""Rows in the order of their scores: the one sort that every exact metric walks over, and what the walks count.
+"""Sorting of rows by score, which all exact metrics use, and sums over the sorted rows.
 
-A score has two words of 32 bits, or as float32 one. The high word, mapped to an unsigned key of the same order, is
-packed with the row number into one uint64; three passes of a radix sort order it. Float64 scores that share their high
-word form a run, and only those runs are sorted again, by the low word.
+A float64 score has two words of 32 bits, and a float32 score one. The high word is mapped to an unsigned key of the
+same order and packed with the row number into one uint64, which is sorted by three passes of a radix sort. Float64
+scores with the same high word form a run, and only these runs are sorted again by the low word.
 
     packed   key of the high word | row        three radix passes
              key of the low word  | row        within runs of equal high words
-    ranked   rank of the score    | row        equal scores share a rank, ranks count up from 0
+    ranked   rank of the score    | row        equal scores have the same rank, ranks start at 0
 
-In walks `weights` is None for weights of one, and the counts are then integers and exact.
+`weights` is None if all weights are one; sums are then exact integers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ DIGIT = np.uint64(11)
 DIGIT_MASK = np.uint64((1 << 11) - 1)
 INFINITE_32 = np.uint64(0x7F800000)
 INFINITE_64 = np.uint64(0x7FF00000)
-SHORT_RUN = 48  # up to about here insertion beats clearing 3 * 2048 counters
+SHORT_RUN = 48  # up to about this length, insertion sort is faster than clearing 3 * 2048 counters
 
 
 @device
@@ -39,7 +39,7 @@ def ordered_key(word):
 
 @bare_device
 def _radix_sort(packed, spare, counts):
-    """Sort `packed` in place by its upper 32 bits: stable, least significant of three digits first."""
+    """Sort `packed` in place by its upper 32 bits; the sort is stable, by three digits from the least significant."""
     for digit in range(3):
         for value in range(counts.shape[1]):
             counts[digit, value] = np.uint32(0)
@@ -67,7 +67,7 @@ def _radix_sort(packed, spare, counts):
             moves += 1
         shift += DIGIT
     if moves & 1:
-        # A loop: assigning slices takes seconds to compile.
+        # A loop, because an assignment of slices takes seconds to compile.
         for i in range(packed.size):
             packed[i] = spare[i]
 
@@ -86,7 +86,7 @@ def _insertion_sort(packed, start, end):
 
 @bare_device
 def _pack_high_words(words, packed):
-    """Fill `packed` with (key of the high word, row); return whether every score is finite."""
+    """Write (key of the high word, row) to `packed`; return whether every score is finite."""
     last = words.shape[1] - 1
     infinite = INFINITE_64 if last else INFINITE_32
     finite: Any = True
@@ -101,17 +101,17 @@ def _pack_high_words(words, packed):
 
 @bare_device
 def _pack_low_words(words, packed, lows):
-    """Fill `lows` with (key of the low word, row) in the order of `packed`: one pass, so loads overlap."""
+    """Write (key of the low word, row) to `lows` in the order of `packed`, in one pass, so that loads overlap."""
     for i in range(packed.size):
         row = packed[i] & WORD
         low = np.uint64(words[row, 0])
-        # a negative score has the lower half of the keys, and its low word counts downwards
+        # the keys of negative scores are in the lower half, and increase as the low word decreases
         lows[i] = ((low if packed[i] >> HALF >= SIGN else low ^ WORD) << HALF) | row
 
 
 @bare_device
 def _number_groups(source, start, end, rank, ranked):
-    """Write (rank, row) of a sorted slice, ranks counted from `rank`; return the next rank."""
+    """Write (rank, row) of a sorted slice with ranks from `rank` on; return the next rank."""
     key = source[start] >> HALF
     for i in range(start, end):
         value = source[i]
@@ -124,7 +124,7 @@ def _number_groups(source, start, end, rank, ranked):
 
 @bare_device
 def _finish_runs(packed, lows, counts):
-    """Turn keys of high words into ranks: runs of one key are sorted by `lows` first."""
+    """Replace keys of high words by ranks, after sorting runs of equal keys by `lows`."""
     rank = np.uint64(0)
     start = 0
     while start < packed.size:
@@ -146,7 +146,7 @@ def _finish_runs(packed, lows, counts):
 
 @bare_kernel
 def _rank_rows(words, packed, spare, counts):
-    """Fill `packed` with (rank, row) in ascending order of score; return whether every score is finite."""
+    """Write (rank, row) in ascending order of score to `packed`; return whether every score is finite."""
     if not _pack_high_words(words, packed):
         return False
     _radix_sort(packed, spare, counts)
@@ -159,13 +159,13 @@ def _rank_rows(words, packed, spare, counts):
 
 
 def rank_columns(y_score: Scores) -> Iterator[NDArray[np.uint64]]:
-    """Yield the same for every column, shape (n,) each."""
+    """Yield `rank_rows` of every column, shape (n,) each."""
     return (rank_rows(np.ascontiguousarray(column)) for column in y_score.T)
 
 
 def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
-    """Return (rank, row) packed and ascending, shape (n,); ValueError where a score is not finite."""
-    # numpy's buffers, not numba's: numpy asks for huge pages
+    """Return packed (rank, row) in ascending order, shape (n,); raise ValueError if a score is not finite."""
+    # buffers are allocated by numpy, which uses huge pages, unlike numba
     packed = np.empty(y_score.size, np.uint64)
     words = y_score.view(np.uint32).reshape(y_score.size, -1)
     if not _rank_rows(words, packed, np.empty_like(packed), np.empty((3, 2048), np.uint32)):
@@ -175,7 +175,7 @@ def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
 
 @kernel
 def _twice_u(ranked, positive, weights):
-    """Return the sum over pairs of w_i w_j (2 [s_i > s_j] + [s_i = s_j]), and the weights of both classes."""
+    """Return the sum over pairs of w_i w_j (2 [s_i > s_j] + [s_i = s_j]), and the total weights of both classes."""
     twice_u: Any = 0
     below_positive: Any = 0
     below_negative: Any = 0
@@ -199,7 +199,7 @@ def _twice_u(ranked, positive, weights):
 
 
 def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weights: Weights | None) -> float:
-    """Return U / (W1 W0), the AUC with ties counted half, of ranked rows; NaN when a class has no weight."""
+    """Return U / (W1 W0), the AUC of ranked rows with ties counted half; NaN if a class has no weight."""
     twice_u, of_positive, of_negative = _twice_u(ranked, positive, weights)
     pairs = of_positive * of_negative
     return twice_u / (2 * pairs) if pairs > 0 else float("nan")
@@ -207,13 +207,13 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
 
 @kernel
 def _cumulate(ranked, positive, weights, scores, tps, fps, thresholds):
-    """Fill, from place 1 for the greatest score on, the weights at or above each distinct score."""
+    """Write the weights at or above each distinct score in descending order, from index 1 on."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
         row = ranked[i] & WORD
         weight = 1.0 if weights is None else weights[row]
-        # no branch: labels in the order of scores cannot be foretold
+        # no branch, because labels in the order of scores are unpredictable
         tp += weight if positive[row] else 0.0
         fp += 0.0 if positive[row] else weight
         step = last - (ranked[i] >> HALF)
@@ -223,7 +223,7 @@ def _cumulate(ranked, positive, weights, scores, tps, fps, thresholds):
 
 
 class Cumulated(NamedTuple):
-    """Weights of positives and negatives at or above each threshold: descending, from infinity."""
+    """Weights of positives and negatives at or above each threshold, in descending order from infinity."""
 
     tps: NDArray[np.float64]
     fps: NDArray[np.float64]
@@ -244,7 +244,7 @@ class Cumulated(NamedTuple):
 
 
 def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> Cumulated:
-    """Return the cumulated weights at infinity and at every distinct score of a row that has weight."""
+    """Return the cumulative weights at infinity and at every distinct score of a row with positive weight."""
     if weights is not None and not weights.all() and weights.any():
         require_finite(y_score, "y_score")
         kept = weights > 0.0
@@ -259,7 +259,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | No
 
 @kernel
 def _placements(ranked, positive, weights, placed):
-    """Fill, for every row, the weight of the other class below it, ties half; return both class weights."""
+    """Write the weight of the other class below every row, with ties counted half; return both class weights."""
     below_positive, below_negative = 0.0, 0.0
     start = 0
     while start < ranked.size:
@@ -285,13 +285,13 @@ def _placements(ranked, positive, weights, placed):
 
 
 def placements(positive: NDArray[np.bool_], y_score: Scores, weights: Weights) -> tuple[Weights, Weights]:
-    """Return the proportion of the other class that each positive and each negative is ordered rightly against.
+    """Return the proportion of the other class below each positive and above each negative, with ties counted half.
 
-    Ties count half. The proportions of a class whose other class has no weight are NaN.
+    The proportions are NaN if the other class has no weight.
     """
     placed = np.empty(y_score.size)
     of_positive, of_negative = _placements(rank_rows(y_score), positive, weights, placed)
-    # the totals come from the walk, so that a perfect score has proportions of exactly 1; 0 would be divided by 0
+    # the totals are from the same sums, so that perfect scores have proportions of exactly 1; 0 / 0 would warn
     return placed[positive] / (of_negative or np.nan), 1.0 - placed[~positive] / (of_positive or np.nan)
 
 
@@ -320,9 +320,9 @@ def _lost_pairs(ranked, k, codes, weights, lost):
 def lost_pairs(
     codes: NDArray[np.uint32], columns: Iterable[NDArray[np.uint64]], n_classes: int, weights: Weights | None
 ) -> NDArray[Any]:
-    """Return (K, K): by column k, twice the pairs of a class-k row below a class-j row; diagonal unused.
+    """Return twice the pairs of a class-k row below a class-j row by column k, shape (K, K); the diagonal is unused.
 
-    The columns are what `rank_rows` returns of them.
+    The columns are those of `rank_columns`.
     """
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
     for k, ranked in enumerate(columns):

@@ -16,14 +16,14 @@ from aucforest.metrics.validation import Scores, check_weights, stream_rows, war
 
 UNIT_BITS = 20
 MOST_WEIGHT = 2 ** (62 - UNIT_BITS)
-MOST_ROUNDED = 2**53  # more rows than any stream has, and merging does not overflow
+MOST_ROUNDED = 2**53  # more rows than any stream has; merging does not overflow below
 HEADER = struct.Struct("<B?dd2q")
 MAGIC = b"AUCSKT01"
 
 
 @kernel
 def _float_bins(words, shift, bins):
-    """Fill `bins` with the top bits of the ordered keys of float32 scores."""
+    """Write the leading bits of the ordered keys of float32 scores to `bins`."""
     for i in range(words.size):
         word = np.uint64(words[i])
         bins[i] = ordered_key(word if word != SIGN else np.uint64(0)) >> shift
@@ -31,7 +31,7 @@ def _float_bins(words, shift, bins):
 
 @kernel
 def _uniform_bins(scores, low, per_unit, last, bins):
-    """Fill `bins` with places on a uniform grid; float32 is widened, so that equal scores share a bin."""
+    """Write places on a uniform grid to `bins`; float32 is converted to float64, so that equal scores share a bin."""
     for i in range(scores.size):
         place = (np.float64(scores[i]) - low) * per_unit
         bins[i] = np.uint32(min(max(place, 0.0), np.float64(last)))
@@ -88,11 +88,11 @@ class AUCSketch:
         self.bits = int(bits)
         self.range = None if range is None else self._checked(range)
         self._counts = np.zeros((2, 1 << bits), np.int64)  # negatives, positives; in units of 2**-20
-        self._rounded = np.zeros(2, np.int64)  # rows of each class whose weight is no multiple of the unit
+        self._rounded = np.zeros(2, np.int64)  # rows of each class with a rounded weight
         self._total = 0.0
 
     def _checked(self, range: tuple[float, float]) -> tuple[float, float]:
-        """Return bounds between which the place of every score is a number."""
+        """Return the bounds if the place of every score on the grid is finite; raise ValueError if not."""
         low, high = map(float, range) if len(range) == 2 else (np.nan, np.nan)
         if not (low < high and 0.0 < (1 << self.bits) / (high - low) < np.inf):
             raise ValueError(f"range must be two finite bounds, the lower one first, but is {range}")
@@ -118,7 +118,7 @@ class AUCSketch:
         """
         positive, scores = stream_rows(y_true, y_score)
         weights = check_weights(sample_weight, scores.size)
-        total = self._grown(scores.size if weights is None else float(weights.sum()))
+        total = self._total_with(scores.size if weights is None else float(weights.sum()))
         units = None
         if weights is not None:
             exact = np.ldexp(weights, UNIT_BITS)
@@ -127,34 +127,34 @@ class AUCSketch:
         _add(self._bins(scores), positive, units, self._counts)
         self._total = total
 
-    def _grown(self, more: float) -> float:
-        """Return the total weight with `more` added; ValueError where counts would come near overflow."""
+    def _total_with(self, more: float) -> float:
+        """Return the total weight plus `more`; raise ValueError if counts could overflow."""
         total = self._total + more
         if total >= MOST_WEIGHT:
             raise ValueError(f"the sum of the weights of a sketch must be less than 2**42, but would be {total:g}")
         return total
 
     def _bins(self, scores: Scores) -> NDArray[np.uint32]:
-        """Return the bin of each score: never decreasing in the score."""
+        """Return the bin of each score, which increases monotonically with the score."""
         bins = np.empty(scores.size, np.uint32)
         if self.range is not None:
             low, high = self.range
             _uniform_bins(scores, low, (1 << self.bits) / (high - low), (1 << self.bits) - 1, bins)
             return bins
-        with np.errstate(over="ignore"):  # beyond float32 is infinity, which has its own place in the order
+        with np.errstate(over="ignore"):  # scores beyond float32 become infinite, which keeps their order
             singles = scores.astype(np.float32, copy=False)
         _float_bins(singles.view(np.uint32), HALF - np.uint64(self.bits), bins)
         return bins
 
     def _edges(self, bins: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the least score of each bin."""
+        """Return the smallest score of each bin."""
         if self.range is not None:
             low, high = self.range
             return low + bins * ((high - low) / (1 << self.bits))
         keys = bins.astype(np.uint64) << (HALF - np.uint64(self.bits))
         words = np.where(keys & SIGN, keys ^ SIGN, keys ^ WORD).astype(np.uint32)
         edges = words.view(np.float32)
-        edges[np.isnan(edges)] = -np.inf  # the least keys of all belong to no number
+        edges[np.isnan(edges)] = -np.inf  # the smallest keys are those of NaN
         return edges.astype(np.float64)
 
     def merge(self, other: "AUCSketch") -> "AUCSketch":
@@ -180,13 +180,13 @@ class AUCSketch:
                 f"the grids differ: bits={self.bits}, range={self.range}; bits={other.bits}, range={other.range}"
             )
         merged = AUCSketch(self.bits, self.range)
-        merged._total = self._grown(other._total)
+        merged._total = self._total_with(other._total)
         merged._counts = self._counts + other._counts
         merged._rounded = self._rounded + other._rounded
         return merged
 
     def score(self) -> float:
-        """Return the AUC of the data so far; NaN with an UndefinedMetricWarning without both classes."""
+        """Return the AUC of the data so far; NaN with an UndefinedMetricWarning if a class has no weight."""
         if not self._has_both_classes():
             warn_undefined("ROC AUC is not defined: a class has no weight in the sketch")
             return float("nan")
@@ -194,11 +194,11 @@ class AUCSketch:
         return self._proportion_of_pairs(positives, 2 * np.cumsum(negatives) - negatives)
 
     def error_bound(self) -> float:
-        """Return the maximum difference of `score` from the exact AUC; NaN without both classes."""
+        """Return the maximum difference of `score` from the exact AUC; NaN if a class has no weight."""
         if not self._has_both_classes():
             return float("nan")
         negatives, positives = self._counts
-        # each rounded weight is off by half a unit at most: that part of its class may be misplaced
+        # the error of a rounded weight is at most half a unit, so that proportion of the class may be misplaced
         rounding = [
             lost / max(2 * int(held) - lost, 1) for lost, held in zip(self._rounded.tolist(), self._counts.sum(1))
         ]
@@ -209,7 +209,7 @@ class AUCSketch:
         return bool(self._counts.any(axis=1).all())
 
     def _proportion_of_pairs(self, positives: NDArray[np.int64], twice_others: NDArray[np.int64]) -> float:
-        """Return sum(positives * twice_others) / (2 W1 W0), the sum in integers of any size."""
+        """Return sum(positives * twice_others) / (2 W1 W0), where the sum is in Python integers, which are exact."""
         occupied = np.flatnonzero(positives)
         total = sum(p * q for p, q in zip(positives[occupied].tolist(), twice_others[occupied].tolist()))
         n_negative, n_positive = self._counts.sum(axis=1).tolist()
@@ -267,7 +267,7 @@ class AUCSketch:
             bits, has_range, low, high, *rounded = HEADER.unpack(header)
             sketch = cls(bits, (low, high) if has_range else None)
             size = sketch._counts.nbytes
-            body = stream.decompress(stream.unconsumed_tail, size + 1)  # one more, to reach the checksum behind them
+            body = stream.decompress(stream.unconsumed_tail, size + 1)  # one more byte, to reach the checksum
             if len(body) != size or not stream.eof or stream.unused_data:
                 raise ValueError(f"their counts do not fill a grid of {bits} bits")
             counts = np.frombuffer(body, "<i8").astype(np.int64)
@@ -337,12 +337,12 @@ class AUCReservoir:
         self._offer(1, scores[positive])
 
     def _offer(self, label: int, scores: Scores) -> None:
-        """Run Algorithm R over more rows of one class."""
+        """Apply algorithm R to more rows of one class."""
         seen, kept = self._seen[label], self._kept[label]
         filling = scores[: max(0, self.size - seen)]
         kept[seen : seen + filling.size] = filling
         rest = scores[filling.size :]
-        # row number t (from 1) takes a slot with probability size / t; the last row to take a slot stays in it
+        # row t (from 1) is put into a random slot with probability size / t; the last row for a slot is kept
         numbers = np.arange(seen + filling.size, seen + scores.size) + 1
         slots = self._generators[label].integers(0, numbers)
         taken = slots < self.size
@@ -350,13 +350,13 @@ class AUCReservoir:
         self._seen[label] += scores.size
 
     def _sample(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Return labels and scores of the sample."""
+        """Return the labels and scores of the kept samples."""
         counts = [min(seen, self.size) for seen in self._seen]
         scores = np.concatenate([kept[:count] for kept, count in zip(self._kept, counts)])
         return np.repeat([False, True], counts), scores
 
     def score(self) -> float:
-        """Return the AUC of the kept samples; NaN with an UndefinedMetricWarning without both classes."""
+        """Return the AUC of the kept samples; NaN with an UndefinedMetricWarning if a class has no samples."""
         if min(self._seen) == 0:
             warn_undefined("ROC AUC is not defined: a class has no samples")
             return float("nan")
