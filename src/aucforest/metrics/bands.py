@@ -112,7 +112,7 @@ def roc_confidence_band(
 def _bootstrap(
     tps: FloatArray, fps: FloatArray, grid: FloatArray, level: float, n_bootstrap: int, generator: np.random.Generator
 ) -> RocBand:
-    """Return pointwise percentiles: a bootstrap sample means multinomial counts at each distinct score."""
+    """Return pointwise percentiles; the counts of a bootstrap sample at the distinct scores are multinomial."""
     n_positive, n_negative = int(tps[-1]), int(fps[-1])
     positives, negatives = np.diff(tps) / n_positive, np.diff(fps) / n_negative
     curves = np.empty((n_bootstrap, grid.size))

@@ -83,10 +83,10 @@ def delong_covariance(
 def _delong(
     positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: Weights | None, *, contrast: bool = False
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return AUCs of checked columns of scores, and of each class the covariance that it adds and its number of rows.
+    """Return the AUCs of score columns, the contribution of each class to their covariance, and effective sample sizes.
 
-    Of shapes (R,), (2, R, R) and (2,), positives first, NaN where not defined; the number is (sum w)^2 / sum w^2.
-    `contrast` adds the first AUC minus the second: its variance is then a sum of squares, nothing cancels.
+    The shapes are (R,), (2, R, R) and (2,), positives first, NaN if undefined; a size is (sum w)^2 / sum w^2.
+    `contrast` appends the first AUC minus the second; its variance is a sum of squares, so nothing cancels.
     """
     weights = np.ones(len(scores)) if weights is None else weights
     columns = [placements(positive, column, weights) for column in np.ascontiguousarray(scores.T)]
@@ -100,12 +100,12 @@ def _delong(
 
 
 def _mean_and_covariance(values: FloatArray, weights: Weights) -> tuple[FloatArray, FloatArray, float]:
-    """Return weighted means of each row of `values`, their covariance (or NaN) and the effective number of values."""
+    """Return the weighted mean of each row of `values`, their covariance (or NaN) and the effective sample size."""
     undefined = np.full((len(values), len(values)), np.nan)
     if not weights.any():
         return undefined[0], undefined, 0.0
     normalised = weights / weights.sum()
-    # from the first value, so that equal values have exactly that mean and no variance
+    # relative to the first value, so that the mean of equal values is exact and their variance is 0
     means = values[:, 0] + (values - values[:, :1]) @ normalised
     squares = float(normalised @ normalised)
     if 1.0 / squares <= 1.0:  # one row has all the weight
@@ -199,9 +199,9 @@ def auc_confidence_interval(
 
 
 def _dispersion(auc: float, variances: FloatArray, n_rows: FloatArray) -> float:
-    """Return the variance of an AUC over AUC (1 - AUC), shrunk so that it is known for an AUC of 0 or 1, too."""
+    """Return the variance of an AUC over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1."""
     least = n_rows.min()
-    inner = (least * auc + 0.5) / (least + 1.0)  # the rows' own AUC (1 - AUC) may be 0, but that of two more is not
+    inner = (least * auc + 0.5) / (least + 1.0)  # in (0, 1) even if the AUC is 0 or 1
     of_two = inner * (1.0 - inner)
     ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
     return float(np.sum(np.minimum(ratios, 1.0) / n_rows))

@@ -125,11 +125,11 @@ class RocCurveDisplay:
             raise ValueError("y_score is an empty mapping")
         entries: dict[str, RocEntry] = {}
         first = next(iter(scores.values()))
-        drawn: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
+        options: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
         for label, values in scores.items():
             fpr, tpr, _ = roc_curve(y_true, values)
             interval = auc_confidence_interval(y_true, values, level=level)
-            area = None if band is None else roc_confidence_band(y_true, values, method=band, **drawn)
+            area = None if band is None else roc_confidence_band(y_true, values, method=band, **options)
             comparison = compare_auc(y_true, values, first, level=level) if entries else None
             entries[label] = RocEntry(fpr, tpr, interval, area, comparison)
         return cls(entries).plot(ax)
@@ -208,7 +208,7 @@ class RocCurveDisplay:
 
 
 def positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
-    """Return a fitted classifier's scores of its second class."""
+    """Return the scores of the second class of a fitted classifier."""
     if len(estimator.classes_) != 2:
         raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")
     if hasattr(estimator, "predict_proba"):

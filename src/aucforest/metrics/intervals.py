@@ -11,14 +11,14 @@ def require_level(level: float) -> None:
 
 
 def tails(level: float) -> list[float]:
-    """Return the probabilities below the ends of an interval of this level."""
+    """Return the probabilities below the bounds of an equal-tailed interval."""
     return [0.5 - 0.5 * level, 0.5 + 0.5 * level]
 
 
 def normal_quantile(level: float) -> float:
     """Return z such that a normal variable is within -z and z with probability `level`."""
     require_level(level)
-    return -float(ndtri(0.5 - 0.5 * level))  # of the lower tail: 0.5 + 0.5 * level may round to 1
+    return -float(ndtri(0.5 - 0.5 * level))  # the lower tail, because 0.5 + 0.5 * level may round to 1
 
 
 def t_quantile(freedom: float, level: float) -> float:
@@ -27,15 +27,15 @@ def t_quantile(freedom: float, level: float) -> float:
 
 
 def score_interval(value: float, dispersion: float, quantile: float, upper: float = 1.0) -> tuple[float, float]:
-    """Return the score interval of a quantity between 0 and `upper`: all values that the estimate does not reject.
+    """Return the score interval of a quantity between 0 and `upper`: all values that a score test does not reject.
 
-    The variance of an estimate of t is taken to be ``dispersion * t * (1 - t / upper)``, so the ends are the roots of
-    (value - t)^2 = quantile^2 dispersion t (1 - t / upper). A proportion of n rows has the dispersion 1 / n, which is
-    Wilson's interval (Journal of the American Statistical Association 22, 1927). `upper` may be infinite.
+    The variance of an estimate of t is assumed to be ``dispersion * t * (1 - t / upper)``, so the bounds are the roots
+    of (value - t)^2 = quantile^2 dispersion t (1 - t / upper). For a proportion of n rows the dispersion is 1 / n, and
+    this is Wilson's interval (Journal of the American Statistical Association 22, 1927). `upper` may be infinite.
     """
     c = quantile**2 * dispersion
     scale = 1.0 + c / upper
     middle = (value + 0.5 * c) / scale
     half = np.sqrt(c * (value * (1.0 - value / upper) + 0.25 * c)) / scale
-    # `value` among them whatever rounding says
+    # the interval contains `value` despite rounding errors
     return float(min(max(middle - half, 0.0), value)), float(max(min(middle + half, upper), value))

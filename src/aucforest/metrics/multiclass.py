@@ -88,17 +88,14 @@ def average_pairs(
     weights: Weights | None,
     average: str | None,
 ) -> float | NDArray[np.float64]:
-    """Return Hand and Till's mean of checked rows, NaN without any pair, or for None the matrix of pairs.
-
-    The columns are those of `rank_columns`.
-    """
+    """Return Hand and Till's mean of columns from `rank_columns`, NaN without any pair, or for None the matrix."""
     totals = np.bincount(codes, weights, minlength=n_classes)
     lost = lost_pairs(codes, columns, n_classes, weights)
     twice_pairs = 2 * totals[:, None] * totals
     np.fill_diagonal(twice_pairs, 0)
     matrix = np.full(twice_pairs.shape, np.nan)
     np.divide(twice_pairs - lost, twice_pairs, out=matrix, where=twice_pairs > 0)
-    matrix = np.clip(matrix, 0.0, 1.0)  # sums of weights are rounded
+    matrix = np.clip(matrix, 0.0, 1.0)  # sums of weights have rounding errors
     if average is None:
         return matrix
     pair_weights = totals[:, None] + totals if average == "weighted" else np.ones_like(matrix)
@@ -106,7 +103,7 @@ def average_pairs(
 
 
 def _mean(values: NDArray[np.float64], weights: NDArray[Any]) -> float:
-    """Return the weighted mean; values without weight may be NaN, and without any weight the mean is."""
+    """Return the weighted mean of the values of positive weight, or NaN if there are none."""
     counted = weights > 0
     return float(np.average(values[counted], weights=weights[counted])) if counted.any() else float("nan")
 
@@ -114,7 +111,7 @@ def _mean(values: NDArray[np.float64], weights: NDArray[Any]) -> float:
 def column_codes(
     y_true: ArrayLike, scores: Scores, labels: ArrayLike | None
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Return the column of each row's class, and the classes; ValueError unless each has one column."""
+    """Return the column of the class of each row, and the classes; raise ValueError unless each has one column."""
     codes, classes = class_codes(y_true, len(scores), labels=labels)
     n_columns = scores.shape[1]
     if len(classes) != n_columns:
@@ -132,9 +129,9 @@ def average_columns(
     weights: Weights | None,
     average: str | None,
 ) -> float | NDArray[np.float64]:
-    """Return the average of a two-class score over the columns of indicators and scores, as `roc_auc_score` says.
+    """Return the average of a binary metric over the columns of indicators and scores; see `roc_auc_score`.
 
-    A score that is NaN makes the mean NaN, unless its column or row has no weight in it.
+    If the metric of a column or row of positive weight is NaN, the mean is NaN.
     """
     if average == "micro":
         repeated = None if weights is None else np.repeat(weights, truth.shape[1])

@@ -76,7 +76,7 @@ def roc_curve(
 
 
 def _rate(cumulated: NDArray[np.float64], side: str) -> NDArray[np.float64]:
-    """Return cumulated weights as a proportion of the last; NaN and a warning when that is zero."""
+    """Return cumulative weights divided by the last one; NaN with a warning if that is 0."""
     if cumulated[-1] > 0.0:
         return cumulated / cumulated[-1]
     warn_undefined(f"the {side} rate is not defined: no {side} sample has weight", stacklevel=4)
@@ -174,7 +174,7 @@ def roc_auc_score(
 
 
 def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> NDArray[np.bool_]:
-    """Return whether each row is of the second of two labels; without `labels`, of the greater one."""
+    """Return whether each row has the second of two labels, or without `labels` the greater one."""
     if labels is None:
         return is_positive(truth, n_rows)
     if np.shape(labels) != (2,):
@@ -183,7 +183,7 @@ def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> ND
 
 
 def _check_many_classes(average: str | None, max_fpr: float | None, multi_class: str, method: str) -> None:
-    """Raise ValueError for an option that does not exist for classes in several columns."""
+    """Raise ValueError for an option that is not available for more than two classes."""
     if max_fpr not in (None, 1.0):
         raise ValueError(f"max_fpr must be None for more than two classes, but is {max_fpr}")
     if average == "samples" or (multi_class, average) == ("ovo", "micro"):
@@ -193,7 +193,7 @@ def _check_many_classes(average: str | None, max_fpr: float | None, multi_class:
 
 
 def _indicators(truth: NDArray[Any], scores: Scores) -> NDArray[np.bool_]:
-    """Return a checked matrix of yes-or-no labels."""
+    """Return a validated matrix of binary labels as booleans."""
     if truth.shape != scores.shape:
         raise ValueError(f"y_true has shape {truth.shape}, but y_score has {scores.shape}")
     indicators = truth == 1
@@ -205,18 +205,18 @@ def _indicators(truth: NDArray[Any], scores: Scores) -> NDArray[np.bool_]:
 def _area(
     positive: NDArray[np.bool_], scores: Scores, weights: Weights | None, *, max_fpr: float | None, method: str
 ) -> float:
-    """Return the whole or partial area of checked rows; NaN when a class has no weight."""
+    """Return the full or partial AUC of validated rows; NaN if a class has no weight."""
     if method == "rank" and max_fpr in (None, 1.0):
         area = mann_whitney(positive, rank_rows(scores), weights)
     else:
         tps, fps, _ = cumulate(positive, scores, weights)
         has_both = min(tps[-1], fps[-1]) > 0.0
         area = _area_up_to(fps / fps[-1], tps / tps[-1], max_fpr or 1.0) if has_both else float("nan")
-    return min(area, 1.0)  # sums of weights are rounded
+    return min(area, 1.0)  # sums of weights have rounding errors
 
 
 def _area_up_to(fpr: NDArray[np.float64], tpr: NDArray[np.float64], max_fpr: float) -> float:
-    """Return the trapezoid area; of a part, McClish's (1 + (A - least) / (greatest - least)) / 2."""
+    """Return the area by the trapezoidal rule; a partial area A is McClish's (1 + (A - min) / (max - min)) / 2."""
     if max_fpr == 1.0:
         return float(np.trapezoid(tpr, fpr))
     stop = int(np.searchsorted(fpr, max_fpr, side="right"))
@@ -271,18 +271,18 @@ def average_precision_score(
 
 
 def precision_area(tps: NDArray[Any], precision: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return average precisions from positives and precision at falling thresholds, (..., n); NaN without positives."""
+    """Return average precisions from positives and precision at descending thresholds, (..., n); NaN for none."""
     steps = np.array(tps, dtype=np.float64)
     steps[..., 1:] -= tps[..., :-1]
     with np.errstate(invalid="ignore"):
         area = np.einsum("...g,...g->...", steps, precision) / tps[..., -1]
-    return np.minimum(area, 1.0)  # sums of weights are rounded
+    return np.minimum(area, 1.0)  # sums of weights have rounding errors
 
 
 def class_roc_auc(codes: NDArray[Any], proba: NDArray[np.float64], sample_weight: ArrayLike | None = None) -> float:
-    """Return the ROC AUC of class probabilities: of the second of two classes, of more Hand and Till's mean.
+    """Return the ROC AUC of class probabilities: that of the second of two classes, or Hand and Till's mean for more.
 
-    `codes` are the numbers of the classes; `proba` has a column a class, or one dimension: that of the second class.
+    `codes` are the indices of the classes; `proba` has a column per class, or one dimension for the second class.
     """
     scores = proba[:, 1] if proba.shape[1:] == (2,) else proba
     if scores.ndim == 1:
@@ -293,7 +293,7 @@ def class_roc_auc(codes: NDArray[Any], proba: NDArray[np.float64], sample_weight
 def class_average_precision(
     codes: NDArray[Any], proba: NDArray[np.float64], sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the average precision of the second of two classes, or of more the mean over classes."""
+    """Return the average precision of the second of two classes, or the mean over more classes."""
     classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
     scores = [average_precision_score(codes == k, proba[:, k], sample_weight=sample_weight) for k in classes]
     return float(np.mean(scores))

@@ -14,7 +14,7 @@ Weights = NDArray[np.float64]
 
 
 def require_finite(values: NDArray[Any], name: str) -> None:
-    """Raise the ValueError that names the first value that is NaN or infinite, if there is one."""
+    """Raise ValueError with the first value that is NaN or infinite, if there is one."""
     finite = np.isfinite(values)
     if not finite.all():
         where = int(np.argmin(finite))
@@ -28,13 +28,13 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
 
 
 def as_column(values: ArrayLike) -> NDArray[Any]:
-    """Return an array; a matrix of one column counts as a vector."""
+    """Return an array; a matrix with one column becomes a vector."""
     array = np.asarray(values)
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return an array of real numbers; TypeError unless they are."""
+    """Return an array; raise TypeError unless it contains real numbers."""
     array = np.asarray(values)
     if array.dtype.kind == "O":
         with suppress(TypeError, ValueError):
@@ -45,7 +45,7 @@ def _real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", finite: bool = False) -> Scores:
-    """Return scores as contiguous float32 or float64; whether they are finite is otherwise seen by the sort."""
+    """Return scores as contiguous float32 or float64; without `finite`, sorting them checks that they are finite."""
     scores = _real_numbers(y_score, name)
     if scores.ndim != n_dims:
         raise ValueError(f"{name} must have {n_dims} dimension(s), but has shape {scores.shape}")
@@ -56,7 +56,7 @@ def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", 
     if scores.dtype.kind in "iu" and max(-int(scores.min()), int(scores.max())) > 1 << 53:
         raise ValueError(f"{name} has integers above 2**53, which float64 does not represent exactly: pass their ranks")
     is_single = scores.dtype.kind == "f" and scores.dtype.itemsize <= 4
-    # writeable, because for a read-only array numba would compile every kernel once more
+    # writeable, because numba would compile every kernel again for read-only arrays
     scores = np.require(scores, np.float32 if is_single else np.float64, ["C", "W"])
     if finite:
         require_finite(scores, name)
@@ -64,7 +64,7 @@ def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", 
 
 
 def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_score") -> None:
-    """Raise ValueError unless `values` has one entry a row."""
+    """Raise ValueError unless `values` has one entry per row."""
     if values.ndim != 1:
         raise ValueError(f"{name} must have one dimension, but has shape {values.shape}")
     if values.size != n_rows:
@@ -72,7 +72,7 @@ def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_s
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> Weights | None:
-    """Return weights as contiguous float64, finite and not negative; None stays None."""
+    """Return weights as contiguous float64, after checking that they are finite and not negative, or None for None."""
     if sample_weight is None:
         return None
     weights = np.require(_real_numbers(sample_weight, "sample_weight"), np.float64, ["C", "W"])
@@ -85,9 +85,9 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
 
 
 def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> Weights | None:
-    """Return checked weights of which only ratios matter, so scaled that no sum or product of two overflows.
+    """Return validated weights, scaled such that no sum or product of two overflows, for use of their ratios only.
 
-    The scale is a power of two, so nothing is rounded, and one unless the weights are extreme.
+    The factor is a power of two, so nothing is rounded, and 1 unless the weights are extreme.
     """
     weights = check_weights(sample_weight, n_rows, of=of)
     if weights is None:
@@ -99,16 +99,16 @@ def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = 
 def is_positive(
     y_true: ArrayLike, n_rows: int, *, pos_label: Any = None, name: str = "y_true", of: str = "y_score"
 ) -> NDArray[np.bool_]:
-    """Return whether each row is of the positive class: `pos_label`, or else the greater one of two labels.
+    """Return whether each row is of the positive class: `pos_label`, or by default the greater one of two labels.
 
-    A sole label counts as positive when it equals 1. Two comparisons of the whole array, no sort, no hashing.
+    A single label is positive if it equals 1. This takes two comparisons of the array and neither sorts nor hashes.
     """
     labels = as_column(y_true)
     check_length(labels, name, n_rows, of=of)
     first = labels[0]
     try:
         is_first = np.asarray(labels == first, dtype=np.bool_)
-    except TypeError:  # pandas.NA equals nothing and differs from nothing
+    except TypeError:  # comparisons with pandas.NA are neither true nor false
         raise ValueError(f"{name} has a missing value") from None
     n_first = np.count_nonzero(is_first)
     if n_first == n_rows:
@@ -132,14 +132,14 @@ def is_positive(
 def two_classes(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
 ) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
-    """Return checked rows: positive or not, score, weight."""
+    """Return the validated rows: whether they are positive, scores and weights."""
     scores = check_scores(as_column(y_score))
     weights = relative_weights(sample_weight, scores.size)
     return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
 
 
 def stream_rows(y_true: ArrayLike, y_score: ArrayLike) -> tuple[NDArray[np.bool_], Scores]:
-    """Return checked rows of a batch; it may hold one class, so labels are 1 against 0 or -1 (or bool)."""
+    """Return the validated rows of a batch; it may have one class, so labels must be bool, 0 and 1, or -1 and 1."""
     scores = check_scores(as_column(y_score), finite=True)
     labels = as_column(y_true)
     check_length(labels, "y_true", scores.size)
@@ -159,7 +159,7 @@ def class_codes(
     of: str = "y_score",
     strangers_are: str = "not in labels",
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Return the code of each row, 0 to K - 1, and the K classes: `labels` in its order, or else sorted."""
+    """Return the code of each row, 0 to K - 1, and the K classes: `labels` in the given order, or sorted labels."""
     values = as_column(y_true)
     check_length(values, name, n_rows, of=of)
     found, codes = _code_integers(values) or _code_any(values, name)
@@ -176,11 +176,11 @@ def class_codes(
 
 
 def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]] | None:
-    """Return classes and codes through a table; None unless the values are whole numbers in a small range."""
+    """Return classes and codes by a lookup table, or None unless the values are integers in a small range."""
     if values.dtype.kind not in "biuf" or values.size == 0:
         return None
     low, high = values.min(), values.max()
-    # also refuses NaN, and whatever an int64 cannot hold
+    # the comparisons are also False for NaN and for values outside int64
     largest = max(abs(float(low)), abs(float(high)))
     if not (largest < 2**53 and float(high) - float(low) <= max(1 << 16, 2 * values.size)):
         return None
@@ -194,7 +194,7 @@ def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint3
 
 
 def _code_any(values: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """Return sorted classes and codes of labels that have an order; of objects without sorting the rows."""
+    """Return sorted classes and codes of labels; objects are hashed, so that only the classes are sorted."""
     if values.dtype.kind != "O":
         found, codes = np.unique(values, return_inverse=True)
         if not any(is_missing(label) for label in found[-1:]):
@@ -215,10 +215,10 @@ def is_missing(value: Any) -> bool:
     """Return whether a value is None, NaN, NaT or pandas.NA."""
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither equal nor different
+    except TypeError:  # comparisons with pandas.NA are neither true nor false
         return True
 
 
 def warn_undefined(message: str, *, stacklevel: int = 3) -> None:
-    """Warn that a metric is not defined, by default at the line that called the caller of this function."""
+    """Warn that a metric is not defined; the default location is the line that calls the metric."""
     warnings.warn(message, UndefinedMetricWarning, stacklevel=stacklevel)
