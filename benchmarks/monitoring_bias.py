@@ -1,9 +1,9 @@
-"""How far are estimates without labels from the realised metrics on average, where positives are rare?
+"""How far are estimates without labels from the realized metrics on average, where positives are rare?
 
     python benchmarks/monitoring_bias.py [number of simulations, 400 by default]
 
-Prints mean and standard deviation of estimated minus realised, each mean with its standard error, and how often 95 %
-intervals hold the realised metric.
+Prints mean and standard deviation of estimated minus realized, each mean with its standard error, and how often 95 %
+intervals hold the realized metric.
 """
 
 import sys

@@ -74,7 +74,7 @@ def _compare(name, ours, peer, folder, rows, *, repeats):  # type: ignore[no-unt
 
 def compare_estimates(peer: NannyML, folder: str) -> None:
     """Print the mean absolute error per chunk on the peer's data sets, and how close we come without corrections."""
-    print(f"\n{'mean |estimated - realised| ROC AUC, chunks of 5000':<62}{'ours':>10}{'peer':>10}{'parity':>10}")
+    print(f"\n{'mean |estimated - realized| ROC AUC, chunks of 5000':<62}{'ours':>10}{'peer':>10}{'parity':>10}")
     for name in ("car_loan", "employment_MA", "mc"):
         with np.load(peer.run("replay", name, folder)) as stored:
             rows = dict(stored)
@@ -85,15 +85,15 @@ def compare_estimates(peer: NannyML, folder: str) -> None:
         plain = CBPE(calibration=rows["fitted"].tolist(), bias_correction=False, **options).fit(*fit, chunks=chunks)
         ours = CBPE(**options).fit(*fit, chunks=chunks)
         results = [cbpe.estimate(new[0], y_true=new[1]).estimates for cbpe in (plain, ours)]
-        realised = np.array([row.realised for row in results[0]])
+        realized = np.array([row.realized for row in results[0]])
         same, best = (np.array([row.estimate for row in result]) for result in results)
-        errors = [np.abs(estimates - realised).mean() for estimates in (best, rows["estimated"])]
+        errors = [np.abs(estimates - realized).mean() for estimates in (best, rows["estimated"])]
         apart = np.abs(same - rows["estimated"]).max()
         print(f"{name:<62}{errors[0]:>10.5f}{errors[1]:>10.5f}{apart:>10.1e}  goal <= peer, parity 1e-6 (mc 2e-6)")
 
 
 def simulate() -> None:
-    """Print how often intervals hold the realised metric and how often calibrated scores get a curve."""
+    """Print how often intervals hold the realized metric and how often calibrated scores get a curve."""
     print("\ncoverage of 95 % intervals, 1000 simulations (goal 0.93 to 0.97)")
     for shape in SHAPES:
         for shifted in (False, True):

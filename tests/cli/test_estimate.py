@@ -71,7 +71,7 @@ def test_periods_features_and_unlabelled_rows(files, tmp_path):
     assert result.exit_code == 0, result.output
     (row,) = json.loads((tmp_path / "a.json").read_text())["estimates"]
     assert (row["chunk"], row["start"], row["end"]) == ("2024-01", "2024-01-01", "2024-01-31")
-    assert row["realised"] is None
+    assert row["realized"] is None
     assert 0.3 < row["domain_auc"] < 0.7
 
 
@@ -98,8 +98,8 @@ def test_labels_of_new_rows_may_be_missing(tmp_path, kept):
     result = run(*paths, *NAMES, *arguments, *(["--drop-missing"] if kept else []))
     assert result.exit_code == 0, result.output
     first, second = json.loads((tmp_path / "a.json").read_text())["estimates"]
-    assert (first["realised"] is not None) == bool(kept)
-    assert second["realised"] is None
+    assert (first["realized"] is not None) == bool(kept)
+    assert second["realized"] is None
 
 
 def test_several_classes_by_name(tmp_path):
@@ -114,7 +114,7 @@ def test_several_classes_by_name(tmp_path):
     rows = json.loads((tmp_path / "a.json").read_text())["estimates"]
     assert len(rows) == 2
     for row in rows:
-        assert row["low"] < row["realised"] < row["high"]
+        assert row["low"] < row["realized"] < row["high"]
 
 
 def test_alerts_and_warnings_are_shown(files, tmp_path):
@@ -123,7 +123,7 @@ def test_alerts_and_warnings_are_shown(files, tmp_path):
     result = run(files[0], vague, *NAMES)
     assert result.exit_code == 0, result.output
     (heading,) = (line.split() for line in result.stdout.splitlines() if "estimate " in line)
-    assert heading == ["chunk", "rows", "metric", "estimate", "interval", "realised", "limits", "alert", "PSI"]
+    assert heading == ["chunk", "rows", "metric", "estimate", "interval", "realized", "limits", "alert", "PSI"]
     rows = [line.split() for line in result.stdout.splitlines() if "roc_auc" in line]
     assert len(rows) == 10
     assert {(row[3], row[-2]) for row in rows} == {("0.5", "yes")}
@@ -164,7 +164,7 @@ def test_the_column_of_probabilities_names_the_positive_class(tmp_path, labels):
         assert result.exit_code == 0, result.output
         results.append(json.loads(out.read_text())["estimates"])
     assert results[0] == results[1]
-    assert min(row["realised"] for row in results[0] if row["metric"] == "roc_auc") > 0.7
+    assert min(row["realized"] for row in results[0] if row["metric"] == "roc_auc") > 0.7
 
 
 def test_semicolons(files, tmp_path):

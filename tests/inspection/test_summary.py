@@ -27,7 +27,7 @@ def test_counts_are_those_of_walks():
         assert abs(summary.n_bytes[i] / len(pickle.dumps(tree)) - 1) < 0.5
     assert summary.leaves_by_depth.sum() == summary.n_leaves.sum()
     assert len(summary.leaves_by_depth) == summary.max_depth.max() + 1
-    assert summary.cuts_by_feature.sum() == (summary.n_nodes - summary.n_leaves).sum()
+    assert summary.splits_by_feature.sum() == (summary.n_nodes - summary.n_leaves).sum()
 
 
 def test_leaves_by_depth():
@@ -77,7 +77,7 @@ def test_features_that_are_only_claimed_take_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert summary.n_features_used.tolist() == [1] * 20
-    assert summary.cuts_by_feature[-2:].tolist() == [0, 40]
+    assert summary.splits_by_feature[-2:].tolist() == [0, 40]
     assert importances[-2:].tolist() == [0.0, 1.0]
     # some numbers for every feature, whatever the number of trees
     assert peak < 4 * importances.nbytes

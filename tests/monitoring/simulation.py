@@ -26,7 +26,7 @@ def scored(shape, n, random):
 
 
 def coverage(shape, n_reference, n_new, repeats, shifted):
-    """Return, for each metric, how often its interval holds the realised value."""
+    """Return, for each metric, how often its interval holds the realized value."""
     held = []
     for seed in range(repeats):
         random = np.random.default_rng(seed)
@@ -41,12 +41,12 @@ def coverage(shape, n_reference, n_new, repeats, shifted):
         cbpe = CBPE(METRICS, calibration="isotonic").fit(score, y_true, score > threshold)
         labels = random.random(new.size) < new_chance
         rows = cbpe.estimate(new, new > threshold, y_true=labels, chunks=Chunks.by_number(1)).estimates
-        held.append([row.low <= row.realised <= row.high for row in rows])
+        held.append([row.low <= row.realized <= row.high for row in rows])
     return dict(zip(METRICS, np.mean(held, axis=0)))
 
 
 def errors(positives, n_reference, n_new, shift, calibration, repeats):
-    """Return estimate minus realised value, and whether the interval holds it, each (repeats, metrics).
+    """Return estimate minus realized value, and whether the interval holds it, each (repeats, metrics).
 
     Logits are normal, so many that `positives` are expected among the reference rows; those of the new rows have a mean
     that is greater by `shift` standard deviations. With calibration="none" scores are right, else distorted.
@@ -64,7 +64,7 @@ def errors(positives, n_reference, n_new, shift, calibration, repeats):
         cbpe = CBPE(["average_precision", *METRICS], calibration=calibration)
         cbpe.fit(score[known], labels[known], y_pred[known])
         result = cbpe.estimate(score[new], y_pred[new], y_true=labels[new], chunks=Chunks.by_number(1))
-        found.append([(row.estimate - row.realised, row.low <= row.realised <= row.high) for row in result.estimates])
+        found.append([(row.estimate - row.realized, row.low <= row.realized <= row.high) for row in result.estimates])
     return np.moveaxis(np.array(found), -1, 0)
 
 

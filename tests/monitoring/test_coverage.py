@@ -1,4 +1,4 @@
-"""Intervals hold the realised metric as often as they say: simulations with known P(y = 1 | score)."""
+"""Intervals hold the realized metric as often as they say: simulations with known P(y = 1 | score)."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_label_noise_alone_is_far_too_little():
         cbpe = CBPE(calibration="isotonic").fit(score, random.random(2000) < chance)
         new, new_chance = scored("beta", 20_000, random)
         row = cbpe.estimate(new, y_true=random.random(20_000) < new_chance, chunks=Chunks.by_number(1)).estimates[0]
-        held["all noise"] += row.low <= row.realised <= row.high
+        held["all noise"] += row.low <= row.realized <= row.high
         label_error = soft_auc_interval(new, new_chance, method="wald").standard_error
-        held["label noise"] += abs(row.estimate - row.realised) <= 1.96 * label_error
+        held["label noise"] += abs(row.estimate - row.realized) <= 1.96 * label_error
     assert held["label noise"] < 0.7 * repeats < 0.87 * repeats <= held["all noise"]

@@ -43,12 +43,12 @@ def figures(result):
     return [row[5:9] for row in result.estimates]
 
 
-def test_the_reference_itself_is_estimated_as_it_was_realised():
+def test_the_reference_itself_is_estimated_as_it_was_realized():
     score, y_true = drawn()
     y_pred = (score > 0.4).astype(int)
     cbpe = CBPE(ALL, calibration="isotonic").fit(score, y_true, y_pred)
     for row in cbpe.estimate(score, y_pred, y_true=y_true, chunks=ONE).estimates:
-        assert row.estimate == pytest.approx(row.realised, abs=1e-9), row.metric
+        assert row.estimate == pytest.approx(row.realized, abs=1e-9), row.metric
 
 
 def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):
@@ -120,8 +120,8 @@ def test_estimates_do_not_depend_on_labels():
     without = cbpe.estimate(new, new > 0.4)
     with_labels = cbpe.estimate(new, new > 0.4, y_true=labels)
     assert figures(without) == figures(with_labels)
-    assert all(np.isnan(row.realised) for row in without.estimates)
-    assert with_labels.estimates[0].realised == pytest.approx(roc_auc_score(labels[:200], new[:200]))
+    assert all(np.isnan(row.realized) for row in without.estimates)
+    assert with_labels.estimates[0].realized == pytest.approx(roc_auc_score(labels[:200], new[:200]))
 
 
 def test_a_chunk_does_not_depend_on_the_others():
@@ -140,9 +140,9 @@ def test_several_classes():
         result = cbpe.estimate(new, predicted, y_true=labels, chunks=ONE)
         assert len(result.metrics) == 7 + 9
         for row in result.estimates:
-            assert abs(row.estimate - row.realised) < 5 * row.standard_error, row
+            assert abs(row.estimate - row.realized) < 5 * row.standard_error, row
         auc = roc_auc_score(labels, new, multi_class=multi_class)
-        assert only(result).realised == pytest.approx(auc)
+        assert only(result).realized == pytest.approx(auc)
 
 
 def test_labels_say_which_column_is_which():
@@ -216,7 +216,7 @@ def test_an_inverted_ranking():
     new, labels = drawn(seed=1)
     row = only(cbpe.estimate(1 - new, y_true=labels, chunks=ONE))
     assert row.estimate < 0.3
-    assert row.low <= row.realised <= row.high
+    assert row.low <= row.realized <= row.high
 
 
 def test_missing_values_are_refused_or_dropped():
@@ -247,8 +247,8 @@ def test_new_rows_without_a_label_still_count():
     with pytest.warns(UserWarning, match="y_true 500 missing values"):
         rows = cbpe.estimate(score, y_true=labels, chunks=Chunks.by_size(1000)).estimates
     assert [row.n_rows for row in rows] == [1000, 1000]
-    assert not np.isnan(rows[0].realised)
-    assert np.isnan(rows[1].realised)
+    assert not np.isnan(rows[0].realized)
+    assert np.isnan(rows[1].realized)
     assert not np.isnan(rows[1].estimate)
 
 
@@ -282,13 +282,13 @@ def test_nothing_predicted_positive():
         result = cbpe.estimate(score, np.zeros(score.size, dtype=int), y_true=y_true, chunks=ONE)
     assert np.isnan(only(result, "precision").estimate)
     assert only(result, "recall").estimate < 0.01
-    assert only(result, "recall").realised == only(result, "f1").realised == 0.0
+    assert only(result, "recall").realized == only(result, "f1").realized == 0.0
 
 
 def test_labels_of_one_class():
     score, y_true = drawn()
     row = only(CBPE().fit(score, y_true).estimate(score, y_true=np.zeros(score.size, dtype=int), chunks=ONE))
-    assert np.isnan(row.realised)
+    assert np.isnan(row.realized)
     assert 0.5 < row.estimate < 1
 
 
@@ -327,7 +327,7 @@ REFUSED_IN_FIT = [
     (([0.1, 0.2], [0, 1]), {"on_nan": "ignore"}, "on_nan must be among"),
     (([0.1, 0.2], [0, 1]), {"level": 0.0}, "level must be in"),
     (([0.1, 0.2], [0, 1]), {"threshold": -1.0}, "threshold must not be negative"),
-    (([0.1, 0.2], [0, 1]), {"n_draws": 1}, "n_draws must be an integer >= 2"),
+    (([0.1, 0.2], [0, 1]), {"n_simulations": 1}, "n_simulations must be an integer >= 2"),
     (([0.1, 0.2], [0, 1]), {"importance_weighted": True}, "needs X"),
 ]
 

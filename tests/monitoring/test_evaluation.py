@@ -38,7 +38,7 @@ def test_drawn_intervals_hold_the_noise_of_the_curve():
     """Labels of average precision are drawn; a small reference must make its intervals wider."""
     widths = []
     for n_reference in (200, 20_000):
-        cbpe, _ = fitted(["average_precision"], n_reference, n_draws=2000)
+        cbpe, _ = fitted(["average_precision"], n_reference, n_simulations=2000)
         (row,) = cbpe.estimate(np.linspace(0, 1, 3000), chunks=ONE).estimates
         assert row.high - row.low == pytest.approx(2 * 1.96 * row.standard_error, rel=0.1)
         widths.append(row.high - row.low)
@@ -177,8 +177,8 @@ def test_covariance_of_block_sums_in_simulation(weighted):
     labels = np.eye(3)[np.minimum(drawn, 2)] * (1.0 if weights is None else weights[:, None])
     sums = np.array([design._by_block(one) for one in labels])
     influence = random.normal(size=(60, 3))
-    realised = np.einsum("brc,rc->b", np.eye(3)[np.minimum(drawn, 2)], influence)
-    simulated = np.cov(np.column_stack([sums, realised]).T)
+    realized = np.einsum("brc,rc->b", np.eye(3)[np.minimum(drawn, 2)], influence)
+    simulated = np.cov(np.column_stack([sums, realized]).T)
     # five standard errors of a simulated covariance
     spread = np.sqrt(np.diag(simulated))
     tolerance = 5 * np.sqrt((np.outer(spread, spread) ** 2 + simulated**2) / 20_000) + 1e-9

@@ -31,7 +31,7 @@ def test_from_forest(forest_rows):
         forest.predict_proba(X[800:]), forest.predict(X[800:]), y_true=y[800:], X=X[800:], chunks=ONE
     )
     for row in result.estimates:
-        assert row.low <= row.realised <= row.high
+        assert row.low <= row.realized <= row.high
     assert result.shifts["[0:399]"].domain_auc > 0
 
 

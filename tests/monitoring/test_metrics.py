@@ -167,7 +167,7 @@ def test_influence_is_the_derivative(n_classes, normalize):
 
 
 def test_metrics_at_k():
-    """Realised as the metrics say; the estimate of the reference is what was realised there."""
+    """Realized as the metrics say; the estimate of the reference is what was realized there."""
     score, y_true = drawn(4000)
     new, labels = drawn(2000, seed=1)
     names = ["precision_at_0.05", "recall_at_0.05"]
@@ -175,9 +175,9 @@ def test_metrics_at_k():
     for name, metric in zip(names, (precision_at_k, recall_at_k)):
         assert only(cbpe.estimate(score, chunks=ONE), name).estimate == pytest.approx(metric(y_true, score, 0.05))
         row = only(cbpe.estimate(new, y_true=labels, chunks=ONE), name)
-        assert row.realised == pytest.approx(metric(labels, new, 0.05))
+        assert row.realized == pytest.approx(metric(labels, new, 0.05))
         assert 0.0 < row.low < row.estimate < row.high < 1.0
-        assert row.low <= row.realised <= row.high
+        assert row.low <= row.realized <= row.high
 
 
 @pytest.mark.parametrize(

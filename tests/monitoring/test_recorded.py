@@ -1,4 +1,4 @@
-"""Whole data sets, chunk by chunk, against the recorded peer: estimated, realised, limits, alerts, chunk names."""
+"""Whole data sets, chunk by chunk, against the recorded peer: estimated, realized, limits, alerts, chunk names."""
 
 from functools import cache
 
@@ -106,9 +106,9 @@ def compare(name, metric, cbpe, rows, peer):
     np.testing.assert_allclose(
         estimated[~nothing_predicted], numbers(peer["estimated"])[~nothing_predicted], atol=tolerance
     )
-    realised, expected = np.array([row.realised for row in rows]), numbers(peer["realized"])
+    realized, expected = np.array([row.realized for row in rows]), numbers(peer["realized"])
     known = ~np.isnan(expected)
-    np.testing.assert_allclose(realised[known], expected[known], atol=1e-10 * scale)
+    np.testing.assert_allclose(realized[known], expected[known], atol=1e-10 * scale)
     if name not in INCOMPLETE:
         limits = [np.nan if limit is None else limit for limit in peer["limits"]]
         np.testing.assert_allclose(cbpe.limits_[metric], limits, atol=1e-9 * scale)
@@ -124,4 +124,4 @@ def test_the_estimate_of_car_loan_is_as_good_as_the_peers():
     peer = load("cbpe_datasets")["car_loan"]["metrics"]["roc_auc"]
     peer_error = np.abs(numbers(peer["estimated"]) - numbers(peer["realized"]))[10:].mean()
     assert peer_error == pytest.approx(0.0021, abs=1e-4)
-    assert np.mean([abs(row.estimate - row.realised) for row in rows]) <= peer_error
+    assert np.mean([abs(row.estimate - row.realized) for row in rows]) <= peer_error

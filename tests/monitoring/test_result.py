@@ -13,9 +13,9 @@ mpl.use("Agg")
 @pytest.fixture
 def result():
     rows = [
-        ChunkEstimate(f"[{k}:{k}]", k, k, 10, name, 0.8 + 0.01 * k, 0.02, 0.7, 0.9, realised, low, np.nan, k == 1)
+        ChunkEstimate(f"[{k}:{k}]", k, k, 10, name, 0.8 + 0.01 * k, 0.02, 0.7, 0.9, realized, low, np.nan, k == 1)
         for k in range(3)
-        for name, realised, low in (("roc_auc", 0.81, 0.75), ("f1", np.nan, np.nan))
+        for name, realized, low in (("roc_auc", 0.81, 0.75), ("f1", np.nan, np.nan))
     ]
     return CBPEResult(rows, {f"[{k}:{k}]": ShiftReport(0.1 * k, 0.0) for k in range(3)})
 
@@ -41,12 +41,12 @@ def test_picture(result):
     display = result.plot()
     assert [ax.get_ylabel() for ax in display.axes_] == ["roc_auc", "f1"]
     legend = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
-    assert legend == ["realised", "alert limits", "alert", "estimate"]
+    assert legend == ["realized", "alert limits", "alert", "estimate"]
     estimates = display.axes_[0].containers[0].lines[0]
     assert estimates.get_ydata().tolist() == pytest.approx([0.8, 0.81, 0.82])
     labels = [text.get_text() for text in display.axes_[-1].get_xticklabels()]
     assert labels == ["[0:0]", "[1:1]", "[2:2]"]
-    # no realised values and no limits: two lines less
+    # no realized values and no limits: two lines less
     assert len(display.axes_[1].lines) == len(display.axes_[0].lines) - 2
     mpl.pyplot.close(display.figure_)
     (ax,) = result.plot(metrics=["f1"]).axes_

@@ -59,7 +59,7 @@ def test_new_rows_of_which_no_label_is_known():
     cbpe = CBPE(on_nan="drop").fit(score, y_true)
     with pytest.warns(UserWarning, match="y_true 2000 missing values"):
         row = only(cbpe.estimate(score, y_true=np.full(2000, np.nan), chunks=ONE))
-    assert np.isnan(row.realised)
+    assert np.isnan(row.realized)
     assert row.estimate == only(cbpe.estimate(score, chunks=ONE)).estimate
 
 
@@ -102,7 +102,7 @@ def test_columns_without_a_curve_are_chances():
     ("options", "sentence"),
     [
         ({"metrics": ["roc_auc", "roc_auc"]}, "metrics must not contain duplicates"),
-        ({"n_draws": 2.5}, r"n_draws must be an integer >= 2, but is 2\.5"),
+        ({"n_simulations": 2.5}, r"n_simulations must be an integer >= 2, but is 2\.5"),
         ({"random_state": "seed"}, "random_state must be None or an integer >= 0, but is 'seed'"),
         ({"random_state": -1}, "random_state must be None or an integer"),
     ],

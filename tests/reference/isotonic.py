@@ -41,7 +41,7 @@ def estimated_auc(blocks, scores, labels, new_scores):
 
 
 def corrected_auc(blocks, scores, labels, new_scores):
-    """Return the estimate of new rows minus (estimated - realised) of the reference."""
+    """Return the estimate of new rows minus (estimated - realized) of the reference."""
     optimism = estimated_auc(blocks, scores, labels, scores) - auc_by_thresholds(scores, labels)
     return estimated_auc(blocks, scores, labels, new_scores) - optimism
 

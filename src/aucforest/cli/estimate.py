@@ -192,10 +192,10 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         "Estimates hold as long as P(label | score) is unchanged. A PSI (population stability index) above 0.2 is a"
         " large shift of the scores."
     )
-    headings = ["chunk", ">rows", "metric", ">estimate", ">interval", ">realised", ">limits", "alert", ">PSI"]
+    headings = ["chunk", ">rows", "metric", ">estimate", ">interval", ">realized", ">limits", "alert", ">PSI"]
     rows = []
     for row in result.estimates:
-        numbers = (row.estimate,), (row.low, row.high), (row.realised,), (row.lower_limit, row.upper_limit)
+        numbers = (row.estimate,), (row.low, row.high), (row.realized,), (row.lower_limit, row.upper_limit)
         alert = "yes" if row.alert else "" if math.isnan(row.lower_limit) else "no"
         psi = _spell((result.shifts[row.chunk].psi,))
         cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), alert, psi]

@@ -32,7 +32,7 @@ class ForestSummary(HtmlTable):
         Memory of each tree in bytes.
     leaves_by_depth : ndarray of shape (max depth + 1,), int64
         Number of leaves of all trees at each depth.
-    cuts_by_feature : ndarray of shape (n_features,), int64
+    splits_by_feature : ndarray of shape (n_features,), int64
         Number of splits of all trees on each feature.
     feature_names : sequence of str
         Names of the features.
@@ -46,7 +46,7 @@ class ForestSummary(HtmlTable):
     n_features_used: NDArray[np.int64]
     n_bytes: NDArray[np.int64]
     leaves_by_depth: NDArray[np.int64]
-    cuts_by_feature: NDArray[np.int64]
+    splits_by_feature: NDArray[np.int64]
     feature_names: Sequence[str]
 
     @property
@@ -67,9 +67,9 @@ class ForestSummary(HtmlTable):
         return self.to_frame().agg(["min", "mean", "max"]).T
 
     def __repr__(self) -> str:
-        used = np.count_nonzero(self.cuts_by_feature)
-        most = int(self.cuts_by_feature.argmax())
-        of_features = f"{used} of {len(self.cuts_by_feature)} features used"
+        used = np.count_nonzero(self.splits_by_feature)
+        most = int(self.splits_by_feature.argmax())
+        of_features = f"{used} of {len(self.splits_by_feature)} features used"
         if used:
             of_features += f", most often {self.feature_names[most]!r}"
         size = f"{self.n_nodes.sum():,} nodes, {self.n_bytes.sum() / 2**20:.1f} MiB"
@@ -126,6 +126,6 @@ def forest_summary(model: Any) -> ForestSummary:
         n_features_used=np.array([len(np.unique(features)) for features in split_features]),
         n_bytes=np.array([sum(getattr(array, "nbytes", 0) for array in each) for each in arrays]),
         leaves_by_depth=np.bincount(np.concatenate(depths)),
-        cuts_by_feature=np.bincount(np.concatenate(split_features), minlength=n_features),
+        splits_by_feature=np.bincount(np.concatenate(split_features), minlength=n_features),
         feature_names=feature_names_of(model, n_features),
     )

@@ -1,7 +1,7 @@
 """From a metric of a chunk to its corrected estimate, standard error and interval.
 
 A curve that is fitted to the reference rows flatters them: in sample the estimate is the area under the convex hull of
-the ROC curve. So the reference's own (estimated - realised) is taken off every estimate. The influence of the label of
+the ROC curve. So the reference's own (estimated - realized) is taken off every estimate. The influence of the label of
 reference row r, in block b, on the corrected estimate is then (S_b - Sref_b) / m_b + psi_ref_r, and as the covariance
 of the blocks' label sums is known, the variance of a metric through the curves is a quadratic form.
 
@@ -26,10 +26,10 @@ MANY = 1e9  # degrees of freedom of a normal variable, for a generator that cann
 
 
 class Offset(NamedTuple):
-    """Estimated minus realised on the reference.
+    """Estimated minus realized on the reference.
 
     `spread` is the influence of the reference on the level of each block, Sref_b, `cross` the covariance of the
-    realised metric and the label sum of each block, `variance` that of the realised metric.
+    realized metric and the label sum of each block, `variance` that of the realized metric.
     """
 
     value: float
@@ -109,14 +109,14 @@ class Curves:
         return Offset(0.0, nothing, nothing, 0.0)
 
     def offset(self, metric: Metric) -> Offset:
-        """Return estimated minus realised on the reference; nothing where either is undefined."""
+        """Return estimated minus realized on the reference; nothing where either is undefined."""
         estimate = metric.estimate(self._truth._replace(p=self._rows.p))
-        realised = metric.estimate(self._truth)
-        value = estimate.expected - realised.value
+        realized = metric.estimate(self._truth)
+        value = estimate.expected - realized.value
         if np.isnan(value):
             return self.no_offset()
         spread = self.calibration.spread(self._rows, estimate.influence)
-        return Offset(value, spread, self.cross(realised.influence), label_variance(self.p, realised.influence))
+        return Offset(value, spread, self.cross(realized.influence), label_variance(self.p, realized.influence))
 
     def noise(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> CurveNoise:
         """Return what the labels of the reference add to the variance of a corrected estimate."""
@@ -154,11 +154,11 @@ class Evaluator(NamedTuple):
 
     level: float
     bias_correction: bool
-    n_draws: int
+    n_simulations: int
     random: np.random.Generator
 
     def evaluate(self, metric: Metric, scored: Scored, offset: Offset | None) -> Evaluated:
-        """Return the estimate of one metric; `offset` is estimated minus realised on the reference, if known."""
+        """Return the estimate of one metric; `offset` is estimated minus realized on the reference, if known."""
         estimate = metric.estimate(scored.rows)
         if np.isnan(estimate.value):
             return Evaluated()
@@ -168,7 +168,7 @@ class Evaluator(NamedTuple):
             offset = scored.curves.no_offset() if offset is None else offset
             shift, noise = offset.value, scored.curves.noise(scored.calibrated, estimate.influence, offset)
         if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
-            drawn = metric.draw(scored.rows, self.n_draws, self.random)
+            drawn = metric.draw(scored.rows, self.n_simulations, self.random)
             drawn = drawn[~np.isnan(drawn)]
             if drawn.size < 2:
                 return Evaluated(float(np.clip(centre - shift, metric.low, metric.high)))

@@ -2,7 +2,7 @@
 
 Labels are columns: p[i, c] is the probability that row i is of class c. Two classes need one column, that of the
 positive class; more classes have a column each. An influence h[i, c] is the derivative of a metric by p[i, c], and
-since the labels of different rows are independent the variance of the realised metric is
+since the labels of different rows are independent the variance of the realized metric is
 
     sum_i ( sum_c p h^2 - (sum_c p h)^2 )            which for one column is sum_i p (1 - p) h^2
 """

@@ -153,8 +153,8 @@ def check_options(cbpe: Any) -> None:
         raise ValueError(f"metrics must not contain duplicates, but is {cbpe.metrics!r}")
     if not cbpe.threshold >= 0:
         raise ValueError(f"threshold must not be negative, but is {cbpe.threshold}")
-    if not isinstance(cbpe.n_draws, int | np.integer) or cbpe.n_draws < 2:
-        raise ValueError(f"n_draws must be an integer >= 2, but is {cbpe.n_draws}")
+    if not isinstance(cbpe.n_simulations, int | np.integer) or cbpe.n_simulations < 2:
+        raise ValueError(f"n_simulations must be an integer >= 2, but is {cbpe.n_simulations}")
     if not (cbpe.random_state is None or (isinstance(cbpe.random_state, int | np.integer) and cbpe.random_state >= 0)):
         raise ValueError(f"random_state must be None or an integer >= 0, but is {cbpe.random_state!r}")
     require_level(cbpe.level)

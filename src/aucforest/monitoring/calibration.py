@@ -194,8 +194,8 @@ def _promises_another_auc(column: RankedColumn, positive: FloatArray) -> bool:
     """Return whether the soft AUC of the scores is far from the AUC of the labels, for what the labels vary."""
     p = column.scores[:, None]
     promised = soft_roc_auc(Rows([column], p))
-    realised = soft_roc_auc(Rows([column], positive[:, None])).value
-    return bool(abs(promised.expected - realised) > TWO_SIDED_97 * np.sqrt(label_variance(p, promised.influence)))
+    realized = soft_roc_auc(Rows([column], positive[:, None])).value
+    return bool(abs(promised.expected - realized) > TWO_SIDED_97 * np.sqrt(label_variance(p, promised.influence)))
 
 
 def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:

@@ -61,7 +61,7 @@ class CBPE(BaseEstimator):
     multi_class : {"ovo", "ovr"}, default="ovo"
         The type of multiclass AUC; see `soft_auc_multiclass`.
     level : float in (0, 1), default=0.95
-        Confidence level of the intervals for the realised metric.
+        Confidence level of the intervals for the realized metric.
     threshold : float, default=3.0
         Alert limits are mean -+ threshold * standard deviation of the metric in full reference chunks. With fewer than
         about 10 chunks the standard deviation is uncertain and false alerts are more frequent.
@@ -79,8 +79,8 @@ class CBPE(BaseEstimator):
         The class of each column of scores, sorted by default. The second of two classes is positive.
     on_nan : {"raise", "drop"}, default="raise"
         Whether to raise an error for missing scores or labels, or to drop the samples with a warning. New samples that
-        only lack a label are kept, but their chunk has no realised metric.
-    n_draws : int, default=500
+        only lack a label are kept, but their chunk has no realized metric.
+    n_simulations : int, default=500
         The number of simulated labelings for intervals of average precision and of precision and recall at K, and of
         the AUC if fewer than 30 samples of a class are expected.
     random_state : int or None, default=0
@@ -123,9 +123,9 @@ class CBPE(BaseEstimator):
     >>> y_true = rng.random(6000) < score**2
     >>> cbpe = CBPE().fit(score[:4000], y_true[:4000], chunks=Chunks.by_size(1000))
     >>> for row in cbpe.estimate(score[4000:], y_true=y_true[4000:]).estimates:
-    ...     print(f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}] realised {row.realised:.3f}")
-    0.872 [0.850, 0.894] realised 0.886
-    0.858 [0.835, 0.882] realised 0.854
+    ...     print(f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}] realized {row.realized:.3f}")
+    0.872 [0.850, 0.894] realized 0.886
+    0.858 [0.835, 0.882] realized 0.854
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class CBPE(BaseEstimator):
         cost: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         on_nan: Literal["raise", "drop"] = "raise",
-        n_draws: int = 500,
+        n_simulations: int = 500,
         random_state: int | None = 0,
     ) -> None:
         self.metrics = metrics
@@ -158,7 +158,7 @@ class CBPE(BaseEstimator):
         self.cost = cost
         self.labels = labels
         self.on_nan = on_nan
-        self.n_draws = n_draws
+        self.n_simulations = n_simulations
         self.random_state = random_state
 
     def fit(
@@ -318,20 +318,20 @@ class CBPE(BaseEstimator):
             piece = table.take(chunk.rows)
             random = np.random.default_rng(None if self.random_state is None else [self.random_state, number])
             evaluated, shifts[chunk.key] = self._evaluate_chunk(piece, random)
-            realised = self._realised(piece)
+            realized = self._realized(piece)
             for metric, values in zip(self._metrics, evaluated):
                 ratio = metric.ratio(len(piece.scores), self._usual_size)
                 lower, upper = (ratio * limit for limit in self.limits_[metric.name])
                 alert = is_beyond(values.estimate, lower, upper)
                 place = (chunk.key, chunk.start, chunk.end, len(piece.scores), metric.name)
-                rows.append(ChunkEstimate(*place, *values, realised[metric.name], lower, upper, alert))
+                rows.append(ChunkEstimate(*place, *values, realized[metric.name], lower, upper, alert))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
             warn_undefined(f"the estimates are not defined: {', '.join(bad[:5])}{' and more' if len(bad) > 5 else ''}")
         return CBPEResult(tuple(rows), shifts)
 
     def _learn(self, table: Table) -> None:
-        """Fit curves, and what estimated minus realised is on the reference."""
+        """Fit curves, and what estimated minus realized is on the reference."""
         columns, truth = rank_columns(table.scores), self._known(table)
         for k, column in enumerate(columns):
             if not is_rising(column, truth[:, k]):
@@ -368,12 +368,12 @@ class CBPE(BaseEstimator):
         if len(pieces) < 2:
             sentence = f"there are no alert limits: they need two full reference chunks, but there are {len(pieces)}"
             warnings.warn(sentence, stacklevel=3)
-        realised = [self._realised(piece) for piece in pieces]
+        realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
         self.limits_ = {}
         for metric in self._metrics:
-            values = [of[metric.name] * metric.ratio(self._usual_size, size) for of, size in zip(realised, sizes)]
+            values = [of[metric.name] * metric.ratio(self._usual_size, size) for of, size in zip(realized, sizes)]
             self.limits_[metric.name] = alert_limits(metric, values, self.threshold)
 
     def _known(self, table: Table) -> FloatArray:
@@ -381,7 +381,7 @@ class CBPE(BaseEstimator):
         classes = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return side_by_side([np.asarray(table.codes == k, dtype=np.float64) for k in classes])
 
-    def _realised(self, table: Table) -> dict[str, float]:
+    def _realized(self, table: Table) -> dict[str, float]:
         """Return the metrics of the labels; NaN where labels are missing."""
         if table.codes is None or len(table.codes) < 2 or (table.codes == UNKNOWN).any():
             return {metric.name: float("nan") for metric in self._metrics}
@@ -401,7 +401,7 @@ class CBPE(BaseEstimator):
             report = ShiftReport(*report[:2], *domain[:3])
             if self.importance_weighted and self.calibrated_.any():
                 curves = self._fit_curves(domain.ratios)
-        evaluator = Evaluator(self.level, self.bias_correction, self.n_draws, random)
+        evaluator = Evaluator(self.level, self.bias_correction, self.n_simulations, random)
         check_raw_columns(columns, self.calibrated_)
         scored, evaluated = Scored(columns, table.predicted, curves), []
         for metric in self._metrics:

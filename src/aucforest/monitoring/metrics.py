@@ -225,9 +225,9 @@ def _cost_metric(name: str, n_classes: int, cost: ArrayLike | None) -> Metric:
     return Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row)
 
 
-def alert_limits(metric: Metric, realised: Sequence[float], threshold: float) -> tuple[float, float]:
-    """Return mean -+ threshold * standard deviation of realised values, inside the bounds; NaN for fewer than two."""
-    values = np.array([value for value in realised if not np.isnan(value)])
+def alert_limits(metric: Metric, realized: Sequence[float], threshold: float) -> tuple[float, float]:
+    """Return mean -+ threshold * standard deviation of realized values, inside the bounds; NaN for fewer than two."""
+    values = np.array([value for value in realized if not np.isnan(value)])
     if values.size < 2:
         return float("nan"), float("nan")
     reach = threshold * values.std()

@@ -24,12 +24,12 @@ class ChunkEstimate(NamedTuple):
     metric : str
         The name of the metric.
     estimate : float
-        The expected value of the realised metric.
+        The expected value of the realized metric.
     standard_error : float
-        The standard deviation of the realised metric around the estimate, due to labels and calibration.
+        The standard deviation of the realized metric around the estimate, due to labels and calibration.
     low, high : float
-        The confidence interval of the realised metric.
-    realised : float
+        The confidence interval of the realized metric.
+    realized : float
         The metric computed from labels, NaN if they are unknown.
     lower_limit, upper_limit : float
         The alert limits, NaN if there are none.
@@ -46,7 +46,7 @@ class ChunkEstimate(NamedTuple):
     standard_error: float
     low: float
     high: float
-    realised: float
+    realized: float
     lower_limit: float
     upper_limit: float
     alert: bool
@@ -94,7 +94,7 @@ class CBPEResult:
         return pandas.DataFrame.from_records(self.records())
 
     def plot(self, *, metrics: Sequence[str] | None = None) -> "CBPEDisplay":
-        """Plot estimates, intervals, realised values and alert limits of some metrics, by default of all.
+        """Plot estimates, intervals, realized values and alert limits of some metrics, by default of all.
 
         Raises
         ------
@@ -145,11 +145,11 @@ class CBPEDisplay:
 def _draw(ax: Any, rows: list[ChunkEstimate]) -> None:
     """Draw one metric."""
     places = np.arange(len(rows))
-    estimate, _, low, high, realised, *limits, alert = np.array([row[5:] for row in rows], dtype=float).T
+    estimate, _, low, high, realized, *limits, alert = np.array([row[5:] for row in rows], dtype=float).T
     errors = np.abs([low - estimate, high - estimate])
     ax.errorbar(places, estimate, errors, fmt="o-", markersize=4, linewidth=1, capsize=2, label="estimate")
-    if not np.isnan(realised).all():
-        ax.plot(places, realised, "x", color="black", label="realised")
+    if not np.isnan(realized).all():
+        ax.plot(places, realized, "x", color="black", label="realized")
     for limit, label in zip(limits, ("alert limits", None)):
         if not np.isnan(limit).all():
             ax.plot(places, limit, color="tab:red", linestyle="--", linewidth=1, label=label)

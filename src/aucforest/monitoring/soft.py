@@ -90,16 +90,16 @@ def _two_classes(y_score: ArrayLike, p: ArrayLike) -> tuple[Rows, Estimate]:
 
 
 class SoftAUCInterval(NamedTuple):
-    """Expected AUC and confidence interval of the realised AUC.
+    """Expected AUC and confidence interval of the realized AUC.
 
     Attributes
     ----------
     auc : float
-        The expected value of the realised AUC.
+        The expected value of the realized AUC.
     low, high : float
         The bounds of the interval, within [0, 1].
     standard_error : float
-        The standard deviation of the realised AUC.
+        The standard deviation of the realized AUC.
     """
 
     auc: float
@@ -114,10 +114,10 @@ def soft_auc_interval(
     *,
     level: float = 0.95,
     method: Literal["auto", "wald", "bootstrap"] = "auto",
-    n_draws: int = 2000,
+    n_simulations: int = 2000,
     random_state: int | None = 0,
 ) -> SoftAUCInterval:
-    """Compute the expected AUC of labels with probabilities `p`, and an interval for the realised AUC.
+    """Compute the expected AUC of labels with probabilities `p`, and an interval for the realized AUC.
 
     The interval is valid if the probabilities p are correct. With v = p (1 - p) and the symbols of `soft_auc`, the
     influence of a label is psi = (R - (P + 1/2) - AUC (n - 2 P)) / D, the variance is sum(v psi^2), and the expectation
@@ -132,7 +132,7 @@ def soft_auc_interval(
     method : {"auto", "wald", "bootstrap"}, default="auto"
         "wald" is expectation -+ z * standard error, clipped to [0, 1]. "bootstrap" uses quantiles of simulations.
         "auto" uses "bootstrap" if fewer than 30 samples of a class are expected.
-    n_draws : int, default=2000
+    n_simulations : int, default=2000
         The number of simulated labelings.
     random_state : int or None, default=0
         Controls the simulated labels.
@@ -165,7 +165,7 @@ def soft_auc_interval(
     if np.isnan(estimate.value):
         return SoftAUCInterval(np.nan, np.nan, np.nan, np.nan)
     if method == "bootstrap" or (method == "auto" and is_small(rows.p)):
-        drawn = sample_aucs(rows, n_draws, np.random.default_rng(random_state))
+        drawn = sample_aucs(rows, n_simulations, np.random.default_rng(random_state))
         low, high = np.nanquantile(drawn, tails(level))
     else:
         low, high = estimate.expected - z * error, estimate.expected + z * error
@@ -246,7 +246,7 @@ def soft_auc_multiclass(
 
 
 def soft_roc_auc(rows: Rows) -> Estimate:
-    """Return the AUC of two classes; its expectation is a second-order expansion of that of the realised AUC."""
+    """Return the AUC of two classes; its expectation is a second-order expansion of that of the realized AUC."""
     p = np.ascontiguousarray(rows.p[:, 0])
     positive, negative = float(p.sum()), float((1.0 - p).sum())
     pairs = positive * negative  # 0 where a class is impossible
@@ -386,7 +386,7 @@ soft_average_precision = partial(_mean_of_columns, _column_precision)
 MULTICLASS_AUCS: dict[str, Callable[[Rows], Estimate]] = {"ovo": one_vs_one_auc, "ovr": one_vs_rest_auc}
 
 
-def sample_aucs(rows: Rows, n_draws: int, random: np.random.Generator) -> FloatArray:
+def sample_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
     """Return the AUC of drawn labels of two classes, NaN for draws of one class.
 
     The AUC depends on the labels through two sums, so only the rarer class is drawn, row by row where it falls:
@@ -397,18 +397,18 @@ def sample_aucs(rows: Rows, n_draws: int, random: np.random.Generator) -> FloatA
     rare = 1.0 - p if flipped else p
     certain = rare >= 1.0
     rates = np.cumsum(-np.log1p(-np.where(certain, 0.0, rare)))
-    counts = random.poisson(rates[-1], n_draws)
-    draw = np.repeat(np.arange(n_draws), counts)
-    row = np.searchsorted(rates, random.random(draw.size) * rates[-1], side="right")
-    draw, row = np.divmod(np.unique(draw * n_rows + row), n_rows)
-    drawn = np.bincount(draw, minlength=n_draws) + float(certain.sum())
-    ranks = np.bincount(draw, weights=midranks[row], minlength=n_draws) + midranks[certain].sum()
+    counts = random.poisson(rates[-1], n_simulations)
+    simulation = np.repeat(np.arange(n_simulations), counts)
+    row = np.searchsorted(rates, random.random(simulation.size) * rates[-1], side="right")
+    simulation, row = np.divmod(np.unique(simulation * n_rows + row), n_rows)
+    drawn = np.bincount(simulation, minlength=n_simulations) + float(certain.sum())
+    ranks = np.bincount(simulation, weights=midranks[row], minlength=n_simulations) + midranks[certain].sum()
     pairs = drawn * (n_rows - drawn)
-    excess = np.divide(ranks, pairs, out=np.full(n_draws, np.nan), where=pairs > 0)
+    excess = np.divide(ranks, pairs, out=np.full(n_simulations, np.nan), where=pairs > 0)
     return 0.5 - excess if flipped else 0.5 + excess
 
 
-def sample_average_precisions(rows: Rows, n_draws: int, random: np.random.Generator) -> FloatArray:
+def sample_average_precisions(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
     """Return the average precision of drawn labels, the mean over classes; NaN for draws without some class."""
 
     def average_precision(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
@@ -417,10 +417,10 @@ def sample_average_precisions(rows: Rows, n_draws: int, random: np.random.Genera
         above = np.cumsum(descending, axis=1)[:, called - 1]
         return np.asarray(precision_area(above, above / called))
 
-    return _sample(average_precision, rows, n_draws, random)
+    return _sample(average_precision, rows, n_simulations, random)
 
 
-def sample_at_k(kind: str, k: float, rows: Rows, n_draws: int, random: np.random.Generator) -> FloatArray:
+def sample_at_k(kind: str, k: float, rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
     """Return precision or recall at the proportion k of drawn labels, the mean over classes; NaN where undefined."""
 
     def at_k(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
@@ -428,20 +428,20 @@ def sample_at_k(kind: str, k: float, rows: Rows, n_draws: int, random: np.random
         total = labels.sum(axis=1) if kind == "recall" else np.full(len(labels), k * column.order.size)
         return np.divide(found, total, out=np.full(len(labels), np.nan), where=total > 0)
 
-    return _sample(at_k, rows, n_draws, random)
+    return _sample(at_k, rows, n_simulations, random)
 
 
 def _sample(
     metric: Callable[[RankedColumn, NDArray[np.bool_]], FloatArray],
     rows: Rows,
-    n_draws: int,
+    n_simulations: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return the mean over classes of a metric of labels, (n_draws, n_rows) for each class, some draws at a time."""
+    """Return the mean over classes of a metric of labels, (n_simulations, n_rows) for each class, batch by batch."""
     batch = max(1, CELLS // rows.p.size)
     values = []
-    for start in range(0, n_draws, batch):
-        uniform = random.random((min(batch, n_draws - start), rows.p.shape[0]))
+    for start in range(0, n_simulations, batch):
+        uniform = random.random((min(batch, n_simulations - start), rows.p.shape[0]))
         total, bound = np.zeros(len(uniform)), np.zeros(rows.p.shape[0])
         for k, column in enumerate(rows.columns):
             lower, bound = bound, bound + rows.p[:, k]
