@@ -10,7 +10,6 @@ from pathlib import Path
 from time import perf_counter
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
@@ -99,24 +98,8 @@ def compare_with_gini(X, y, weeks):
         ends = f"{row.difference_low:+.4f} to {row.difference_high:+.4f}"
         table.add_row(METRICS[row.metric], row.criterion, f"{row.mean:.4f}", f"{row.difference:+.4f}", ends)
     console.print(table)
-    draw_differences(rows, OUT / "criteria.png")
+    comparison.plot().savefig(OUT / "criteria.png", dpi=110)
     return [row._asdict() for row in rows]
-
-
-def draw_differences(rows, path):
-    """Draw the paired differences from Gini with their intervals, a panel for each metric."""
-    figure, panels = plt.subplots(1, len(METRICS), figsize=(11, 2.6), sharey=True, layout="constrained")
-    for panel, (metric, title) in zip(panels, METRICS.items()):
-        found = [row for row in rows if row.metric == metric]
-        middle = np.array([row.difference for row in found])
-        ends = [middle - [row.difference_low for row in found], [row.difference_high for row in found] - middle]
-        panel.errorbar(middle, range(len(found)), xerr=ends, fmt="o", capsize=3)
-        panel.axvline(0, color="0.45", linestyle="--", linewidth=1)
-        panel.set_title(f"{title}, less Gini's", fontsize=10)
-        panel.set_yticks(range(len(found)), [row.criterion for row in found])
-    panels[0].invert_yaxis()
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
 def write_report(X, y, test):

@@ -153,15 +153,21 @@ def test_the_text_names_every_figure():
         assert f"<td>{row.mean:.6g}</td>" in html
 
 
-def test_the_picture_shows_means_and_intervals():
+def test_the_picture_shows_paired_differences():
     result = comparison()
     figure = result.plot()
     assert len([panel for panel in figure.axes if panel.axison]) == len(METRICS)
     panel = result.plot(metrics=["roc_auc"]).axes[0]
     lines = [tuple(line.get_xdata()) for line in panel.lines]
-    rows = [row for row in result.summary() if row.metric == "roc_auc"]
-    assert lines == [ends for row in rows for ends in ((row.low, row.high), (row.mean,))]
-    assert [label.get_text() for label in panel.get_yticklabels()] == list(CRITERIA)
+    rows = [row for row in result.summary() if row.metric == "roc_auc" and row.criterion != "gini"]
+    ends = [x for row in rows for x in ((row.difference_low, row.difference_high), (row.difference,))]
+    assert lines == [(0.0, 0.0), *ends]
+    auc = result.folds["roc_auc"]
+    dots = [points.get_offsets()[:, 0] for points in panel.collections]
+    places = [result.criteria.index(row.criterion) for row in rows]
+    expected = [auc[:, place] - auc[:, result.criteria.index("gini")] for place in places]
+    np.testing.assert_array_equal(dots, expected)
+    assert [label.get_text() for label in panel.get_yticklabels()] == [row.criterion for row in rows]
 
 
 def test_an_unknown_metric_is_not_drawn():

@@ -216,7 +216,10 @@ class CriteriaComparison(HtmlTable):
         return pandas.DataFrame(self.folds.ravel())
 
     def plot(self, metrics: Sequence[str] | None = None, *, level: float = 0.95) -> Any:
-        """Plot the folds, means and confidence intervals, with one panel for each metric.
+        """Plot the paired differences from Gini, with one panel for each metric.
+
+        A panel shows the difference on each fold, its mean, and the confidence interval of the mean, which allows for
+        overlapping training sets as the p-values do. An interval that holds 0 is no evidence of a difference.
 
         Parameters
         ----------
@@ -238,27 +241,30 @@ class CriteriaComparison(HtmlTable):
         n_columns = min(4, len(metrics))
         n_rows = -(-len(metrics) // n_columns)
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        size = (3.2 * n_columns, n_rows * (1.1 + 0.42 * len(self.criteria)))
+        size = (3.2 * n_columns, n_rows * (1.3 + 0.42 * (len(self.criteria) - 1)))
         figure = pyplot.figure(figsize=size, layout="constrained")
         panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
         for panel, metric in zip(panels, metrics):
-            self._draw(panel, metric, [row for row in self.summary(level) if row.metric == metric])
+            rows = [row for row in self.summary(level) if row.metric == metric and row.criterion != BASELINE]
+            self._draw(panel, metric, rows)
         for panel in panels[len(metrics) :]:
             panel.set_axis_off()
         return figure
 
     def _draw(self, panel: Any, metric: str, rows: list[ComparisonRow]) -> None:
-        """Draw one metric with a line for each criterion, the first at the top."""
+        """Draw one metric with a line for each criterion other than Gini, the first at the top."""
+        panel.axvline(0.0, color="0.45", linestyle="--", linewidth=1)
         for k, row in enumerate(rows):
-            color = "0.45" if row.criterion == BASELINE else f"C{k}"
-            folds = self.folds[metric][:, k]
-            panel.scatter(folds, np.full(len(folds), k + 0.2), s=14, color=color, alpha=0.25, linewidths=0)
-            panel.plot([row.low, row.high], [k, k], color=color, linewidth=2)
-            panel.plot(row.mean, k, "o", color=color, markersize=7)
-            style = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "color": color}
-            panel.annotate(row.pvalue_text, (row.mean, k), (0, 7), **style)
+            folds = self.folds[metric][:, self.criteria.index(row.criterion)]
+            folds = folds - self.folds[metric][:, self.criteria.index(BASELINE)]
+            panel.scatter(folds, np.full(len(folds), k + 0.2), s=14, color=f"C{k}", alpha=0.35, linewidths=0)
+            panel.plot([row.difference_low, row.difference_high], [k, k], color=f"C{k}", linewidth=2)
+            panel.plot(row.difference, k, "o", color=f"C{k}", markersize=7)
+            style = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "color": f"C{k}"}
+            panel.annotate(row.pvalue_text, (row.difference, k), (0, 7), **style)
         better = "→" if find_metric(metric).higher_is_better else "←"
         panel.set_title(f"{find_metric(metric).title}  {better} better", fontsize=10)
+        panel.set_xlabel(f"difference from {BASELINE}", fontsize=9)
         panel.set_yticks(range(len(rows)), [row.criterion for row in rows])
         panel.set_ylim(len(rows) - 0.5, -0.5)
         panel.spines[["top", "right"]].set_visible(False)

@@ -11,7 +11,9 @@ def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
     """Return the picture, and a table a metric."""
     pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
     figure = comparison.plot()
-    caption = "Folds as light dots, means and 95 % intervals; the arrow points to better values."
+    caption = (
+        f"Differences from {BASELINE} on each fold, and their means with 95 % intervals. Arrows point to better values."
+    )
     drawn = plots.picture(figure, "criteria", caption)
     pyplot.close(figure)
     rows = comparison.summary()
