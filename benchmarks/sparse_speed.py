@@ -74,7 +74,8 @@ def main() -> None:
     for option, value in (("--trees", 100), ("--rows", 20_000), ("--words", 2_000), ("--repeats", 3)):
         parser.add_argument(option, type=int, default=value)
     args = parser.parse_args()
-    # first: a process counts the memory of the one that it was started from
+    measure_memory("aucforest", "1, 1000, 50")  # compiles
+    # before there is data: a process counts the memory of the one that it was started from
     memory = {name: measure_memory(name, f"{args.trees}, {args.rows}, {args.words}") for name in make_forests(1)}
     X, y = make_documents(args.rows, args.words)
     half = args.rows // 2

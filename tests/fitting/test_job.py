@@ -489,7 +489,7 @@ def digest_with(tmp_path, name, old, new):
 def test_the_digest_is_of_code_that_decides(tmp_path):
     here = find_versions()["the digest of aucforest's code"]
     assert digest_with(tmp_path, "tree/tree.py", '"""The grown tree', '"""A grown tree') == here
-    assert digest_with(tmp_path, "tree/tree.py", '"""Return the first nodes of some.', '"""Return nodes.') == here
+    assert digest_with(tmp_path, "tree/tree.py", '"""Return the first n_nodes nodes', '"""Return nodes.') == here
     assert digest_with(tmp_path, "tree/tree.py", "LEAF = -1\n", "# Of no node.\n\n\nLEAF = -1  # None\n") == here
     assert digest_with(tmp_path, "report/html.py", "import", "import sys, json\nimport") == here
     assert digest_with(tmp_path, "fitting/plan.py", "_ROW_BYTES, ", "_BYTES, ") == here
