@@ -220,3 +220,12 @@ def test_wrong_calls_exit_with_2(files):
     assert run(*files, *NAMES, "--metrics", "recall_at_0.1,precision_at_0.1").exit_code == 0
     check_usage(run(*files, *NAMES, "--separator", ";;"), "the separator must be one character")
     check_usage(run(*files, *NAMES, "--plot", "a.txt"), "must end in .png, .svg, .pdf, got a.txt")
+
+
+def test_a_reference_without_times_is_divided_evenly(files, tmp_path):
+    new = frame_of(400, 1).assign(day=pd.date_range("2025-01-01", periods=400, freq="3h"))
+    new.to_csv(tmp_path / "new.csv", index=False)
+    result = run(files[0], tmp_path / "new.csv", *NAMES, "--time", "day", "--period", "M")
+    assert result.exit_code == 0, result.output
+    assert "2025-02" in result.stdout
+    assert "limits" in result.stdout

@@ -1,6 +1,7 @@
 """Labels from probabilities: rules that are tuned out of bag against all cuts there are, and those that are not."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -315,3 +316,15 @@ def test_a_search_over_thresholds():
     assert scores[4] == pytest.approx(0.5, abs=0.02)
     assert min(scores[1], scores[2]) > scores[0] + 0.02
     assert search.best_estimator_.threshold_ is not None
+
+
+@pytest.mark.parametrize("threshold", ["f1", {"alerts": 0.05}, {"precision": 0.3}, {"fpr": 0.1}])
+def test_a_positive_class_that_is_hardly_meant_is_named(threshold):
+    X, _ = make_table(n_rows=300, missing=0.0)
+    rare = X[:, 0] > np.quantile(X[:, 0], 0.8)
+    with pytest.warns(UserWarning, match=r"the positive class is 'genuine', .* fit to y == 'fraud'"):
+        small_forest(20, threshold=threshold).fit(X, np.where(rare, "fraud", "genuine"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small_forest(20, threshold=threshold).fit(X, rare)
+        small_forest(20, threshold="gmean").fit(X, np.where(rare, "fraud", "genuine"))

@@ -113,7 +113,8 @@ def rich_table(title: str | None, headings: list[str], rows: Iterable[Sequence[s
     """Return a table of texts, in which brackets are brackets; a heading that begins with ">" is that of numbers."""
     table = Table(title=title and escape(title), box=box.SIMPLE_HEAD, **options)
     for heading in headings:
-        table.add_column(escape(heading.removeprefix(">")), justify="right" if heading[:1] == ">" else "left")
+        side: Any = "right" if heading[:1] == ">" else "left"
+        table.add_column(escape(heading.removeprefix(">")), justify=side, overflow="fold")
     for cells in rows:
         table.add_row(*[Text(cell) if isinstance(cell, str) else cell for cell in cells])
     return table

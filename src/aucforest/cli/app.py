@@ -57,7 +57,7 @@ def _commands(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Forests whose trees are grown for ranking.
+    """Random forests for two or more classes that rank well, above all rare classes.
 
     Tables are CSV files with a header, in UTF-8, or Parquet files.
 

@@ -115,6 +115,7 @@ def compare(
         n_jobs=jobs,
         n_estimators=trees,
         splitter=splitter,
+        threshold="prevalence",  # as in `fit`: else the G-mean of a rare class is often 0
         verbose=int(sys.stderr.isatty()),
     )
     to = console(json_out)

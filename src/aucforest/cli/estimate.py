@@ -118,11 +118,13 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    frames = _read(reference, columns, separator), _read(new, columns, separator, target)
+    frames = _read(reference, columns, separator, time or ""), _read(new, columns, separator, target)
+    of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
-    known, asked = _select(frames[0], columns, classes), _select(frames[1], columns, classes, target)
+    known, asked = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
     if period is not None:
-        chunks = [Chunks.by_period(rows["time"], cast(Any, period)) for rows in (known, asked)]
+        times = known["time"], asked["time"]  # a reference without times is divided evenly
+        chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, cast(Any, period)) for t in times]
     else:
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
@@ -200,7 +202,10 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         psi = _spell((result.shifts[row.chunk].psi,))
         cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), alert, psi]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
-    return rich_table(title, headings, rows, caption=caption)
+    known = [place for place in range(len(headings)) if any(row[place].plain for row in rows)]
+    shown = [[row[place] for place in known] for row in rows]
+    narrow = {"collapse_padding": True, "pad_edge": False}  # 80 letters, mostly
+    return rich_table(title, [headings[place] for place in known], shown, caption=caption, **narrow)
 
 
 def _spell(numbers: tuple[float, ...]) -> str:

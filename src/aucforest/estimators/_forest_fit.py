@@ -21,7 +21,14 @@ from aucforest.estimators._evidence import (
 from aucforest.estimators._mixture import Mixture
 from aucforest.estimators._prior_correction import fit_correction, odds_formula
 from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
-from aucforest.estimators.thresholds import N_GROUPS, check_threshold, fixed_threshold, is_tuned, tune_threshold
+from aucforest.estimators.thresholds import (
+    N_GROUPS,
+    check_threshold,
+    fixed_threshold,
+    is_tuned,
+    tune_threshold,
+    warn_of_positive,
+)
 from aucforest.fitting.bootstrap import BootstrapSampler, SampleRecord
 from aucforest.fitting.in_memory import TrainingTable
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
@@ -231,6 +238,7 @@ class ForestFit(TreeBasedClassifier):
             self.threshold_ = fixed_threshold(threshold, self.class_prior_)
             self.__dict__.pop("threshold_std_", None)
             return
+        warn_of_positive(threshold, self.classes_, self.class_prior_)
         self.threshold_, self.threshold_std_ = tune_threshold(
             threshold, rows.labels, sums, groups, rows.sample_weight, self._mean_of_trees, self._seed
         )

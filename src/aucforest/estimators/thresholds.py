@@ -48,6 +48,18 @@ def is_tuned(threshold: Any, n_classes: int) -> bool:
     return n_classes == 2 and (threshold in TUNED or isinstance(threshold, dict))
 
 
+def warn_of_positive(threshold: Any, classes: NDArray[Any], frequencies: NDArray[np.float64]) -> None:
+    """Warn of a rule for the positive class if that is the more frequent one of two texts: it is probably not meant."""
+    is_one_sided = threshold == "f1" or (isinstance(threshold, dict) and "cost" not in threshold)
+    if is_one_sided and isinstance(classes[1], str) and frequencies[1] > 0.5:
+        negative, positive = map(str, classes)
+        warnings.warn(
+            f"threshold={threshold!r}: the positive class is {positive!r}, the second in sorted order, which is more"
+            f" frequent than {negative!r}; for the rarer one fit to y == {negative!r}",
+            stacklevel=2,
+        )
+
+
 def fixed_threshold(threshold: Any, prior: NDArray[np.float64]) -> Any:
     """Return what `decide` takes for a rule that is not tuned, given the class frequencies of the training rows."""
     if threshold == "prevalence":

@@ -93,6 +93,10 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        n_rows, n_features = self.values.shape[:2]
+        return f"<Explanation of {n_rows:,} samples, {n_features:,} features: {self.target}>"
+
     def __getitem__(self, rows: Any) -> "Explanation":
         rows = np.atleast_1d(np.arange(len(self))[rows])
         return replace(self, values=self.values[rows], base_values=self.base_values[rows], data=self.data[rows])

@@ -73,7 +73,8 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
         tables.append(_forest_table(model))
         if hasattr(model, "mixture_"):
             caption = (
-                "Trees by split criterion and splitter; those that raise the out-of-bag AUC more are more frequent."
+                "Trees by split criterion and splitter, with the out-of-bag ROC AUC of each kind alone. A kind gets "
+                "more trees if they raise the ROC AUC of the whole forest, which need not be the best kind alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(model), "mixture", caption))
         points = [] if training is None else auc_by_trees(model, training, LEVEL)

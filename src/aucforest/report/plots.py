@@ -239,7 +239,7 @@ def thresholds_plot(found: Thresholds) -> Any:
         display.mark_.set_label("model's own threshold")
     ticks = np.unique(np.linspace(0, places.size - 2, min(6, places.size - 1)).round().astype(int))
     axes.set_xticks(ticks, [number(found.thresholds[place]) for place in ticks])
-    axes.set(xlim=(0, places.size - 1), xlabel="threshold (spaced by rows)", ylabel="")
+    axes.set(xlim=(0, places.size - 1), xlabel="threshold (one step for each row)", ylabel="")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.24), ncols=3)
     return figure
 

@@ -59,8 +59,8 @@ def _headline(rows: ScoredRows, auc: float) -> str:
     label, frequency = rows.classes[1], float(rows.frequencies[1])
     of = "of the positive class" if label in ("True", "1") else f"of class {label}"
     text = (
-        f"In {percent(auc)} of all pairs of a row {of} and another row, the model gives the first the higher score; "
-        "guessing gives 50 %."
+        f"A row {of} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing gives "
+        "50 %."
     )
     depths = alert_depths(rows.labels.size, [10 if frequency < 0.05 and rows.labels.size >= 1000 else 100])
     for per_1000, k in depths.items():
@@ -143,8 +143,8 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
         if rows.sample_weight is None:
             roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)
             captions[0] += (
-                " The band covers the whole true curve with 95 % confidence. It stays open in the corners, where the "
-                "curve ends: so few rows lie there that the true curve may rise earlier or later."
+                " The band covers the whole true curve with 95 % confidence. In the corners, where the curve "
+                "ends, it has no limit because there are too few rows."
             )
         captions = [f"{caption} The dot is at the threshold that is chosen below." for caption in captions]
     cursor = "point" if two else None
@@ -164,7 +164,7 @@ def calibration_section(rows: ScoredRows) -> Section:
     bins = {rows.classes[k]: reliability(rows, k, LEVEL) for k in classes}
     caption = "Observed frequencies against mean predicted probabilities; on the diagonal they agree."
     if two:
-        caption += " Whiskers are 95 % intervals. Each bin holds a like proportion of the classes."
+        caption += " Whiskers are 95 % intervals. Each bin holds about the same proportion of each class."
     drawn = [plots.picture(plots.reliability_plot(bins), "reliability", caption)]
     tables = []
     if two:
