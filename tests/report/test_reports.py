@@ -431,7 +431,7 @@ def test_the_summary_says_in_words_what_scikit_learn_counts(model, made):
     p, y = model.predict_proba(X[TEST])[:, 1], Y[TEST]
     lead = re.search('id="summary".*?class="lead">(.*?)</p>', made.html, re.DOTALL)[1]
     top = y[np.argsort(-p, kind="stable")[:20]]
-    assert lead.startswith(f"In {100 * roc_auc_score(y, p):.1f} % of all pairs")
+    assert f"than another row in {100 * roc_auc_score(y, p):.1f} % of all such pairs" in lead
     assert f"Of the 10 % of rows with the highest scores, {100 * top.mean():.1f} % are" in lead
     predicted = model.predict(X[TEST])
     assert (
