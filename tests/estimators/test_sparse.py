@@ -1,5 +1,7 @@
 """Sparse matrices give the trees and predictions of the same rows as a dense array, to the last bit."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -147,3 +149,13 @@ def test_empty_columns_and_whole_numbers():
     assert AUCForestClassifier(3).fit(empty.astype(bool), y).predict(empty.astype(bool)).shape == (400,)
     with pytest.raises(ValueError, match="Expected 2"):
         AUCForestClassifier(3).fit(sp.coo_array(y), y)
+
+
+def test_values_beyond_float32_are_kept():
+    X, dense, y = make()
+    X, dense = X * 1e300, dense * 1e300
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forest = AUCForestClassifier(30, random_state=0).fit(X, y)
+    expected = AUCForestClassifier(30, random_state=0).fit(dense, y)
+    np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))

@@ -328,3 +328,11 @@ def test_a_positive_class_that_is_hardly_meant_is_named(threshold):
         warnings.simplefilter("error")
         small_forest(20, threshold=threshold).fit(X, rare)
         small_forest(20, threshold="gmean").fit(X, np.where(rare, "fraud", "genuine"))
+
+
+def test_alerts_beyond_the_rows_of_positive_weight_are_all_rows():
+    weight = np.where(np.arange(300) < 100, 1.0, 0.0)
+    forest = small_forest(20, threshold={"alerts": 150}).fit(X, Y, weight)
+    assert forest.threshold_ <= forest.predict_proba(X[:100])[:, 1].max()
+    with pytest.raises(ValueError, match="alerts must be from 1 to 300"):
+        small_forest(20, threshold={"alerts": 301}).fit(X, Y, weight)

@@ -73,3 +73,10 @@ def test_blocks_of_time_are_of_equal_size_where_times_differ():
     assert [(len(train), len(test)) for train, test in folds] == [(100 * k, 100) for k in range(1, 6)]
     months = time_folds(np.repeat(np.arange("2020-01", "2021-01", dtype="M8[M]"), [90, 10] * 6), 3)
     assert [(len(train), len(test)) for train, test in months] == [(190, 110), (300, 190), (490, 110)]
+
+
+def test_groups_of_mixed_types_make_folds():
+    groups = np.array(["a", 1, 2.5, "b"] * 10, dtype=object)
+    folds = make_folds(np.zeros((40, 1)), np.arange(40) // 20, cv=2, n_repeats=1, groups=groups, random_state=0)
+    for train, test in folds:
+        assert not set(groups[train].tolist()) & set(groups[test].tolist())

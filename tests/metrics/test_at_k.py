@@ -223,3 +223,9 @@ def test_without_a_positive_every_interval_is_undefined():
     with pytest.warns(UndefinedMetricWarning):
         value, low, high = bootstrap_interval(recall_at_k, [0] * 9, np.arange(9), 3, random_state=0, n_resamples=5)
     assert np.isnan([value, low, high]).all()
+
+
+def test_weights_whose_sum_is_rounded_hold_as_many_samples():
+    y, score, weight = np.arange(20) % 2, np.arange(20.0), np.full(20, 0.1)
+    assert weight.sum() < 2 + 1e-9
+    assert recall_at_k(y, score, 2, sample_weight=weight) == pytest.approx(1.0)

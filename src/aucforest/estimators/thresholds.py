@@ -85,8 +85,9 @@ def tune_threshold(
     if isinstance(threshold, dict) and "cost" in threshold:
         criterion, cost = "cost", np.asarray(threshold["cost"], dtype=np.float64)
     elif isinstance(threshold, dict) and isinstance(threshold.get("alerts"), Integral):
-        # of all training rows, though some may not be out of bag
-        criterion = {"alerts": threshold["alerts"] / (len(labels) if weights is None else np.count_nonzero(weights))}
+        # of all training rows of positive weight, though some may not be out of bag
+        n_rows = len(labels) if weights is None else np.count_nonzero(weights)
+        criterion = {"alerts": min(threshold["alerts"] / n_rows, 1.0)}
 
     def tune(total: NDArray[np.float64], n_trees: NDArray[np.int64]) -> float:
         seen = n_trees > 0

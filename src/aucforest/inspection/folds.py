@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, check_random_
 from tqdm import tqdm
 
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.target import check_groups, code_classes
+from aucforest.fitting.target import check_groups, code_classes, number_groups
 from aucforest.inspection.scoring import FittedFold, find_metric
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -112,14 +112,15 @@ def group_folds(y: NDArray[Any], groups: NDArray[Any], n_folds: int, n_repeats: 
     if n_groups < n_folds:
         raise ValueError(f"{n_folds} folds need at least {n_folds} groups, found {n_groups}")
     splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random)
-    return [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, groups)]
+    numbers = number_groups(groups)  # of any type
+    return [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, numbers)]
 
 
 def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
     """Return folds whose test rows are later than their training rows.
 
-    Rows in the order of time are cut into blocks of about equal size, one more than folds; rows of equal times are in
-    one block. Each block but the first is tested on forests of all rows before it.
+    Rows in the order of time are divided into blocks of about equal size, one more than folds; rows of equal times are
+    in one block. Each block but the first is tested on forests of all rows before it.
     """
     order = np.argsort(times, kind="stable")
     changes = np.flatnonzero(times[order][1:] != times[order][:-1]) + 1

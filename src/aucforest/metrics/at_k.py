@@ -44,9 +44,9 @@ def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | 
 def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
     """Return how many of samples, by number or weight, the top k are; ValueError for a `k` that is no such number."""
     if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
-        if not 1 <= int(k) <= total:
+        if not 1 <= int(k) <= total * (1.0 + 1e-12):  # a total of weights is rounded
             raise ValueError(f"{name} must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
-        return float(k)
+        return min(float(k), total)
     if isinstance(k, bool | np.bool_) or not (isinstance(k, Real) and 0.0 < float(k) <= 1.0):
         raise ValueError(f"{name} must be a number of samples (int) or a proportion of them in (0, 1], but is {k!r}")
     return float(k) * total

@@ -24,7 +24,8 @@ class SparseRows:
 
     def __init__(self, matrix: sparray | spmatrix) -> None:
         # float32 where it holds all values: dense blocks then take half the memory and are read as they are
-        narrow = matrix.astype(np.float32)
+        with np.errstate(over="ignore"):
+            narrow = matrix.astype(np.float32)
         self.matrix = narrow if np.array_equal(narrow.data, matrix.data, equal_nan=True) else matrix
         self.shape: tuple[int, int] = matrix.shape
         self.dtype = self.matrix.dtype
