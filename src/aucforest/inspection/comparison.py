@@ -269,6 +269,7 @@ class CriteriaComparison(HtmlTable):
         panel.set_ylim(len(rows) - 0.5, -0.5)
         panel.spines[["top", "right"]].set_visible(False)
         panel.margins(x=0.12)
+        panel.locator_params(axis="x", nbins=4)  # differences have many digits
         panel.grid(axis="x", alpha=0.3)
 
     def _table(self) -> Any:
