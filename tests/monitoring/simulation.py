@@ -9,7 +9,9 @@ from aucforest.monitoring import CBPE, Chunks
 from aucforest.monitoring._rows import RankedColumn
 from aucforest.monitoring.calibration import needs_calibration
 
-METRICS = ("roc_auc", "accuracy", "f1", "precision", "recall", "precision_at_0.05", "recall_at_0.05")
+OF_ROWS = ("roc_auc", "accuracy", "f1", "precision", "recall")
+AT_K = ("precision_at_0.05", "recall_at_0.05")
+METRICS = OF_ROWS + AT_K
 SHAPES = ("beta", "logit", "ties")
 
 
@@ -25,7 +27,7 @@ def scored(shape, n, random):
     return score, 0.1 + 0.7 * score
 
 
-def coverage(shape, n_reference, n_new, repeats, shifted):
+def coverage(shape, n_reference, n_new, repeats, shifted, metrics=METRICS):
     """Return, for each metric, how often its interval holds the realized value."""
     held = []
     for seed in range(repeats):
@@ -38,14 +40,14 @@ def coverage(shape, n_reference, n_new, repeats, shifted):
             new, new_chance = new[taken], new_chance[taken]
         new, new_chance = new[:n_new], new_chance[:n_new]
         threshold = np.quantile(score, 0.7)
-        cbpe = CBPE(METRICS, calibration="isotonic").fit(score, y_true, score > threshold)
+        cbpe = CBPE(metrics, calibration="isotonic").fit(score, y_true, score > threshold)
         labels = random.random(new.size) < new_chance
         rows = cbpe.estimate(new, new > threshold, y_true=labels, chunks=Chunks.by_number(1)).estimates
         held.append([row.low <= row.realized <= row.high for row in rows])
-    return dict(zip(METRICS, np.mean(held, axis=0)))
+    return dict(zip(metrics, np.mean(held, axis=0)))
 
 
-def errors(positives, n_reference, n_new, shift, calibration, repeats):
+def errors(positives, n_reference, n_new, shift, calibration, repeats, metrics=("average_precision", *METRICS)):
     """Return estimate minus realized value, and whether the interval holds it, each (repeats, metrics).
 
     Logits are normal, so many that `positives` are expected among the reference rows; those of the new rows have a mean
@@ -61,7 +63,7 @@ def errors(positives, n_reference, n_new, shift, calibration, repeats):
         score = expit(logit) if calibration == "none" else expit(0.6 * logit + 0.5)
         y_pred = score > np.quantile(score[:n_reference], 0.95)
         known, new = slice(n_reference), slice(n_reference, None)
-        cbpe = CBPE(["average_precision", *METRICS], calibration=calibration)
+        cbpe = CBPE(metrics, calibration=calibration)
         cbpe.fit(score[known], labels[known], y_pred[known])
         result = cbpe.estimate(score[new], y_pred[new], y_true=labels[new], chunks=Chunks.by_number(1))
         found.append([(row.estimate - row.realized, row.low <= row.realized <= row.high) for row in result.estimates])
