@@ -41,7 +41,7 @@ class Reason:
 REGRESSOR = Reason("regressor, or a transformer: aucforest has classifiers only", (NoCounterpart, _Failed))
 UNRELATED = Reason("unrelated: it uses nothing that aucforest has a counterpart of", (NothingOfOurs,))
 # a search says so in a ValueError
-SPARSE = Reason("sparse: aucforest takes dense arrays only", (TypeError, ValueError), "Sparse data was passed for")
+SPARSE = Reason("sparse: y must be dense", (TypeError, ValueError), "Sparse data was passed for")
 SPARSE_ONLY = Reason("sparse: a loop over containers of sparse arrays, which has none of them here", (NothingOfOurs,))
 # where a refusal comes before the warning that a test waits for, pytest misses the warning
 SEVERAL_TARGETS = Reason(

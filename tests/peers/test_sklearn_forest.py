@@ -14,16 +14,12 @@ LEFT_OUT = {
         "test_random_hasher*",
         "test_random_trees_*",
     ),
-    SPARSE: (
-        "test_forest_classifier_oob[*-sparse_cs?-*]",
-        "test_forest_y_sparse",
-        "test_read_only_buffer",
-    ),
+    SPARSE: ("test_forest_y_sparse",),
     SEVERAL_TARGETS: (
         "test_class_weight_balanced_and_bootstrap_multi_output",
         "test_class_weight_errors",
         "test_classes_shape",
-        "test_forest_classifier_oob[*-X3-y3-0.18-array-*]",
+        "test_forest_classifier_oob[*-X3-y3-0.18-*]",
         "test_multioutput*",
         "test_sparse_input",  # of several labels
     ),
