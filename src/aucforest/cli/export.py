@@ -48,19 +48,19 @@ def export(
     check_suffix("--onnx", onnx, (".onnx",))
     check_suffix("--sklearn", sklearn, (".skops",))
     check_outputs(onnx, sklearn, inputs=[model, check])
-    forest, readers = read_model(model), dict[str, Callable[[], PredictProba]]()
+    forest, written = read_model(model), dict[str, Path]()
     if onnx is not None:
         forest.to_onnx(onnx)
-        readers["ONNX"] = lambda: _read_onnx(onnx)
+        written["ONNX"] = onnx
     if sklearn is not None:
         skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
         write_whole(sklearn, skops.dumps(forest.to_sklearn()))
-        readers["scikit-learn"] = lambda: _read_skops(sklearn)
-    for kind, out in (("ONNX", onnx), ("scikit-learn", sklearn)):
-        if out is not None:
-            typer.echo(f"{kind}: {out}", err=True)
+        written["scikit-learn"] = sklearn
+    for kind, out in written.items():
+        typer.echo(f"{kind}: {out}", err=True)
     if check is not None:
-        _compare(forest, {kind: read() for kind, read in readers.items()}, check, separator)
+        readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
+        _compare(forest, {kind: readers[kind](out) for kind, out in written.items()}, check, separator)
 
 
 def _read_onnx(file: Path) -> PredictProba:

@@ -1,6 +1,6 @@
 """What each feature adds to the prediction of a row: Shapley values, reasons, a table and pictures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from aucforest.inspection.display import Display
 from aucforest.inspection.models import category_names_of, check_count, feature_names_of
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
-from aucforest.tables.sparse import SparseRows
+from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.
@@ -48,9 +48,13 @@ class Reason(NamedTuple):
     @property
     def condition(self) -> str:
         """The feature and its value, such as "income = 1200"."""
+        return self.condition_in(lambda number: f"{number:.5g}")
+
+    def condition_in(self, form: Callable[[float], str]) -> str:
+        """Return the same with numbers in a form of one's own."""
         if self.value is None:
             return f"{self.feature} missing"
-        return f"{self.feature} = {self.value if isinstance(self.value, str) else format(self.value, '.5g')}"
+        return f"{self.feature} = {self.value if isinstance(self.value, str) else form(self.value)}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -341,7 +345,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     n_columns = 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {len(X):,} rows, {X.shape[1]:,} features and {len(classes):,} classes"
     check_memory(8.0 * np.prod(X.shape) * n_columns, what, "explain fewer rows at a time")
-    X = X.toarray() if isinstance(X, SparseRows) else X
+    X = as_dense(X)
     total, base = np.zeros((n_columns, *X.shape)), np.zeros(n_columns)
     most_predicted = max(tree.n_nodes for tree in model.trees_) * len(classes)
     step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))

@@ -19,7 +19,7 @@ from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_hom
 from aucforest.inspection.display import Display, HtmlTable
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.metrics.intervals import require_level, t_quantile
-from aucforest.tables.sparse import SparseRows
+from aucforest.tables.sparse import as_dense
 
 T = TypeVar("T")
 _MOST_PARTS = 10  # how many random parts of the rows are scored; fewer only when a class has fewer rows
@@ -271,8 +271,7 @@ def oob_permutation_importance(
     check_count("n_repeats", n_repeats, 1)
     scorer = resolve_scorer(scoring)
     rows = training_rows(forest, X, y, sample_weight)
-    if isinstance(rows.X, SparseRows):
-        rows = replace(rows, X=rows.X.toarray())
+    rows = replace(rows, X=as_dense(rows.X))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     walks = _Walks(forest, rows, n_repeats, seed, n_jobs)
     scored = walks.n_unseen > 0

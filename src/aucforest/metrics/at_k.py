@@ -62,7 +62,7 @@ def check_bound(name: str, bound: Any) -> None:
 
 def _positives_at(cumulated: Cumulated, k: float) -> tuple[float, float]:
     """Return the weight of the k highest-ranked samples and of the positives among them, ties in proportion."""
-    selected = cumulated.tps + cumulated.fps
+    selected = cumulated.selected
     size = top_size(k, float(selected[-1]))
     return size, float(np.interp(size, selected, cumulated.tps))
 
@@ -186,7 +186,7 @@ def lift_at_k(
     """
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
     size, positives = _positives_at(cumulated, k)
-    return float(_recall(positives, cumulated) * (cumulated.tps[-1] + cumulated.fps[-1]) / size)
+    return float(_recall(positives, cumulated) * cumulated.selected[-1] / size)
 
 
 class MetricsAtK(NamedTuple):
@@ -256,7 +256,7 @@ def metrics_at_k(
     quantile = normal_quantile(level)
     positive, scores, weights = _rows(y_true, y_score, sample_weight, pos_label)
     cumulated = cumulate(positive, scores, weights)
-    selected = cumulated.tps + cumulated.fps
+    selected = cumulated.selected
     size, found = _positives_at(cumulated, k)
     total, of_class = float(selected[-1]), float(cumulated.tps[-1])
     # of the sum of weights, what a weight of one each would be
@@ -431,7 +431,7 @@ def gains_curve(
     ([0.0, 0.25, 0.75, 1.0], [0.0, 0.5, 1.0, 1.0])
     """
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    selected = cumulated.tps + cumulated.fps
+    selected = cumulated.selected
     return selected / selected[-1], _recall(cumulated.tps, cumulated), cumulated.thresholds
 
 

@@ -229,13 +229,17 @@ class Cumulated(NamedTuple):
     fps: NDArray[np.float64]
     thresholds: NDArray[Any]
 
+    @property
+    def selected(self) -> NDArray[np.float64]:
+        """Weight of all samples at or above each threshold."""
+        return self.tps + self.fps
+
     # Quotients, as those have them who compute these rates: products with a bound would be rounded otherwise.
 
     @property
     def precision(self) -> NDArray[np.float64]:
         """Precision at each threshold, 0 where nothing is selected."""
-        selected = self.tps + self.fps
-        return np.divide(self.tps, selected, out=np.zeros(selected.shape), where=selected > 0.0)
+        return np.divide(self.tps, self.selected, out=np.zeros(self.tps.shape), where=self.selected > 0.0)
 
     @property
     def fpr(self) -> NDArray[np.float64]:

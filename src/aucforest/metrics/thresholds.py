@@ -105,7 +105,7 @@ def _threshold_within(cumulated: Cumulated, name: str, bound: Any) -> float:
     """Return the threshold of the highest recall within a bound, and for alerts the lowest one."""
     thresholds = cumulated.thresholds
     if name == "alerts":
-        selected = cumulated.tps + cumulated.fps
+        selected = cumulated.selected
         size = top_size(bound, float(selected[-1]), name=name)
         return float(thresholds[np.searchsorted(selected, size * (1.0 + 1e-12), side="right") - 1])
     within = cumulated.fpr <= bound if name == "fpr" else cumulated.precision >= bound

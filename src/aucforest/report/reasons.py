@@ -1,7 +1,5 @@
 """The section on the rows with the highest scores: what moved their predictions most."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils import _safe_indexing
 
@@ -38,11 +36,4 @@ def reasons_section(rows: ScoredRows, n_jobs: int | None) -> Section | None:
 
 def _listed(reasons: list[Reason]) -> str:
     """Return reasons as they are printed."""
-    return "; ".join(f"{reason.feature} {_value(reason.value)} ({signed(reason.contribution)})" for reason in reasons)
-
-
-def _value(value: Any) -> str:
-    """Return the value of a feature as it is printed."""
-    if value is None:
-        return "missing"
-    return f"= {value if isinstance(value, str) else number(value)}"
+    return "; ".join(f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons)

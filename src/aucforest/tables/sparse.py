@@ -61,3 +61,8 @@ class SparseRows:
         what = f"a dense copy of the sparse X, {self.shape[0]:,} samples and {self.shape[1]:,} features,"
         check_memory(float(self.dtype.itemsize) * np.prod(self.shape, dtype=np.float64), what, "pass fewer samples")
         return self[:]
+
+
+def as_dense(X: NDArray[Any] | SparseRows) -> NDArray[Any]:
+    """Return a matrix as it is, and a sparse one as a dense copy; see `SparseRows.toarray`."""
+    return X.toarray() if isinstance(X, SparseRows) else X
