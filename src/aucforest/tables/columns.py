@@ -1,7 +1,7 @@
-"""Categorical columns: how they are found, and the codes of their values.
+"""Categorical columns: how they are found, and the codes of their categories.
 
-The code of a category is its place among those seen in `fit`, in the order of their values. Up to 254 keep a code of
-their own, those that are rarest beyond come last and share one. Missing and unseen values have no code but NaN.
+The code of a category is its index among the sorted categories seen in `fit`. If there are more than 254, the 254 most
+frequent ones have the codes 0 to 253 and all others share the code 254. Missing and unseen values are encoded as NaN.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from aucforest.metrics.validation import is_missing
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
-# The last code is for all categories that do not keep their own.
+# The code of all categories beyond the 254 most frequent ones.
 _SHARED_CODE = MISSING_CODE - 1
 _CODED = (nw.Categorical, nw.Enum)
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
@@ -25,10 +25,10 @@ Categories = dict[int, NDArray[Any]]
 
 
 class Factor(NamedTuple):
-    """A column of anything but numbers: its distinct values, and the place of each row's among them, -1 for none."""
+    """A column that is not numeric: its distinct values, and the index of each row's value, -1 if it is missing."""
 
     values: list[Any]
-    places: NDArray[np.integer]
+    indices: NDArray[np.integer]
 
 
 Table = nw.DataFrame[Any] | NDArray[Any]
@@ -36,7 +36,7 @@ Column = NDArray[Any] | Factor
 
 
 def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Return a view of pandas, polars and arrow tables; None for anything else, and where two columns share a name."""
+    """Return a narwhals view of a pandas, polars or Arrow table; None for other types and duplicate column names."""
     if not hasattr(X, "columns"):
         return None
     try:
@@ -47,7 +47,7 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def check_table(X: Any) -> None:
-    """Refuse a Series, a lazy frame of polars, and duplicate column names."""
+    """Raise ValueError if X is a Series or has duplicate column names, TypeError if X is a LazyFrame of polars."""
     kind = f"a {type(X).__module__.partition('.')[0]} {type(X).__name__}"
     if nw.dependencies.is_into_series(X):
         raise ValueError(f"X must have two dimensions but is {kind}: pass a table, such as X.to_frame()")
@@ -60,7 +60,7 @@ def check_table(X: Any) -> None:
 
 
 def as_table(X: Any) -> Table | None:
-    """Return a frame or a matrix; None for what has no rows and columns, since validation says what is wrong."""
+    """Return X as a frame or a matrix; None if it is not two-dimensional, which later validation reports."""
     frame = _as_frame(X)
     if frame is not None:
         return frame
@@ -69,25 +69,25 @@ def as_table(X: Any) -> Table | None:
 
 
 def read_table(X: Any) -> Table:
-    """Return the table that a part of a training table is."""
+    """Return X, which has passed validation, as a frame or a matrix."""
     table = as_table(X)
     assert table is not None
     return table
 
 
 def has_codes(X: Any) -> bool:
-    """Say whether a table has dictionaries of arrow: numpy would take a missing value for another one."""
+    """Return whether X is an Arrow table with a dictionary column, whose nulls numpy would turn into values."""
     frame = _as_frame(X)
     return frame is not None and frame.implementation.is_pyarrow() and any(t in _CODED for t in frame.schema.values())
 
 
 def column_name(table: Table, feature: int) -> str:
-    """Return what a message calls a column."""
+    """Return the name or index of a column for error messages."""
     return f"column {repr(table.columns[feature]) if isinstance(table, nw.DataFrame) else feature}"
 
 
 def find_categorical(table: Table | None, given: Any) -> list[int]:
-    """Return the categorical columns, for a value of the parameter `categorical_features`."""
+    """Return the indices of the categorical columns; `given` is the parameter `categorical_features`."""
     frame = table if isinstance(table, nw.DataFrame) else None
     if isinstance(given, str):
         return [] if frame is None else [j for j, kind in enumerate(frame.schema.values()) if kind in _CATEGORICAL]
@@ -99,7 +99,7 @@ def find_categorical(table: Table | None, given: Any) -> list[int]:
             raise ValueError(f"categorical_features is a mask for {len(given)} columns, but X has {n_features}")
         return [j for j in range(n_features) if given[j]]
     if all(isinstance(item, str) for item in given):
-        return sorted({_place(name, None if frame is None else frame.columns) for name in given})
+        return sorted({_index_of(name, None if frame is None else frame.columns) for name in given})
     if not all(isinstance(item, Integral) for item in given):
         raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {given}")
     for item in given:
@@ -108,8 +108,8 @@ def find_categorical(table: Table | None, given: Any) -> list[int]:
     return sorted({int(item) for item in given})
 
 
-def _place(name: str, names: Sequence[str] | None) -> int:
-    """Return the index of a column."""
+def _index_of(name: str, names: Sequence[str] | None) -> int:
+    """Return the index of a column; ValueError if X has no column names, or not this one."""
     if names is None:
         raise ValueError(f"categorical_features has the column name {name!r}, but the columns of X have no names")
     if name not in names:
@@ -118,7 +118,7 @@ def _place(name: str, names: Sequence[str] | None) -> int:
 
 
 def read_column(table: Table, feature: int) -> Column:
-    """Return a column; numbers as an array, where missing ones are NaN."""
+    """Return a column: an array if it is numeric or boolean, else a Factor."""
     try:
         if isinstance(table, nw.DataFrame):
             return _read_series(table.get_column(table.columns[feature]))
@@ -130,7 +130,7 @@ def read_column(table: Table, feature: int) -> Column:
 
 
 def _read_series(series: nw.Series[Any]) -> Column:
-    """Return a column of a frame; where the frame has integer codes for its values, these are all that is read."""
+    """Return a column of a frame; if it is dictionary-encoded, its integer codes are used instead of its values."""
     native, coded = series.to_native(), series.dtype in _CODED
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return _read_values(series.to_numpy())
@@ -140,19 +140,19 @@ def _read_series(series: nw.Series[Any]) -> Column:
     if series.implementation.is_pandas():
         if coded:
             return Factor(native.array.categories.tolist(), native.array.codes)
-        places, values = native.factorize()
-        return Factor(values.tolist(), places)
+        indices, values = native.factorize()
+        return Factor(values.tolist(), indices)
     if series.implementation.is_polars() and coded:
         physical = native.to_physical()
         first = physical.arg_unique().to_numpy()
-        codes = physical.to_numpy()  # a missing value is NaN, which is sorted as the last
+        codes = physical.to_numpy()  # Missing values are NaN, which is sorted last.
         first = first[np.argsort(codes[first])]
         return Factor(native.gather(first).to_list(), np.searchsorted(codes[first], codes))
     return _read_values(series)
 
 
 def _arrow_chunks(native: Any) -> list[Any] | None:
-    """Return the arrays of arrow that a column is made of, in pandas too; None for a column of anything else."""
+    """Return the Arrow arrays of a column of an Arrow table or a pandas frame; None if it is not stored in Arrow."""
     array = getattr(native, "array", native)
     if hasattr(getattr(array, "dtype", None), "pyarrow_dtype"):
         array = array.__arrow_array__()
@@ -160,29 +160,29 @@ def _arrow_chunks(native: Any) -> list[Any] | None:
 
 
 def _read_chunks(chunks: list[Any]) -> Factor:
-    """Return a column of text, or of dictionaries, which differ by chunk and may hold a value twice, or none."""
-    place: dict[Any, int] = {}
-    places = [np.empty(0, dtype=np.int32)]
+    """Return a string or dictionary column; dictionaries can differ by chunk and have nulls and duplicate values."""
+    index_of: dict[Any, int] = {}
+    indices = [np.empty(0, dtype=np.int32)]
     for chunk in chunks:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
-        found = [place.setdefault(value, len(place)) for value in encoded.dictionary.to_pylist()]
-        # unsigned indices have no -1
-        indices = encoded.indices.cast("int32").fill_null(-1).to_numpy()
-        places.append(np.array([*found, -1], dtype=np.int32)[indices])
-    return Factor(list(place), np.concatenate(places))
+        found = [index_of.setdefault(value, len(index_of)) for value in encoded.dictionary.to_pylist()]
+        # The cast is for unsigned indices, which cannot be -1.
+        of_chunk = encoded.indices.cast("int32").fill_null(-1).to_numpy()
+        indices.append(np.array([*found, -1], dtype=np.int32)[of_chunk])
+    return Factor(list(index_of), np.concatenate(indices))
 
 
 def _read_values(values: Any) -> Column:
-    """Return a column whose values are what they are."""
+    """Return a column from its values: an array if its dtype is numeric or boolean, else a Factor."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return values
     listed = values.tolist() if isinstance(values, np.ndarray) else values.to_list()
-    place = {value: place for place, value in enumerate(dict.fromkeys(listed))}
-    return Factor(list(place), np.fromiter(map(place.__getitem__, listed), dtype=np.int64, count=len(listed)))
+    index_of = {value: index for index, value in enumerate(dict.fromkeys(listed))}
+    return Factor(list(index_of), np.fromiter(map(index_of.__getitem__, listed), dtype=np.int64, count=len(listed)))
 
 
 def read_numbers(table: Table, feature: int) -> NDArray[Any]:
-    """Return a column that is not categorical, as numbers."""
+    """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is no number."""
     if isinstance(table, nw.DataFrame):
         series = table.get_column(table.columns[feature])
         if series.dtype in _CODED:
@@ -203,17 +203,18 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
 
 
 def _decode(factor: Any) -> NDArray[Any]:
-    """Return the values of all rows, None for missing ones."""
+    """Return the value of each row, None if it is missing."""
     values = np.empty(len(factor.values) + 1, dtype=object)
     values[:-1] = factor.values
-    return values[factor.places]
+    return values[factor.indices]
 
 
 def decode_labels(column: Any) -> Any:
-    """Return labels as an array where scikit-learn would take them for others; anything else as it is.
+    """Return labels as an array if scikit-learn would change or reject them, and other labels unchanged.
 
-    Numpy takes a missing value of arrow's text and dictionaries for another one. Flags and integers that are nullable,
-    categories or objects, which scikit-learn makes floats of or refuses, keep their type if none is missing.
+    numpy turns the nulls of Arrow strings and dictionaries into values. scikit-learn converts booleans and
+    integers of nullable, categorical or object dtype to floats or rejects them; here they keep their type if no label
+    is missing.
     """
     chunks = _arrow_chunks(column)
     if chunks and (hasattr(chunks[0], "dictionary") or "string" in str(chunks[0].type)):
@@ -229,7 +230,7 @@ def decode_labels(column: Any) -> Any:
 
 
 def check_numeric(X: Any) -> None:
-    """Refuse the first column that has no number in some row."""
+    """Raise ValueError or TypeError for the first column with a value that is not a number."""
     table = as_table(X)
     if table is not None:
         for feature in range(table.shape[1]):
@@ -237,9 +238,10 @@ def check_numeric(X: Any) -> None:
 
 
 def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[Any] | None, Categories]:
-    """Return X as numbers with codes in its categorical columns, and their categories in the rows kept (None for all).
+    """Return X as a numeric matrix with codes in its categorical columns, and their categories in the rows `kept`.
 
-    Without such columns, and without dictionaries, there is nothing to do and the first is None.
+    `given` is the parameter `categorical_features`; with `kept` None all rows are used. If X has no categorical column
+    and no Arrow dictionary, the matrix is None, because scikit-learn can convert X.
     """
     table = _as_frame(X) if given is None or isinstance(given, str) else as_table(X)
     features = find_categorical(table, given)
@@ -260,11 +262,11 @@ class Counted(NamedTuple):
     counts: NDArray[np.int64]
 
     def merge(self, other: "Counted") -> "Counted":
-        """Count the values of both."""
+        """Return the distinct values of both, with their total counts."""
         if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
-            values, places = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
+            values, indices = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
             counts = np.zeros(len(values), dtype=np.int64)
-            np.add.at(counts, places, np.concatenate((self.counts, other.counts)))
+            np.add.at(counts, indices, np.concatenate((self.counts, other.counts)))
             return Counted(values, counts)
         merged: dict[Any, int] = {}
         for value, count in (*self._pairs(), *other._pairs()):
@@ -277,30 +279,30 @@ class Counted(NamedTuple):
 
 
 def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
-    """Count the values of a column in some rows, None for all."""
+    """Count the distinct values of a column in the given rows, or in all rows if `rows` is None."""
     kept: Any = slice(None) if rows is None else rows
     if isinstance(column, np.ndarray):
         column = column[kept]
         return Counted(*np.unique(column[column == column], return_counts=True))
-    places = column.places[kept]
-    counts = np.bincount(places[places >= 0], minlength=len(column.values))
+    indices = column.indices[kept]
+    counts = np.bincount(indices[indices >= 0], minlength=len(column.values))
     found = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
     return Counted([column.values[i] for i in found], counts[found])
 
 
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:
-    """Return the categories of one column, each by its code; those from 254 on share a code."""
+    """Return the categories of one column in the order of their codes; those from index 254 on share a code."""
     values, counts = counted
     if isinstance(values, np.ndarray):
         categories = values
     else:
-        place = {value: i for i, value in enumerate(values)}
+        index_of = {value: i for i, value in enumerate(values)}
         try:
             known = sorted(values)
         except TypeError as error:
             raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
         categories = np.fromiter(known, dtype=object, count=len(known))
-        counts = counts[[place[value] for value in known]]
+        counts = counts[[index_of[value] for value in known]]
     if len(categories) <= _SHARED_CODE:
         return categories
     common = np.zeros(len(categories), dtype=np.bool_)
@@ -309,19 +311,19 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
 
 
 def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
-    """Return the kind of every feature for the trees: two categories are split as two numbers are."""
+    """Return NUMERIC or CATEGORICAL for each feature; with up to two categories a threshold can make every split."""
     kinds = np.full(n_features, NUMERIC, dtype=np.int8)
     kinds[[feature for feature, labels in categories.items() if len(labels) > 2]] = CATEGORICAL
     return kinds
 
 
 def encode(table: Table, categories: Categories) -> NDArray[Any]:
-    """Return a table as numbers, with codes in place of the values of its categorical columns."""
+    """Return a table as a numeric matrix, with codes in its categorical columns."""
     return _as_numbers(table, {feature: read_column(table, feature) for feature in categories}, categories)
 
 
 def like(X: Any, matrix: NDArray[Any]) -> Any:
-    """Return a matrix as a table of the type, the column names and the index of X; as it is if X is no table."""
+    """Return a matrix as a table with the type, column names and index of X, or unchanged if X is not a table."""
     frame = _as_frame(X)
     if frame is None:
         return matrix
@@ -331,12 +333,12 @@ def like(X: Any, matrix: NDArray[Any]) -> Any:
 
 
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:
-    """Return a matrix of the codes of some columns and the numbers of the others."""
+    """Return a matrix with the codes of the given categorical columns and the numbers of all other columns."""
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
         matrix = table.astype(np.float32 if table.dtype == np.float32 else np.float64, copy=len(columns) > 0)
         others: Iterable[int] = ()
     else:
-        # Column by column in memory, as pandas and polars lay out their numbers too.
+        # Column-major order, as in pandas and polars, makes filling column by column fast.
         matrix = np.empty(table.shape, order="F")
         others = (feature for feature in range(table.shape[1]) if feature not in columns)
     for feature, column in columns.items():
@@ -347,32 +349,31 @@ def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories
 
 
 def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return the codes of one column, NaN for missing and unseen values; categories are matched by value."""
+    """Return the codes of one column, NaN for missing and unseen values; categories are compared by ==."""
     codes = np.minimum(np.arange(len(categories)), _SHARED_CODE).astype(np.float64)
     if isinstance(column, np.ndarray) and categories.dtype.kind in "biuf" and len(categories) > 0:
         order = np.argsort(categories)
-        place = np.searchsorted(categories, column, sorter=order).clip(max=len(order) - 1)
-        nearest = order[place]
+        nearest = order[np.searchsorted(categories, column, sorter=order).clip(max=len(order) - 1)]
         return np.where(categories[nearest] == column, codes[nearest], np.nan)
     if isinstance(column, np.ndarray):
-        distinct, places = np.unique(column, return_inverse=True)
-        column = Factor(distinct.tolist(), places)
-    table = dict(zip(categories.tolist(), codes.tolist()))
-    encoded = np.array([*(table.get(value, np.nan) for value in column.values), np.nan])[column.places]
+        distinct, indices = np.unique(column, return_inverse=True)
+        column = Factor(distinct.tolist(), indices)
+    code_of = dict(zip(categories.tolist(), codes.tolist()))
+    encoded = np.array([*(code_of.get(value, np.nan) for value in column.values), np.nan])[column.indices]
     if len(categories) > 0 and np.all(np.isnan(encoded)):
         _check_kind(column.values, categories.tolist()[0], name)
     return encoded
 
 
 def _check_kind(values: list[Any], category: Any, name: str) -> None:
-    """Refuse text in place of numbers and numbers in place of text, which would all be unseen."""
+    """Raise ValueError if a column has strings but had numbers in `fit`, or the reverse: no value would be known."""
     value = next((value for value in values if not is_missing(value)), None)
     if value is not None and isinstance(value, str) != isinstance(category, str):
         raise ValueError(f"X: {name} has values such as {value!r}, but had values such as {category!r} in fit")
 
 
 def check_same_categories(before: Categories, now: Categories) -> None:
-    """Refuse to add trees to others that know other categories, with a code of their own for each."""
+    """Raise ValueError if the categories differ from those of the previous fit: their codes would differ too."""
     for feature in sorted(before | now):
         if not (feature in before and feature in now and np.array_equal(before[feature], now[feature])):
             raise ValueError(f"warm_start: column {feature} has different categories than in the previous fit")

@@ -1,4 +1,7 @@
-"""Tables in CSV: read once as text, or whole; and files that are read again and again, with types that fit all rows."""
+"""CSV tables.
+
+`CsvTable` is read once: in batches of strings, or whole. `CsvFiles` are read several times, in types that fit all rows.
+"""
 
 import csv
 import re
@@ -16,15 +19,14 @@ import pyarrow.csv
 from aucforest.tables.files import Files, check_names, check_same_names, split
 from aucforest.tables.kinds import MISSING, WORDS, is_number
 
-# How the names of files end that are read as CSV.
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-# Separators that a header may have, each with its name and what a shell is told.
+# Common separators, each with its name and its spelling as an argument in a shell.
 _SEPARATORS = {",": ("comma", "','"), ";": ("semicolon", "';'"), "\t": ("tab", r"'\t'"), "|": ("vertical bar", "'|'")}
-# Bytes of a CSV that are parsed at a time; no row may be longer. Arrow reads ahead, so there are several in memory.
+# Bytes that are parsed at a time, the maximum length of a row. Arrow reads ahead, so several blocks are in memory.
 _BLOCK = 2**20
-# Spellings of booleans other than those of Python.
-_FLAGS_OF_OTHERS = ({"false", "true"}, {"FALSE", "TRUE"})
-# What a column is: the first of these types that arrow's reader would make of every value, or else text.
+# Spellings of booleans that differ from those of Python.
+_OTHER_FLAGS = ({"false", "true"}, {"FALSE", "TRUE"})
+# The type of a column is the first of these that Arrow's type inference accepts for all values, or else string.
 _TYPES = (
     pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns"),
     pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(),
@@ -32,12 +34,12 @@ _TYPES = (
 
 
 def is_csv(file: Path) -> bool:
-    """Say whether a file is read as CSV, by the end of its name."""
+    """Return whether the name of a file ends in one of `CSV_SUFFIXES`, in upper or lower case."""
     return file.name.lower().endswith(CSV_SUFFIXES)
 
 
 def check_separator(separator: str) -> str:
-    r"""Return the character between values; a tab may be written as \t."""
+    r"""Return the separator as one character, a tab for a backslash followed by t; ValueError if it is not one."""
     separator = "\t" if separator == r"\t" else separator
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
         raise ValueError(rf"the separator must be one character, such as ';' or '\t', but is {separator!r}")
@@ -45,9 +47,10 @@ def check_separator(separator: str) -> str:
 
 
 class CsvTable:
-    """A CSV with a header, in UTF-8; it is decompressed where its name ends in .gz.
+    """A CSV with a header, in UTF-8, which can be read once.
 
-    Values are separated by commas, or by tabs where the name ends in .tsv or .tsv.gz, unless a separator is given.
+    It is decompressed if its name ends in .gz. The default separator is a tab if the name ends in .tsv or .tsv.gz, else
+    a comma.
     """
 
     is_text = True
@@ -69,29 +72,32 @@ class CsvTable:
             is_empty = not self._content.read(1)
             raise ValueError(f"cannot read {name}: it is empty" if is_empty else f"{name} has no header")
         if separator is None and len(self.columns) == 1:
-            self._refuse_other_separator()
+            self._check_separator()
         check_names(name, self.columns)
 
     def batches(self, columns: Sequence[str], types: dict[str, Any] | None = None) -> Iterator[Any]:
-        """Yield record batches of some columns: all text, as it is, or of some types, where words are for nothing."""
+        """Yield record batches of the given columns in the given types, with null for missing-value markers.
+
+        With `types` None all columns are strings, and missing-value markers are kept.
+        """
         try:
             yield from split(pyarrow.csv.open_csv(**self._options(columns, types)))
         except (pa.ArrowInvalid, OSError) as error:
             if str(error) != "Empty CSV file":
-                self._refuse(error)
+                self._raise(error)
 
     def schema(self, columns: Sequence[str]) -> Any:
-        """Return names and types of columns of batches."""
+        """Return the schema of batches of the given columns."""
         return pa.schema([(name, pa.string()) for name in columns])
 
     def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an arrow table of all columns, with types that fit all rows; some columns as text."""
+        """Return an Arrow table of all columns, in types that fit all rows; the columns `as_text` stay strings."""
         try:
             table = pyarrow.csv.read_csv(**self._options(self.columns, dict.fromkeys(as_text, pa.string())))
         except (pa.ArrowInvalid, OSError) as error:
             if str(error) == "Empty CSV file":
                 raise ValueError(f"{self.name} has a header, but no rows") from error
-            self._refuse(error)
+            self._raise(error)
         for name, column in zip(table.column_names, table.columns):
             for row, value in enumerate(column if pa.types.is_binary(column.type) else ()):
                 try:
@@ -101,7 +107,7 @@ class CsvTable:
         return table
 
     def place(self, row: int) -> str:
-        """Return the line where a row begins, as an editor counts: with blank lines and line breaks in values."""
+        """Return the line number at which a row starts; blank lines and line breaks in values count as lines."""
         if self._file is None:
             return f"{self.name}, row {row + 1}"
         with self._file.open("rb") as handle:
@@ -110,11 +116,11 @@ class CsvTable:
         return f"{self.name}, line {line}"
 
     def done(self, n_rows: int) -> float | None:
-        """Return the proportion of the file that is read, whatever number of rows that is."""
+        """Return the proportion of the bytes of the file read so far, for any `n_rows`; None if it is not a file."""
         return None if self._file is None else self._handle.tell() / self._file.stat().st_size
 
     def _options(self, columns: Sequence[str], types: dict[str, Any] | None) -> dict[str, Any]:
-        """Return what both readers are called with; in one thread, since otherwise errors do not tell their row."""
+        """Return the arguments of both readers; they use one thread, because errors then name the row."""
         convert: dict[str, Any] = {"column_types": types, "null_values": MISSING, "strings_can_be_null": True}
         if types is None:
             convert = {"column_types": dict.fromkeys(columns, pa.string())}
@@ -125,8 +131,8 @@ class CsvTable:
             "convert_options": pyarrow.csv.ConvertOptions(include_columns=columns, **convert),
         }
 
-    def _refuse_other_separator(self) -> None:
-        """Refuse a header of one column that has separators of another kind."""
+    def _check_separator(self) -> None:
+        """Raise ValueError if the only column name of the header contains another common separator."""
         (header,) = self.columns
         other = max(_SEPARATORS, key=header.count)
         if (n_others := header.count(other)) > 0:
@@ -136,8 +142,8 @@ class CsvTable:
                 f" --separator {quoted} (in Python, separator={quoted})"
             )
 
-    def _refuse(self, error: Exception) -> NoReturn:
-        """Raise the error of the parser with the line number in place of its row number."""
+    def _raise(self, error: Exception) -> NoReturn:
+        """Raise an error of the parser as ValueError with the line number in place of the row number."""
         sentence = str(error)
         if "straddles two block boundaries" in sentence:
             sentence = f"{self.name} has a line of more than {_BLOCK >> 20} MiB: a quote may not be closed"
@@ -156,7 +162,10 @@ class CsvTable:
 
 
 class CsvFiles(Files):
-    """CSV files of one header, as one table in the types that arrow finds when it reads all rows at once."""
+    """CSV files with the same header as one table, in the types that Arrow infers from all rows.
+
+    The columns `as_text` (None for all) stay strings.
+    """
 
     is_text = True
     missing: Sequence[str] = MISSING
@@ -166,7 +175,7 @@ class CsvFiles(Files):
     ) -> None:
         super().__init__(files, name)
         self._separator = separator
-        # Where files begin that are not read yet is not known.
+        # The first rows of files that have not been read are unknown.
         self._first_rows, self._types, self._as_text = [0, *[sys.maxsize] * len(files)], dict[str, Any](), as_text
         for file in files:
             with file.open("rb") as handle:
@@ -176,16 +185,16 @@ class CsvFiles(Files):
             check_same_names(files[0], self.columns, file, columns)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of some columns, from a row on, of up to so many rows."""
+        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
         return split(self._read(columns, types), first_row, rows)
 
     def _open(self, handle: BinaryIO, file: Path) -> CsvTable:
-        """Return one of the files as a table that is read once."""
+        """Return one of the files as a CsvTable."""
         return CsvTable(handle, file.name, file, self._separator)
 
     def _read(self, columns: Sequence[str], types: dict[str, Any] | None) -> Iterator[Any]:
-        """Yield record batches of columns of some types, None for text as it is."""
+        """Yield record batches of all files; see `CsvTable.batches`."""
         n_rows = 0
         for number, file in enumerate(self.unchanged()):
             self._first_rows[number] = n_rows
@@ -196,7 +205,7 @@ class CsvFiles(Files):
         self._first_rows[-1] = n_rows
 
     def schema(self, columns: Sequence[str]) -> Any:
-        """Return names and types of columns; all rows are read for types that are not known yet."""
+        """Return the schema of the given columns; types that are not known yet are inferred by reading all rows."""
         self._types |= dict.fromkeys(columns if self._as_text is None else self._as_text, pa.string())
         possible = {name: list(_TYPES) for name in columns if name not in self._types}
         if possible:
@@ -212,18 +221,18 @@ class CsvFiles(Files):
         return pa.schema([(name, self._types[name]) for name in columns])
 
     def place(self, row: int) -> str:
-        """Return a file and the line where a row begins."""
+        """Return the file of a row and the line number at which it starts."""
         file, row = self.file_of(row)
         with file.open("rb") as handle:
             return self._open(handle, file).place(row)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return names, sizes and times of the files, and the columns."""
+        """Return paths, sizes and modification times of the files, and the column names."""
         return {"files": self.stamps(), "columns": self.columns}
 
 
 def _fitting(values: Any, types: list[Any]) -> list[Any]:
-    """Return those of some types that arrow's reader would make of text."""
+    """Return the types to which Arrow's CSV reader would convert all of these strings."""
     fitting: list[Any] = []
     trimmed = pc.utf8_trim(values, " \t")
     for type_ in types:
@@ -243,7 +252,11 @@ def _fitting(values: Any, types: list[Any]) -> list[Any]:
 
 
 def parse_labels(distinct: Any) -> Any:
-    """Return distinct labels of a CSV in the type that arrow finds, but as text where that spells them otherwise."""
+    """Return distinct labels of a CSV in the type that Arrow infers.
+
+    They stay strings if the type would change their spelling, as it does for "007" and for booleans other than "True"
+    and "False".
+    """
     written = BytesIO()
     pyarrow.csv.write_csv(pa.table([distinct], ["label"]), written, pyarrow.csv.WriteOptions(quoting_style="needed"))
     parsed = pyarrow.csv.read_csv(
@@ -251,21 +264,21 @@ def parse_labels(distinct: Any) -> Any:
         read_options=pyarrow.csv.ReadOptions(use_threads=False),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
     ).column(0)
-    words = set(distinct.to_pylist())
-    flags_of_others = pa.types.is_boolean(parsed.type) and any(words <= flags for flags in _FLAGS_OF_OTHERS)
-    numbered = is_number(parsed.type) and any(re.match(r"\s*[-+]?0\d", word) for word in words)
-    return distinct if len(parsed) != len(distinct) or flags_of_others or numbered else parsed
+    labels = set(distinct.to_pylist())
+    other_flags = pa.types.is_boolean(parsed.type) and any(labels <= flags for flags in _OTHER_FLAGS)
+    leading_zero = is_number(parsed.type) and any(re.match(r"\s*[-+]?0\d", label) for label in labels)
+    return distinct if len(parsed) != len(distinct) or other_flags or leading_zero else parsed
 
 
 def _decompressed(handle: BinaryIO, name: str) -> BinaryIO:
-    """Return what is in a file, decompressed where its name ends in .gz."""
+    """Return the file, with decompression if its name ends in .gz."""
     if not name.lower().endswith(".gz"):
         return handle
     return BufferedReader(pa.CompressedInputStream(pa.PythonFile(handle), "gzip"))
 
 
 def _first_lines(text: Iterable[str], separator: str) -> Iterator[int]:
-    """Yield where the rows of a CSV begin; a blank line is none."""
+    """Yield the line number at which each row of a CSV starts, including the header; blank lines are not rows."""
     reader = csv.reader(text, delimiter=separator)
     line = 1
     for values in reader:

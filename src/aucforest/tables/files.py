@@ -1,18 +1,18 @@
-"""Files that are one table, and batches of rows."""
+"""Several files as one table, and record batches of a limited number of rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-# Cells of a batch, unless others are asked for, and its most rows.
+# The default maximum numbers of cells and of rows of a batch.
 _CELLS = 2**20
 _MOST_ROWS = 2**14
 
 
 class Files:
-    """Files that are one table, and do not change while they are read."""
+    """Files that are read as one table and must not change meanwhile."""
 
-    # the first row of every file, and the number of all rows
+    # The index of the first row of each file, and the total number of rows.
     _first_rows: list[int]
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
@@ -20,24 +20,24 @@ class Files:
         self._stamps = [_stamp(file) for file in files]
 
     def unchanged(self) -> Iterator[Path]:
-        """Yield each file after a check that it is what it was."""
+        """Yield each file; ValueError if its size or modification time has changed."""
         for file, stamp in zip(self._files, self._stamps):
             if _stamp(file) != stamp:
                 raise ValueError(f"{file} changed while it was read")
             yield file
 
     def file_of(self, row: int) -> tuple[Path, int]:
-        """Return the file of a row, and the number of the row in it."""
+        """Return the file that has a row, and the index of the row in this file."""
         at = max(i for i, first in enumerate(self._first_rows[:-1]) if first <= row)
         return self._files[at], row - self._first_rows[at]
 
     def stamps(self) -> list[list[Any]]:
-        """Return name, size and time of each file."""
+        """Return path, size and modification time of each file."""
         return [[str(file.resolve()), *stamp] for file, stamp in zip(self._files, self._stamps)]
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """Return size and time of a file."""
+    """Return size and modification time of a file; ValueError if it does not exist."""
     try:
         stat = file.stat()
     except FileNotFoundError:
@@ -46,14 +46,14 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def check_names(name: str, columns: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
-    for place, column in enumerate(columns):
-        if column in columns[:place]:
+    """Raise ValueError if two columns have the same name."""
+    for index, column in enumerate(columns):
+        if column in columns[:index]:
             raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
 
 
 def check_same_names(first: Path, wanted: Sequence[str], file: Path, given: Sequence[str]) -> None:
-    """Refuse a file whose columns are not those of the first one."""
+    """Raise ValueError if the column names of a file differ from those of the first file."""
     if wanted != given:
         odd = [name for name in [*given, *wanted] if not (name in wanted and name in given)]
         what = f"column {odd[0]!r}" if odd else "the order of its columns"
@@ -61,12 +61,12 @@ def check_same_names(first: Path, wanted: Sequence[str], file: Path, given: Sequ
 
 
 def rows_of_batch(n_columns: int) -> int:
-    """Return how many rows are handled at a time."""
+    """Return the default maximum number of rows of a batch."""
     return max(1, min(_MOST_ROWS, _CELLS // max(n_columns, 1)))
 
 
 def split(batches: Iterable[Any], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-    """Yield record batches from a row on, of up to so many rows."""
+    """Yield record batches from `first_row` on, split into batches of at most `rows` rows."""
     n_passed = 0
     for batch in batches:
         rest = batch.slice(max(0, first_row - n_passed))

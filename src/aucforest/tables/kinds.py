@@ -1,4 +1,4 @@
-"""Conversion of columns to the types of features: numbers, strings and booleans."""
+"""Conversion of columns to the kinds of features: NUMBER, TEXT (strings) and FLAG (booleans)."""
 
 import shlex
 import warnings
@@ -12,75 +12,84 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+# The value of a kind is its name in error messages.
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
+# The missing-value markers of pandas.read_csv.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
+# The booleans that pyarrow.csv reads by default.
 WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
 
 Place = Callable[[int], str]
 
 
 class Columns(Protocol):
-    """What columns are looked for in."""
+    """Interface of a table whose columns are found by name."""
 
     name: str
     columns: list[str]
-    # words that stand for nothing where a column is text
+    # The missing-value markers of string columns.
     missing: Sequence[str]
-    # whether values come as text, without types of their own
+    # Whether all values are read as strings, as from CSV.
     is_text: bool
 
     def place(self, row: int) -> str:
-        """Return what a row of values, counted from 0, is called in a message."""
+        """Return the position of a row, such as its file and line, for error messages; `row` counts from 0."""
 
 
 def canonical_type(type_: Any) -> Any:
-    """Return the type that columns of a type are read as: one for all indices, and one of those of text for views."""
+    """Return the type that a column is converted to: dictionary indices to int32, string_view to large_string."""
     if pa.types.is_dictionary(type_):
         return pa.dictionary(pa.int32(), canonical_type(type_.value_type))
     return pa.large_string() if pa.types.is_string_view(type_) else type_
 
 
 class Canonical:
-    """Arrays of a column in its canonical type; the values of a dictionary are distinct, and none is missing."""
+    """Converter of the arrays of one column to its canonical type; dictionaries get distinct values without nulls.
 
-    # Arrow cannot look into dictionaries of views or unify those with missing values, pandas knows no unsigned indices.
+    Arrow cannot compute with dictionaries of string views or unify dictionaries with nulls, and pandas does not support
+    unsigned indices.
+    """
 
     def __init__(self) -> None:
-        # the last dictionary, which most batches share, its canonical values, and the places of its own among them
+        # Most batches share a dictionary, so the last one is kept with its canonical values. `_indices` maps the values
+        # of the dictionary to canonical ones and is None if they are the same.
         self._dictionary: Any = None
         self._values: Any = None
-        self._places: Any = None
+        self._indices: Any = None
 
     def __call__(self, column: Any) -> Any:
-        """Return an array in its canonical type."""
+        """Return an array of the column in the canonical type."""
         if not pa.types.is_dictionary(column.type):
             return column.cast(canonical_type(column.type))
         if self._dictionary is None or not column.dictionary.equals(self._dictionary):
             values = Canonical()(column.dictionary)
             self._dictionary = column.dictionary
             self._values = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
-            self._places = None if len(self._values) == len(values) else pc.index_in(values, self._values)
-        indices = column.indices.cast(pa.int32()) if self._places is None else self._places.take(column.indices)
+            self._indices = None if len(self._values) == len(values) else pc.index_in(values, self._values)
+        indices = column.indices.cast(pa.int32()) if self._indices is None else self._indices.take(column.indices)
         return pa.DictionaryArray.from_arrays(indices, self._values)
 
 
 def decode(column: Any) -> Any:
-    """Return a column with values in place of a dictionary."""
+    """Return a dictionary-encoded column as a plain one, and any other column unchanged."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def kind_of(values: Sequence[Any]) -> str:
-    """Return the kind of the categories of a feature, or of classes."""
+    """Return the kind of categories or classes: TEXT if all are strings, FLAG if all are booleans, else NUMBER."""
     if all(isinstance(value, str) for value in values):
         return TEXT
     return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
 
 
 def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[str] = MISSING) -> Any:
-    """Return a column as one of a kind; `missing` are the words for nothing in text that stays text."""
+    """Return a column converted to a kind; ValueError if its type or a value cannot be converted.
+
+    `missing` are the missing-value markers of a string column that stays one.
+    """
     column = decode(column)
     if pa.types.is_null(column.type):
         return column.cast({NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}[kind])
@@ -95,23 +104,23 @@ def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[s
 
 
 def is_number(type_: Any) -> bool:
-    """Say whether a type is one of those of numbers."""
+    """Return whether a type is an integer, floating or decimal type."""
     return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
 
 
 def holds_text(type_: Any) -> bool:
-    """Say whether a type is one of those of text."""
+    """Return whether a type is string, large_string or string_view."""
     return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
 
 
 def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
-    """Return a column as text, with nothing in place of the words for it."""
+    """Return a column as strings, with null in place of missing-value markers."""
     column = column.cast(pa.string())
     return pc.if_else(pc.is_in(column, pa.array(missing, pa.string())), pa.scalar(None, pa.string()), column)
 
 
 def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
-    """Return text as numbers or booleans."""
+    """Return strings as numbers or booleans; ValueError with the first value that cannot be converted."""
     column = pc.utf8_trim_whitespace(column)
     if (found := _cast(column, kind)) is not None:
         return found
@@ -120,18 +129,18 @@ def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
 
 
 def _cast(column: Any, kind: str) -> Any:
-    """Return text as numbers or booleans; None if a value cannot be converted."""
+    """Return strings as numbers or booleans; None if a value cannot be converted."""
     if kind == NUMBER:
         try:
             return column.cast(pa.float64())
         except pa.ArrowInvalid:
             return None
-    places = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
-    return None if places.null_count > column.null_count else pc.less(places, len(WORDS[True]))
+    indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
+    return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
 
 
 def feature_names(source: Any, others: Sequence[str]) -> list[str]:
-    """Return the columns to learn from: all but some others and those without a name."""
+    """Return the names of the feature columns: all except `others` and columns without a name."""
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(others):
         warnings.warn("a column without a name, such as a row index, is ignored", stacklevel=3)
@@ -143,7 +152,7 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
 
 
 def check_types(schema: Any) -> None:
-    """Refuse columns that are not numeric, string or boolean."""
+    """Raise ValueError if a column is not numeric, string, boolean or null."""
     for field in schema:
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if pa.types.is_temporal(type_):
@@ -156,7 +165,7 @@ def check_types(schema: Any) -> None:
 
 
 def to_features(batch: Any) -> Any:
-    """Return the columns of a record batch as a table: strings and booleans as dictionaries, null columns as NaN."""
+    """Return a record batch as a table: strings and booleans as dictionaries, decimals and null columns as float64."""
     columns = []
     for column in batch.columns:
         if pa.types.is_null(column.type) or pa.types.is_decimal(column.type):
@@ -168,7 +177,11 @@ def to_features(batch: Any) -> Any:
 
 
 class ModelColumns:
-    """The columns that a model reads, found in a table by name; in their order where the model knows no names."""
+    """The feature columns of a fitted model in a table.
+
+    They are found by name. If the model was fitted without feature names, they are all columns except `others`, in the
+    order of the table. The columns `others` must exist.
+    """
 
     def __init__(self, model: Any, table: Columns, others: Sequence[str] = ()) -> None:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
@@ -193,7 +206,10 @@ class ModelColumns:
         self._kinds = [kind_of(categories[j].tolist()) if j in categories else NUMBER for j in features]
 
     def typed(self, batch: Any, first_row: int) -> Any:
-        """Return the columns of a batch as an arrow table of the model's kinds; its first row has a number."""
+        """Return the features of a batch as an Arrow table in the kinds of the model.
+
+        `first_row` is the index of the first row of the batch in the table, for error messages.
+        """
         columns = [
             as_kind(batch.column(name), kind, name, lambda row: self._table.place(first_row + row), self._table.missing)
             for name, kind in zip(self.names, self._kinds)
@@ -201,11 +217,11 @@ class ModelColumns:
         return pa.table(columns, names=self.names)
 
     def features(self, typed: Any) -> Any:
-        """Return what the model takes: a table, or a matrix where it knows no names."""
+        """Return the input for the model: the table, or a matrix if the model was fitted without feature names."""
         if self.has_names:
             return typed
         if all(kind == NUMBER for kind in self._kinds):
-            # column by column in memory, as frames are
+            # The transpose is in column-major order, as most data frames are.
             return np.stack([column.to_numpy() for column in typed.columns]).T
         matrix: NDArray[Any] = np.empty((typed.num_rows, typed.num_columns), dtype=object)
         for feature, column in enumerate(typed.columns):
@@ -214,13 +230,13 @@ class ModelColumns:
 
 
 def find_column(table: Columns, name: str) -> str:
-    """Return the name of a column after a check that there is one."""
+    """Return `name`; ValueError if the table has no such column."""
     if name not in table.columns:
         raise ValueError(f"{table.name} has no column {name!r}{nearest(name, table.columns)}")
     return name
 
 
 def nearest(word: str, words: Any) -> str:
-    """Return a hint at the words that are most similar to a misspelt one."""
+    """Return the end of an error message that suggests similar words, or "" if there are none."""
     near = get_close_matches(word, [str(other) for other in words])
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

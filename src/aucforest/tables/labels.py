@@ -1,4 +1,4 @@
-"""Class labels and weights in columns of arrow, which may come batch by batch."""
+"""Class labels and sample weights from Arrow columns, which can be read in batches."""
 
 import math
 import re
@@ -16,15 +16,15 @@ from aucforest.tables.kinds import NUMBER, Columns, as_kind, as_text, decode, ho
 from aucforest.tables.sources import Source
 
 _MOST_CLASSES = 2**16
-# The number of a label that is of no class.
+# The code of a label that is not one of the classes.
 _NO_CLASS = _MOST_CLASSES - 1
-# Labels to look for a misspelt one in.
+# The maximum number of distinct labels that are kept for the error message if none is the positive label.
 _MOST_SEEN = 1000
 _COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<": pc.less}
 
 
 def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
-    """Return what says which numbers of a column are positive, for text such as ">=18"; None for a label."""
+    """Return a function that compares a column with a number, from a string such as ">=18"; None for other strings."""
     found = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
     if found is None:
         return None
@@ -38,28 +38,28 @@ def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
 
 
 class LabelReader:
-    """Reads labels as class numbers, or as True and False for a positive label.
+    """Encoder of labels as indices of classes; the classes are False and True if a positive label is given.
 
-    The positive label is compared as a string, or is a comparison of numbers such as ">=18" if no label of a CSV is
-    that string.
+    `positive` is compared with the labels as a string. It can also be a comparison such as ">=18" for numbers, in a CSV
+    only if no label is that string.
     """
 
     def __init__(self, table: Columns, target: str, positive: Any = None, option: str = "positive=") -> None:
-        # `option` is what a message puts before a value of `positive`: the command line has another way to give it
+        # `option` precedes the value of `positive` in messages; the command line has a spelling of its own.
         self._table, self.target, self._option = table, target, option
         self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
         self._seen: dict[str, None] = {}
-        self._numbers: dict[Any, int] = {}
+        self._code_of: dict[Any, int] = {}
         self._parts: list[NDArray[np.uint16]] = []
         self._n_rows = self._n_missing = 0
         self._first_missing = -1
         self._dtype: Any = None
-        # of text that is compared as numbers: what is said of the first that is none
+        # The error for the first label of a CSV that is not a number, raised only if `positive` is a comparison.
         self._not_numbers: ValueError | None = None
 
     def add(self, column: Any) -> None:
-        """Read the labels of the rows that follow."""
+        """Encode the labels of the next rows."""
         column = self._read(column)
         missing = pc.is_null(column, nan_is_null=True)
         n_missing = pc.sum(missing).as_py() or 0
@@ -67,39 +67,42 @@ class LabelReader:
             self._first_missing = self._n_rows + pc.index(missing, True).as_py()
         self._n_missing += n_missing
         self._n_rows += len(column)
-        self._parts.append(_translate(column.drop_null(), self._number))
+        self._parts.append(_encode(column.drop_null(), self._add_code))
 
-    def _number(self, value: Any) -> int:
-        """Return the number of a label, in the order in which they come."""
-        number = self._numbers.setdefault(value, len(self._numbers))
-        if number >= _MOST_CLASSES:
+    def _add_code(self, value: Any) -> int:
+        """Return the code of a value, in the order of first appearance; ValueError if there are too many values."""
+        code = self._code_of.setdefault(value, len(self._code_of))
+        if code >= _MOST_CLASSES:
             labels = self._labels()
             advice = "" if isinstance(labels[0], str) else self._advice(statistics.median_high(labels))
             raise ValueError(f"column {self.target!r} has more than {_MOST_CLASSES:,} different labels{advice}")
-        return number
+        return code
 
     def _read(self, column: Any) -> Any:
-        """Return a column as what is numbered: values, or of text what `_labels` can tell them from."""
+        """Return the values of a column to be encoded; `_labels` converts those of CSV to labels after the last batch.
+
+        For a positive label in CSV they are integers: 1 if the label is `positive` as a string, plus 2 if it is a
+        number for which the comparison is true.
+        """
         if not self._table.is_text:
             return self._typed(column)
         column = as_text(column, self._table.missing)
         if self._positive is None:
             return column
-        answers = self._typed(column).cast(pa.int8())
+        is_label = self._typed(column).cast(pa.int8())
         if self._comparison is None or self._not_numbers is not None:
-            return answers
+            return is_label
         try:
             numbers = as_kind(column, NUMBER, self.target, lambda row: self._table.place(self._n_rows + row))
         except ValueError as error:
             self._not_numbers = error
-            return answers
-        # 1 for the label as text, 2 for a number that is positive
+            return is_label
         numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
-        return pc.add(answers, pc.shift_left(self._comparison(numbers).cast(pa.int8()), pa.scalar(1, pa.int8())))
+        return pc.add(is_label, pc.shift_left(self._comparison(numbers).cast(pa.int8()), pa.scalar(1, pa.int8())))
 
     def _labels(self) -> list[Any]:
-        """Return the labels that were numbered."""
-        found = list(self._numbers)
+        """Return the labels in the order of the codes of their values; see `_read`."""
+        found = list(self._code_of)
         if not self._table.is_text:
             return found
         if self._positive is None:
@@ -112,7 +115,7 @@ class LabelReader:
         return [bool(value & 2) for value in found]
 
     def _typed(self, column: Any) -> Any:
-        """Return a column as strings, integers or booleans."""
+        """Return a column of labels as strings, integers or booleans; ValueError for other types and fractions."""
         column = decode(column)
         type_ = column.type
         if pa.types.is_floating(type_):
@@ -138,14 +141,14 @@ class LabelReader:
         return column
 
     def _advice(self, bound: Any) -> str:
-        """Return advice on how to make classes of numbers."""
+        """Return the end of an error message on a numeric target that suggests a comparison."""
         return f"; {self._option}'>={bound}' makes two classes of a numeric target"
 
     def _is_positive(self, column: Any) -> Any:
-        """Return which rows are of the positive label, or have a number that is positive."""
+        """Return whether each label is the positive one, or a number for which the comparison is true."""
         if self._comparison is not None and is_number(column.type):
             return self._comparison(column)
-        # arrow writes booleans in lower case
+        # Arrow casts booleans to lower case strings.
         positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive
         text = column.cast(pa.string())
         if len(self._seen) < _MOST_SEEN:
@@ -153,7 +156,7 @@ class LabelReader:
         return pc.equal(text, positive)
 
     def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-        """Return the sorted classes, two at least, and the number of each row's class."""
+        """Return the sorted classes and the class index of each row; ValueError if there are fewer than two classes."""
         labels = self._labels()
         if self._n_missing:
             refuse_missing(self._table, self.target, self._n_missing, self._first_missing)
@@ -167,19 +170,20 @@ class LabelReader:
         if len(found) == 1:
             raise ValueError(f"column {self.target!r} has only one class, {classes[0]}: at least 2 are needed")
         self._classes = {value: code for code, value in enumerate(found)}
-        of_number = np.array([self._classes[label] for label in labels], dtype=np.uint16)
+        class_of_code = np.array([self._classes[label] for label in labels], dtype=np.uint16)
         codes = np.empty(self._n_rows, dtype=np.uint16)
         start = 0
         for part in self._parts:
-            codes[start : start + len(part)] = of_number[part]
+            codes[start : start + len(part)] = class_of_code[part]
             start += len(part)
         self._parts.clear()
         return classes, codes
 
     def names(self) -> NDArray[Any]:
-        """Return what the negative and the positive class of `positive` are called: as the labels where these are two.
+        """Return the names of the negative and the positive class if there is a positive label.
 
-        Otherwise the negative class is called "not" and the positive one.
+        If there are two labels, these are the names; otherwise the negative class is called "not" and the positive
+        label.
         """
         others = [label for label in self._seen if label != self._positive]
         negative = others[0] if len(others) == 1 else not_label(self._positive)
@@ -187,39 +191,39 @@ class LabelReader:
         return np.array(found.to_pylist() if pa.types.is_integer(found.type) else [negative, self._positive])
 
     def read_again(self, column: Any) -> NDArray[np.uint16]:
-        """Return the number of each row's class, once classes are known."""
-        return _translate(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
+        """Return the class index of each row, after `finish`; _NO_CLASS for labels that are not classes."""
+        return _encode(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
 
 
 def not_label(label: str) -> str:
-    """Return the name of the class of all rows that are not of a label."""
+    """Return the name of the class of all other labels."""
     return f"not {label}"
 
 
 def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> NoReturn:
-    """Refuse missing labels."""
+    """Raise ValueError for missing labels with their number and the position of the first."""
     raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.place(first)}")
 
 
-def _translate(column: Any, number: Callable[[Any], int]) -> NDArray[np.uint16]:
-    """Return a number for every row of a column, given that of a value."""
+def _encode(column: Any, code_of: Callable[[Any], int]) -> NDArray[np.uint16]:
+    """Return the code of each row, from a function that returns the code of a value."""
     values = pc.unique(column)
-    numbers = np.array([number(value) for value in values.to_pylist()], dtype=np.uint16)
-    return numbers[pc.index_in(column, values).to_numpy()]
+    codes = np.array([code_of(value) for value in values.to_pylist()], dtype=np.uint16)
+    return codes[pc.index_in(column, values).to_numpy()]
 
 
 class SteadyRows:
-    """A source whose labels are looked at again in every reading: a query may give its rows in another order."""
+    """A source whose labels are compared at each reading, because a query can return its rows in another order."""
 
     def __init__(self, source: Source, reader: LabelReader, labels: NDArray[np.uint16]) -> None:
         self.name, self._source, self._reader, self._labels = source.name, source, reader, labels
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of some columns, from a row on, of up to so many rows."""
+        """Yield record batches of the given columns; see `Source.batches`. ValueError if the labels have changed."""
         start = first_row
         for batch in self._source.batches([*columns, self._reader.target], first_row, rows):
             expected = self._labels[start : start + batch.num_rows]
-            # More rows than there were are noticed by who counts them.
+            # The caller checks the number of rows.
             found = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
             if not np.array_equal(found, expected):
                 raise ValueError(
@@ -231,7 +235,10 @@ class SteadyRows:
 
 
 def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
-    """Return a column of weights as numbers; its first row has a number."""
+    """Return a column of weights as float64; ValueError if one is negative, infinite or missing.
+
+    `first_row` is the index of the first row of the column in the table, for error messages.
+    """
 
     def place(row: int) -> str:
         return table.place(first_row + row)
@@ -247,7 +254,7 @@ def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> 
 def read_target(
     source: Source, reader: LabelReader, weight: str | None
 ) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None]:
-    """Return the sorted classes, the number of each row's class, and the weights of rows."""
+    """Return the sorted classes, the class index of each row, and the weights, None without a column of weights."""
     weights, n_rows = [], 0
     for batch in source.batches([reader.target] if weight is None else [reader.target, weight]):
         reader.add(batch.column(reader.target))

@@ -1,4 +1,4 @@
-"""Notes on columns that are hardly worth learning from: empty, constant, identifiers, or misread numbers."""
+"""Notes on suspicious feature columns: empty, constant, identifiers, or numbers that were read as strings."""
 
 import re
 import shlex
@@ -13,19 +13,19 @@ _CONSTANT = "the same value in every row, never used in a split"
 _DECIMAL_COMMA = "numbers with a decimal comma are read as text; write a decimal point"
 _SIGN = "numbers with a currency or percent sign are read as text; write the numbers alone"
 _IDENTIFIER = "every value is distinct, as in an identifier; consider --drop"
-# An integer or a number with a decimal comma, with points between thousands or without.
+# A number with or without a decimal comma, with or without points as thousands separators.
 _NUMBER = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?\s*")
 _NUMBER_WITH_SIGN = re.compile(r"\s*[€$£¥]?\s*[-+]?\d[\d.,]*\s*[€$£¥%]?\s*")
-# Rows that are looked at first: most columns need no others.
+# The number of rows that are checked first; they rule out constants and identifiers for most columns.
 _HEAD = 1000
-# Distinct values are no sign of an identifier in fewer rows.
+# With fewer rows, distinct values do not indicate an identifier.
 _LEAST_ROWS = 20
-# Columns that a note names.
+# The maximum number of columns that a note lists by name.
 _MOST_NAMES = 10
 
 
 def column_notes(table: Any) -> list[str]:
-    """Return a sentence for each kind of doubtful columns of an arrow table or a frame, with the names of the columns.
+    """Return a sentence for each kind of suspicious columns of an Arrow table or a frame, with their names.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def column_notes(table: Any) -> list[str]:
 
 
 def _kind(column: Column, n_rows: int) -> str | None:
-    """Return what is to be said of a column; None for nothing."""
+    """Return the kind of note on a column, or None if it is not suspicious."""
     if isinstance(column, Factor):
         texts = [value for value in column.values if isinstance(value, str)]
         if any("," in text for text in texts) and all(map(_NUMBER.fullmatch, texts)):
@@ -57,8 +57,8 @@ def _kind(column: Column, n_rows: int) -> str | None:
             return _SIGN
     for rows in (np.arange(min(n_rows, _HEAD)), None):
         values, counts = count_values(column, rows)
-        n_known, n_looked_at = int(np.sum(counts)), n_rows if rows is None else len(rows)
-        is_constant = len(values) == 0 or (len(values) == 1 and n_known == n_looked_at)
+        n_known, n_checked = int(np.sum(counts)), n_rows if rows is None else len(rows)
+        is_constant = len(values) == 0 or (len(values) == 1 and n_known == n_checked)
         is_identifier = len(values) == n_known and n_rows >= _LEAST_ROWS and _are_integers_or_text(values)
         if not (is_constant or is_identifier):
             return None
@@ -68,14 +68,14 @@ def _kind(column: Column, n_rows: int) -> str | None:
 
 
 def _are_integers_or_text(values: Any) -> bool:
-    """Say whether distinct values may be those of an identifier."""
+    """Return whether all values are whole numbers or all are strings, as those of identifiers are."""
     if isinstance(values, np.ndarray):
         return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))
     return all(isinstance(value, str) for value in values)
 
 
 def _sentence(kind: str, names: list[str]) -> str:
-    """Return a note with the names of its columns."""
+    """Return the sentence of a note with the names of its columns."""
     listed = ", ".join(map(repr, names[:_MOST_NAMES]))
     more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
     advice = f" {shlex.quote(','.join(names))}" if kind == _IDENTIFIER and not more else ""

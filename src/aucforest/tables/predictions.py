@@ -13,14 +13,18 @@ _LABEL = "prediction"
 
 
 class Notes(NamedTuple):
-    """Columns of text about the predictions, and what makes them of the features and class probabilities."""
+    """Names of additional string columns, and a function that computes them from features and class probabilities."""
 
     names: Sequence[str] = ()
     write: Callable[[Any, NDArray[Any]], Sequence[Any]] = lambda X, proba: ()
 
 
 class Predictions:
-    """Record batches of columns that are kept, labels, probabilities (`proba`: these only, or none of them), notes."""
+    """Predictions for a table as record batches.
+
+    Their columns are those of the table named in `kept`, the predicted label, the class probabilities, and the notes.
+    With `proba` True the label is left out, with False the probabilities are.
+    """
 
     def __init__(
         self, model: Any, table: Any, kept: Sequence[str], proba: bool | None, notes: Notes | None = None
@@ -44,7 +48,7 @@ class Predictions:
         self.schema = pa.schema(fields)
 
     def batches(self) -> Iterator[Any]:
-        """Yield record batches of the schema."""
+        """Yield record batches with the columns of `schema`."""
         n_rows = 0
         for batch in self._table.batches(list(dict.fromkeys([*self._columns.names, *self._kept]))):
             X = self._columns.features(self._columns.typed(batch, n_rows))
@@ -60,7 +64,7 @@ class Predictions:
 
 
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels that go with class probabilities; a forest need not be walked again for them."""
+    """Return the predicted labels for class probabilities; models with `threshold_` need no second prediction."""
     if hasattr(model, "threshold_"):
         labels: NDArray[Any] = model.classes_[decide(proba, model.threshold_)]
         return labels

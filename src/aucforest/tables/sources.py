@@ -1,4 +1,4 @@
-"""Tables that are read several times in batches: Parquet and CSV files, and tables with Arrow streams."""
+"""Tables that are read in batches, several times: Parquet and CSV files, and objects with an Arrow stream."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,22 +18,23 @@ _SUFFIXES = (".parquet", *CSV_SUFFIXES)
 
 
 class Source(Columns, Protocol):
-    """A table that is read as often as needed; rows always come in the same order."""
+    """Interface of a table that can be read several times, with its rows in the same order each time."""
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of some columns, from a row on, of up to so many rows."""
+        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
 
     def schema(self, columns: Sequence[str]) -> Any:
-        """Return names and types of columns of batches."""
+        """Return the schema of batches of the given columns."""
 
     def fingerprint(self) -> dict[str, Any] | None:
-        """Return what tells this table from others, and from itself when it has changed; None where nothing does."""
+        """Return a dict that changes if the table does and differs from that of other tables, or None if unknown."""
 
 
 def open_source(source: Any, as_text: Sequence[str] | None = (), separator: str | None = None) -> Source:
-    """Return a table to read, whose columns `as_text` (None for all) are left as text if it is a CSV.
+    """Return the source of a file, a folder, a list of files, or a table.
 
-    The separator is that of the values of a CSV, None for commas, or tabs where the name ends in .tsv.
+    `as_text` and `separator` are for CSV: the columns that stay strings (None for all), and the separator, by default a
+    tab if the name ends in .tsv, else a comma.
     """
     if isinstance(source, str | os.PathLike):
         path = Path(source)
@@ -67,7 +68,7 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), separator: str 
 
 
 def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, separator: str | None) -> Source:
-    """Return files of one kind as a table: CSV by its ending, or else Parquet."""
+    """Return files of one format as a source: CSV if the names say so, else Parquet."""
     are_csv = [is_csv(file) for file in files]
     if any(are_csv) and not all(are_csv):
         raise ValueError(f"{name}: some are CSV files and others are not; pass files of one type")
@@ -75,7 +76,7 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
 
 
 class ParquetFiles(Files):
-    """Parquet files of one schema, as one table."""
+    """Parquet files with the same schema as one table."""
 
     is_text = False
     missing: Sequence[str] = ()
@@ -93,12 +94,12 @@ class ParquetFiles(Files):
         check_names(files[0].name, self.columns)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of some columns, from a row on, in canonical types."""
+        """Yield record batches of the given columns in canonical types, from `first_row` on, of at most `rows` rows."""
         batches = self._read(columns, first_row, rows or rows_of_batch(len(columns)))
         return _canonical_batches(batches, self.schema(columns))
 
     def _read(self, columns: Sequence[str], first_row: int, rows: int) -> Iterator[Any]:
-        """Yield record batches of some columns as they are in the files."""
+        """Yield record batches of the given columns in the types of the files."""
         for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
@@ -111,24 +112,24 @@ class ParquetFiles(Files):
                         yield rest
 
     def schema(self, columns: Sequence[str]) -> Any:
-        """Return names and types of columns of batches."""
+        """Return the schema of batches of the given columns."""
         return pa.schema([self._schema.field(name) for name in columns])
 
     def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an arrow table of all columns, in the types of the files; `as_text` has no effect for Parquet."""
+        """Return an Arrow table of all columns in canonical types; `as_text` has no effect for Parquet."""
         return pa.Table.from_batches(self.batches(self.columns), schema=self._schema)
 
     def place(self, row: int) -> str:
-        """Return a file and the number of a row in it, counted from 1."""
+        """Return the file of a row and the number of the row in it, counted from 1."""
         file, row = self.file_of(row)
         return f"{file.name}, row {row + 1}"
 
     def done(self, n_rows: int) -> float | None:
-        """Return what proportion of all rows some are."""
+        """Return `n_rows` as a proportion of all rows."""
         return n_rows / max(self._first_rows[-1], 1)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return names, sizes and times of the files, and types and number of rows."""
+        """Return paths, sizes and modification times of the files, the schema, and the number of rows."""
         return {
             "files": self.stamps(),
             "schema": [[field.name, str(field.type)] for field in self._schema],
@@ -137,7 +138,7 @@ class ParquetFiles(Files):
 
 
 class Streams:
-    """A table in memory, or a query: each reading asks for a new stream."""
+    """A table in memory or a query, which is read by a new Arrow stream each time."""
 
     is_text = False
     missing: Sequence[str] = ()
@@ -155,28 +156,28 @@ class Streams:
         return pa.RecordBatchReader.from_stream(self._source)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of some columns, from a row on."""
+        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         return split(_canonical_batches(self._reader(), self.schema(columns)), first_row, rows)
 
     def schema(self, columns: Sequence[str]) -> Any:
-        """Return names and types of columns of batches."""
+        """Return the schema of batches of the given columns."""
         return pa.schema([self._schema.field(name) for name in columns])
 
     def place(self, row: int) -> str:
-        """Return the number of a row, counted from 1."""
+        """Return the name of the source and the number of the row, counted from 1."""
         return f"{self.name}, row {row + 1}"
 
     def fingerprint(self) -> None:
-        """Return None: another table may look the same."""
+        """Return None, because a change of the table cannot be detected."""
 
 
 def _canonical_schema(schema: Any) -> Any:
-    """Return a schema whose types are canonical."""
+    """Return a schema with canonical types; see `canonical_type`."""
     return pa.schema([field.with_type(canonical_type(field.type)) for field in schema], schema.metadata)
 
 
 def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
-    """Yield record batches with some columns, in the types of their canonical schema."""
+    """Yield record batches with the columns and types of a canonical schema."""
     columns = {name: Canonical() for name in schema.names}
     for batch in batches:
         arrays = [canonical(batch.column(name)) for name, canonical in columns.items()]
@@ -184,7 +185,7 @@ def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
 
 
 def _open(file: Path) -> Any:
-    """Open a Parquet file: parts of a column are read when they are needed, whatever the size of row groups."""
+    """Open a Parquet file with a small buffer instead of whole row groups; ValueError if it cannot be read."""
     try:
         return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
     except FileNotFoundError:
@@ -194,14 +195,14 @@ def _open(file: Path) -> Any:
 
 
 def _groups_from(metadata: Any, row: int) -> tuple[int, list[int]]:
-    """Return how many rows are in the row groups wholly before a row, and the other row groups."""
+    """Return the number of rows in the row groups that end before a row, and the indices of the other row groups."""
     ends = list(accumulate(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)))
     n_before = sum(end <= row for end in ends)
     return ends[n_before - 1] if n_before > 0 else 0, list(range(n_before, len(ends)))
 
 
 def _check_schema(first: Path, wanted: Any, file: Path, given: Any) -> None:
-    """Refuse a file whose columns are not those of the first one."""
+    """Raise ValueError if the columns of a file differ from those of the first file in name, order or type."""
     check_same_names(first, wanted.names, file, given.names)
     for one, other in zip(wanted, given):
         if one.type != other.type:

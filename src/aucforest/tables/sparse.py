@@ -1,4 +1,4 @@
-"""Sparse matrices: rows and columns of them as dense blocks."""
+"""Sparse matrices whose rows or columns are converted to dense blocks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,12 +9,12 @@ from scipy.sparse import sparray, spmatrix
 
 from aucforest._memory import check_memory
 
-# Cells of a dense block, 32 MiB.
+# Cells of a dense block: 32 MiB of float64.
 _BLOCK_CELLS = 2**22
 
 
 class SparseRows:
-    """A sparse matrix that is read as a dense one, some rows or columns at a time.
+    """A sparse matrix that is converted to a dense one in blocks of rows or columns.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class SparseRows:
     """
 
     def __init__(self, matrix: sparray | spmatrix) -> None:
-        # float32 where it holds all values: dense blocks then take half the memory and are read as they are
+        # float32, if that is exact, halves the memory of dense blocks.
         with np.errstate(over="ignore"):
             narrow = matrix.astype(np.float32)
         self.matrix = narrow if np.array_equal(narrow.data, matrix.data, equal_nan=True) else matrix
@@ -34,22 +34,22 @@ class SparseRows:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
-        """Return some rows, given by a slice or an array, as a dense matrix."""
+        """Return the given rows, a slice or an array of indices, as a dense matrix."""
         dense: NDArray[Any] = self.matrix[rows].toarray()
         return dense
 
     @property
     def block_rows(self) -> int:
-        """How many rows should be made dense at a time."""
+        """The number of rows of a dense block."""
         return max(1, _BLOCK_CELLS // max(self.shape[1], 1))
 
     @property
     def most_stored(self) -> int:
-        """How many values are stored in the fullest column."""
+        """The maximum number of stored values of a column."""
         return int(np.bincount(self.matrix.indices, minlength=1).max())
 
     def columns(self, rows: NDArray[np.int64] | None) -> Iterator[NDArray[Any]]:
-        """Yield the columns as dense matrices of some at a time; of some rows, None for all."""
+        """Yield dense blocks of consecutive columns, in the given rows or in all rows if `rows` is None."""
         by_column = (self.matrix if rows is None else self.matrix[rows]).tocsc()
         n_rows, n_columns = by_column.shape
         step = max(1, _BLOCK_CELLS // n_rows)
@@ -57,12 +57,12 @@ class SparseRows:
             yield by_column[:, start : start + step].toarray(order="F")
 
     def toarray(self) -> NDArray[Any]:
-        """Return all rows as a dense matrix; a ValueError where it takes more than half of the machine's memory."""
+        """Return a dense copy; ValueError if it would take more than half of the machine's memory."""
         what = f"a dense copy of the sparse X, {self.shape[0]:,} samples and {self.shape[1]:,} features,"
         check_memory(float(self.dtype.itemsize) * np.prod(self.shape, dtype=np.float64), what, "pass fewer samples")
         return self[:]
 
 
 def as_dense(X: NDArray[Any] | SparseRows) -> NDArray[Any]:
-    """Return a matrix as it is, and a sparse one as a dense copy; see `SparseRows.toarray`."""
+    """Return a sparse matrix as a dense copy and a dense matrix unchanged; see `SparseRows.toarray`."""
     return X.toarray() if isinstance(X, SparseRows) else X
