@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and folders that one process has at a time."""
+"""Atomic writing of files, and locks that one process can have at a time."""
 
 import errno
 import os
@@ -18,11 +18,11 @@ except ImportError:  # not a POSIX system
 
 @contextmanager
 def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a name beside `path`; what is written there is renamed to `path` in the end, or removed after an error."""
+    """Yield a temporary path in the folder of `path`; the file is renamed to `path` at the end, or removed on error."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
-    # not mkstemp: its files are private to the user, and a result should have the permissions of any new file
+    # mkstemp would create a file that only its owner can read; results get the default permissions.
     beside = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
         yield beside
@@ -32,23 +32,23 @@ def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write `content` beside `path`, then rename it there: a reader never sees half a file."""
+    """Write `content` to a temporary file and rename it to `path`, so that readers never see a partial file."""
     with file_beside(path) as beside:
         beside.write_bytes(content)
 
 
 def half_written(path: Path) -> str | None:
-    """Return the name of the file that a killed process was writing when it left this one; None for any other."""
+    """Return the name of the file for which `path` is a temporary file of `file_beside`, or None if it is not one."""
     found = re.fullmatch(r"\.(.+)\.[0-9a-f]{32}", path.name)
     return found and found[1]
 
 
 def lock(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Take the lock of a file until it is closed, or the process ends; BlockingIOError when somebody has it.
+    """Lock a file until it is closed or the process ends; BlockingIOError if another process has the lock.
 
-    The file is made where it is missing, says who has the lock, and stays. Processes that are forked meanwhile, and
-    live on without starting a program, keep the lock. Where the operating or the file system knows no locks, there is
-    none.
+    The file is created if it does not exist, contains the process that has the lock, and is not deleted. Forked
+    processes that do not start another program keep the lock. If the operating system or the file system does not
+    support locks, none is taken.
     """
     file = open(path, "ab+", buffering=0)  # noqa: SIM115
     try:
@@ -62,7 +62,7 @@ def lock(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 def _lock(file: IO[bytes], path: str | os.PathLike[str]) -> None:
-    """Take the lock of an open file, where there are locks."""
+    """Lock an open file if locks are supported."""
     if fcntl is None:
         return
     try:
@@ -72,4 +72,4 @@ def _lock(file: IO[bytes], path: str | os.PathLike[str]) -> None:
         who = file.read().decode(errors="replace") or "another process"
         raise BlockingIOError(error.errno, f"in use by {who}", os.fspath(path)) from None
     except OSError:
-        pass  # a file system without locks
+        pass  # The file system does not support locks.

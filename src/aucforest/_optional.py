@@ -1,11 +1,11 @@
-"""Optional packages: imported where they are used, and named by their extra when they are missing."""
+"""Import of optional packages, with an error message that names the extra to install."""
 
 from importlib import import_module
 from types import ModuleType
 
 
 def import_optional(module: str, *, purpose: str, extra: str) -> ModuleType:
-    """Import `module`, or raise an ImportError that says what needs it and which extra of aucforest brings it.
+    """Import and return `module`; if it is missing, the ImportError names the extra of aucforest that installs it.
 
     >>> import_optional("no_such_module", purpose="flying", extra="wings")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What fails leaves an object as it was."""
+"""Restoring the attributes of an object after an error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def restoring(model: object) -> Iterator[None]:
-    """Give an object its attributes back where what is done with it fails or is interrupted."""
+    """Restore the attributes of `model` if the block raises an exception or is interrupted."""
     before = dict(vars(model))
     try:
         yield

@@ -1,11 +1,12 @@
-"""Trees in few bytes: what follows from the rest is left out, and made anew to the last bit.
+"""Compact storage of trees: values that can be computed from others are not stored, and are restored exactly.
 
-`fold` keeps splits of inner nodes and rows of leaves alone. Every node but the root is one of a pair of children, and
-pairs are disjoint: so a tree has an odd number of nodes, and a left child is told by the number of its pair. Where all
-weights are whole numbers, class frequencies and weights follow from the class totals of the leaves.
+`fold` stores thresholds, gains and children for inner nodes only, and numbers of samples for leaves only. Each node
+except the root belongs to one pair of children, (2 p + 1, 2 p + 2), so a tree has an odd number of nodes, and the index
+p of a pair determines both children. If all weights are integers, only the class totals of the leaves are stored: class
+frequencies and weights follow from them.
 
-`unfold` takes arrays that anybody may have written. It looks at what unfolding reads and allocates by, and leaves the
-rest to `Tree.validate`.
+`unfold` reads arrays from untrusted files. It validates the values that determine indices and allocations, and
+`Tree.validate` validates the others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,17 +22,18 @@ from aucforest._memory import check_memory
 from aucforest.persistence.model_file import Arrays, ModelFormatError, ModelTooLargeError, StoredModel
 from aucforest.tree.tree import LEAF, SET_WORDS, Tree
 
-# A tree of any size takes this much of Python's own memory at most, in files that justify less than a tenth.
+# The maximum number of trees in a file. The Python objects of a tree take more than ten times the memory of its bytes
+# in a file if it has a single node, so a small file could otherwise exhaust the memory.
 MOST_TREES = 2**17
 _MOST_NODES = 2**31 - 1
-# Class totals are whole numbers up to here, where float64 sums of them are exact.
+# Class totals below this bound are stored as integers; their sums in float64 are exact.
 _MOST_TOTAL = 2**32
-# Class frequencies that are made at a time: they stay in a cache until they are checked.
+# Class frequencies that are restored at a time, few enough to stay in the CPU cache until they are validated.
 _AT_ONCE = 2**17
 
 
 def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
-    """Return whole numbers of at least -1 in the first of these types, such as "BHI", that holds them all."""
+    """Return integers of at least -1 in the first of the given types, such as "BHI", that can hold them all."""
     most = int(values.max()) if values.size else 0
     for dtype in dtypes:
         if most <= np.iinfo(dtype).max:
@@ -40,7 +42,7 @@ def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
 
 
 def fold(trees: Sequence[Tree]) -> Arrays:
-    """Return the arrays that valid trees of the same features and classes are made anew from."""
+    """Return arrays from which `unfold` restores the trees, which must be valid and have equal features and classes."""
     if len(trees) > MOST_TREES:
         raise ValueError(f"a model file can hold {MOST_TREES} trees, but the model has {len(trees)}")
 
@@ -75,16 +77,16 @@ def fold(trees: Sequence[Tree]) -> Arrays:
 
 
 def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
-    """Return the class totals of the leaves, None where weights and class frequencies do not follow from them."""
+    """Return the class totals of the leaves, or None if weights and class frequencies cannot be restored from them."""
     weight, value, splits = tree.weight, tree.value, np.flatnonzero(~tree.is_leaf)
     total, left = np.rint(value * weight[:, None]), tree.left_child[splits]
-    says_all = (
+    is_exact = (
         total.max() < _MOST_TOTAL
         and np.array_equal(total[splits], total[left] + total[left + 1])
         and np.array_equal(total.sum(axis=1), weight)
         and np.array_equal(total / weight[:, None], value)
     )
-    return _narrow(total[tree.is_leaf], "BHI") if says_all else None
+    return _narrow(total[tree.is_leaf], "BHI") if is_exact else None
 
 
 @bare_kernel
@@ -92,7 +94,10 @@ def _unfold(
     n_nodes, feature, pair, split_threshold, split_gain, leaf_rows, leaf_total,
     threshold, left_child, gain, n_samples, total,
 ):  # fmt: skip
-    """Spread splits and leaves over the nodes of all trees, and sum up rows and class totals, where there are any."""
+    """Write the values of splits and leaves to the nodes of all trees, and sum samples and class totals to the root.
+
+    `leaf_total` is empty if class frequencies are stored.
+    """
     start, split, leaf = 0, 0, 0
     n_classes = leaf_total.shape[1] if len(leaf_total) > 0 else 0
     for tree in range(len(n_nodes)):
@@ -118,7 +123,7 @@ def _unfold(
 
 
 def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
-    """Take the arrays of `fold` out of a file and make the trees anew, which split `set_features` alone by sets."""
+    """Take the arrays of `fold` from a file and return the trees; `set_features` are split by sets, others are not."""
     arrays = _take(model, n_classes)
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
     starts, n_splits = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
@@ -143,7 +148,7 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
         except ValueError as error:
             raise ModelTooLargeError(str(error)) from None
         try:
-            for tree in _unfold_some(arrays, first, ends[first : last + 1].tolist(), n_features, n_classes):
+            for tree in _unfold_group(arrays, first, ends[first : last + 1].tolist(), n_features, n_classes):
                 tree.validate()
                 trees.append(tree)
                 n_bytes += tree.nbytes
@@ -152,10 +157,10 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
     return trees
 
 
-def _unfold_some(arrays: Arrays, first_tree: int, ends: list[int], n_features: int, n_classes: int) -> Iterator[Tree]:
-    """Yield the trees from one on whose nodes end there, the first end being that of the nodes before them."""
+def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: int, n_classes: int) -> Iterator[Tree]:
+    """Yield consecutive trees: tree first_tree + i has the nodes from ends[i] up to but not including ends[i + 1]."""
     first, last, last_tree = ends[0], ends[-1], first_tree + len(ends) - 1
-    # Of the nodes of a tree, one less than half are splits.
+    # A tree of n nodes has (n - 1) / 2 splits and (n + 1) / 2 leaves.
     splits = slice((first - first_tree) // 2, (last - last_tree) // 2)
     leaves = slice((first + first_tree) // 2, (last + last_tree) // 2)
     n_all, feature = last - first, arrays["feature"][first:last].astype(np.int32)
@@ -171,7 +176,7 @@ def _unfold_some(arrays: Arrays, first_tree: int, ends: list[int], n_features: i
     of_leaves = arrays["n_samples"][leaves].astype(np.int64), total
     _unfold(arrays["n_nodes"][first_tree:last_tree], feature, *of_splits, *of_leaves, *nodes.values())
     if "total" in arrays:
-        # column by column: reductions along a short axis are slow
+        # numpy is slow at sums along a short axis, so columns are added.
         nodes["weight"] = reduce(np.add, nodes["frequencies"].T)
         with np.errstate(all="ignore"):
             nodes["frequencies"] /= nodes["weight"][:, None]
@@ -179,9 +184,9 @@ def _unfold_some(arrays: Arrays, first_tree: int, ends: list[int], n_features: i
         nodes["weight"] = arrays["weight"][first:last]
     bits = np.unpackbits(arrays["missing_left"][first // 8 : (last + 7) // 8])[first % 8 :]
     nodes |= {"feature": feature, "missing_left": bits[:n_all].view(np.bool_)}
-    places = np.searchsorted(arrays["set_nodes"], ends).tolist()
+    set_ends = np.searchsorted(arrays["set_nodes"], ends).tolist()
     for start, end, first_set, last_set, shrinkage in zip(
-        ends, ends[1:], places, places[1:], arrays["shrinkage"][first_tree:last_tree].tolist()
+        ends, ends[1:], set_ends, set_ends[1:], arrays["shrinkage"][first_tree:last_tree].tolist()
     ):
         own = {name: array[start - first : end - first] for name, array in nodes.items()}
         own["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
@@ -189,7 +194,7 @@ def _unfold_some(arrays: Arrays, first_tree: int, ends: list[int], n_features: i
 
 
 def _take(model: StoredModel, n_classes: int) -> Arrays:
-    """Take out the arrays, of types and shapes that fit each other."""
+    """Take the arrays from a file; ModelFormatError if their dtypes or shapes do not match."""
     n_nodes = model.take_array("tree.n_nodes", "q", (-1,))
     feature = model.take_array("tree.feature", "bhi", (-1,))
     n_trees, n_all = len(n_nodes), len(feature)
@@ -213,5 +218,5 @@ def _take(model: StoredModel, n_classes: int) -> Arrays:
         wanted["total"] = ("BHI", (n_leaves, n_classes))
     else:
         wanted |= {"weight": ("d", (n_all,)), "value": ("d", (n_all, n_classes))}
-    taken = {name: model.take_array(f"tree.{name}", *what) for name, what in wanted.items()}
+    taken = {name: model.take_array(f"tree.{name}", *form) for name, form in wanted.items()}
     return {"n_nodes": n_nodes, "feature": feature, **taken}

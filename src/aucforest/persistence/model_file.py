@@ -1,8 +1,8 @@
 """Model files: arrays and metadata in one safetensors file, with a checksum.
 
-The header of a safetensors file holds strings by name beside the description of the arrays. Here it is one, named
-``aucforest`` (of several the order would be random): the version of the format, the CRC-32 of all that was stored, and
-the metadata as JSON, with spaces between. Nothing in a file is executed.
+The header of a safetensors file describes the arrays and can have further strings by name. Model files have one, named
+``aucforest``, because several would be written in random order. It has the version of the format, the CRC-32 of arrays
+and metadata, and the metadata as JSON, separated by spaces. Nothing in a file is executed.
 """
 
 import json
@@ -25,9 +25,9 @@ Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
 _NAME = "aucforest"
-# Bytes of the header, which is parsed before anything is known of it.
+# The maximum size of the header in bytes, because it is parsed before the checksum can be verified.
 _MOST_HEADER = 2**24
-# Lists and dicts of the metadata, or brackets in labels: an empty list is 3 bytes in a file, and 64 in memory.
+# The maximum number of opening brackets in the metadata: an empty list has 3 bytes in a file and 64 in memory.
 _MOST_BRACKETS = 2**18
 _DTYPES = {"F64", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8"}
 
@@ -41,7 +41,7 @@ class ModelTooLargeError(ModelFormatError):
 
 
 class StoredModel:
-    """What a file holds, to be taken out by name with what it must be: arrays, and metadata that JSON can hold."""
+    """The arrays and the metadata of a model file, which are validated when they are taken by name."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
         self._arrays, self._metadata = dict(arrays), dict(metadata)
@@ -50,7 +50,10 @@ class StoredModel:
         return name in self._arrays or name in self._metadata
 
     def take_array(self, name: str, dtypes: str, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
-        """Take out an array of one of these types, such as "BHI", and this shape: -1 for any length, None for all."""
+        """Remove an array and return it; ModelFormatError unless it has one of `dtypes`, such as "BHI", and the shape.
+
+        -1 stands for any length, and None for any shape.
+        """
         if name not in self._arrays:
             raise ModelFormatError(f"the array {name} is missing")
         array = self._arrays.pop(name)
@@ -63,7 +66,7 @@ class StoredModel:
         return array
 
     def take(self, name: str, kind: type[T]) -> T:
-        """Take out metadata of one type."""
+        """Remove an item of the metadata and return it; ModelFormatError unless its type is `kind`."""
         if name not in self._metadata:
             raise ModelFormatError(f"{name} is missing")
         value = self._metadata.pop(name)
@@ -72,13 +75,13 @@ class StoredModel:
         return value
 
     def check_taken(self) -> None:
-        """Refuse what nobody asked for."""
+        """Raise ModelFormatError if an array or an item of the metadata was not taken."""
         if left := [*self._arrays, *self._metadata]:
             raise ModelFormatError(f"{left[0]} is unknown")
 
 
 def _checksum(arrays: Arrays, metadata: str) -> str:
-    """Return the CRC-32 of names, types, shapes and contents."""
+    """Return the CRC-32 of the metadata and of the names, dtypes, shapes and contents of the arrays."""
     checksum = crc32(metadata.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -88,7 +91,7 @@ def _checksum(arrays: Arrays, metadata: str) -> str:
 
 
 def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
-    """Write a model file, whole or not at all; ValueError for metadata that are too large."""
+    """Write a model file, completely or not at all; ValueError if the metadata are too large."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(metadata, allow_nan=False)
     _check_brackets(text)
@@ -99,7 +102,7 @@ def write_model(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
-    """Read a model file into copies; ModelFormatError for what no version up to this one of `write_model` writes."""
+    """Read a model file into memory; ModelFormatError if it is damaged or not in a format up to `VERSION`."""
     with open(path, "rb") as start:
         length = start.read(8)
     if int.from_bytes(length, "little") > _MOST_HEADER:
@@ -127,19 +130,19 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
 
 
 def read_version(path: str | os.PathLike[str]) -> int:
-    """Return the version of the format of a model file, which `read_model` has read."""
+    """Return the version of the format of a valid model file."""
     with safe_open(os.fspath(path), framework="numpy") as file:
         return _split(file.metadata() or {})[0]
 
 
 def _check_brackets(text: str) -> None:
-    """Refuse metadata of so many parts that they take much more memory than room in the file."""
+    """Raise ModelFormatError if the metadata have so many lists and dicts that they could exhaust the memory."""
     if text.count("[") + text.count("{") > _MOST_BRACKETS:
         raise ModelFormatError(f"the metadata have more than {_MOST_BRACKETS} lists and dicts")
 
 
 def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
-    """Return version, checksum and metadata; refuse what is not of this format, or newer."""
+    """Return version, checksum and metadata; ModelFormatError if the format is unknown or newer than `VERSION`."""
     found = re.fullmatch("([1-9][0-9]{0,8}) ([0-9a-f]{8}) (.*)", header.get(_NAME, ""))
     if found is None:
         raise ModelFormatError("not a model file of aucforest")

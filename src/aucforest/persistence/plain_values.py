@@ -1,4 +1,4 @@
-"""Parameters and labels as JSON, and back: numbers, text, and lists and dicts of them, nothing that is executed."""
+"""Conversion of parameters and labels to JSON and back: numbers, strings, and lists and dicts of them."""
 
 import math
 from collections.abc import Mapping
@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 
 from aucforest.persistence.model_file import ModelFormatError
 
-# Arrays of text have as much room for each label as for the longest: bytes in all.
+# The maximum size of an array of strings in bytes; each element takes as many as the longest.
 _MOST_TEXT = 2**26
 _NUMBERS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)}
 
 
 def to_plain(value: Any) -> Any:
-    """Return what JSON can hold, or raise TypeError; arrays and tuples become lists, dicts keep keys of any type.
+    """Return a value that JSON can represent; TypeError for other types.
+
+    Arrays and tuples become lists. A dict becomes ``{"pairs": [[key, value], ...]}``, because its keys can have any
+    type, and an infinite value or NaN becomes ``{"float": "inf"}`` and the like.
 
     Examples
     --------
@@ -34,14 +37,14 @@ def to_plain(value: Any) -> Any:
         return {"pairs": [[to_plain(key), to_plain(item)] for key, item in value.items()]}
     if hasattr(value, "__array__"):
         array = np.asarray(value)
-        # of three dimensions are the cost matrices of training rows, which are no part of a model
+        # Arrays of three dimensions are cost matrices of training samples, which a model file does not store.
         if array.ndim < 3 and (array.dtype.name in _NUMBERS or array.dtype.kind in "UO"):
             return to_plain(array.tolist())
     raise TypeError(f"a {type(value).__name__} cannot be stored")
 
 
 def from_plain(value: Any) -> Any:
-    """Return the value that `to_plain` was given; ModelFormatError for what it does not return."""
+    """Return the value from the result of `to_plain`; ModelFormatError if it cannot be such a result."""
     if isinstance(value, list):
         return [from_plain(item) for item in value]
     if not isinstance(value, dict):
@@ -57,7 +60,7 @@ def from_plain(value: Any) -> Any:
 
 
 def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
-    """Return class labels, categories or names as what JSON can hold, with their dtype; TypeError for other values."""
+    """Return class labels, categories or names with their dtype as a dict for JSON; TypeError for other values."""
     kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
     if kind not in _NUMBERS | {"text", "object"}:
         raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only strings and numbers of at most 64 bits")
@@ -67,18 +70,18 @@ def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
             raise TypeError(f"the label {value!r} is neither a number nor a string")
     length = labels.dtype.itemsize // 4 if kind == "text" else 0
     if kind == "text":
-        _check_room(len(values), length)
+        _check_length(len(values), length)
     return {"kind": kind, "length": length, "values": to_plain(values)}
 
 
-def _check_room(n_labels: int, length: Any) -> None:
-    """Refuse arrays of text that take more memory than a file should cause."""
+def _check_length(n_labels: int, length: Any) -> None:
+    """Raise ModelFormatError if an array of strings of this length would exceed `_MOST_TEXT` bytes."""
     if type(length) is not int or not 1 <= length <= _MOST_TEXT // (4 * max(n_labels, 1)):
         raise ModelFormatError(f"{n_labels} labels of {length} characters are too long for a model file")
 
 
 def labels_from_plain(stored: Any) -> NDArray[Any]:
-    """Return the labels that `labels_to_plain` was given; ModelFormatError for what it does not return."""
+    """Return the labels from the result of `labels_to_plain`; ModelFormatError if it cannot be such a result."""
     if not isinstance(stored, dict) or set(stored) != {"kind", "length", "values"}:
         raise ModelFormatError("labels have an invalid encoding")
     kind, length, values = stored["kind"], stored["length"], from_plain(stored["values"])
@@ -90,7 +93,7 @@ def labels_from_plain(stored: Any) -> NDArray[Any]:
         labels[:] = values
         return labels
     if kind == "text":
-        _check_room(len(values), length)
+        _check_length(len(values), length)
     elif not (isinstance(kind, str) and kind in _NUMBERS):
         raise ModelFormatError(f"labels have the unknown type {kind!r}")
     try:
