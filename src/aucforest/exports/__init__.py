@@ -1,1 +1,1 @@
-"""Fitted trees as models of scikit-learn, and as ONNX."""
+"""Export of fitted trees to scikit-learn and ONNX."""

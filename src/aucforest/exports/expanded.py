@@ -1,8 +1,8 @@
-"""Splits by sets of categories as splits by thresholds, for formats that know nothing else.
+"""Conversion of categorical splits to thresholds, for formats that have no others.
 
-The codes of a feature are walked in rising order: a set becomes a chain of thresholds, one wherever the next code goes
-to the other side. All links of a chain lead to the same two children, so the nodes of `chained` share children;
-`copied` makes a tree of them again.
+A split by a set of codes becomes a chain of nodes, with one threshold for each code that goes to another side than the
+next code. All nodes of a chain lead to the same two children, so nodes from `chained` can have several parents;
+`copied` duplicates such nodes to make a tree.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aucforest.tree.tree import MISSING_CODE, SET_WORDS, Tree
 
-# Copies of one level times features split by sets: some hundred MB.
+# The maximum number of copies of nodes at one depth times features that are split by sets, some hundred MB.
 _MOST_RANGES = 2**26
 
 
@@ -23,23 +23,27 @@ class ThresholdNodes(NamedTuple):
     feature: NDArray[np.int32]  # -1 for a leaf
     threshold: NDArray[np.float64]  # values up to and including this one go left
     missing_left: NDArray[np.bool_]
-    left: NDArray[np.int64]  # the children, -1 for a leaf
-    right: NDArray[np.int64]
-    origin: NDArray[np.int64]  # the node of the tree that a node comes from: they say the same of the classes
-    weight: NDArray[np.float64]  # of the training rows in the node
+    left: NDArray[np.int64]  # left child, -1 for a leaf
+    right: NDArray[np.int64]  # right child, -1 for a leaf
+    origin: NDArray[np.int64]  # the original node of the tree, which has the class frequencies
+    weight: NDArray[np.float64]  # weight of the training samples in the node
 
 
 def _sets_of(tree: Tree, n_codes: Mapping[int, int]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return for each set which codes go left, (n_sets, 255), and how many codes its feature has."""
+    """Return whether each code goes left, (n_sets, 255), and the number of codes of the feature of each set."""
     bits = tree.sets[:, :, None] >> np.arange(64, dtype=np.uint64)
     is_left = (bits & np.uint64(1)).astype(np.bool_).reshape(len(tree.sets), 64 * SET_WORDS)[:, :MISSING_CODE]
     return is_left, np.array([n_codes[feature] for feature in tree.feature[tree.set_nodes].tolist()], dtype=np.int64)
 
 
 def chained(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
-    """Return the nodes of a tree, with their numbers, and behind them what its sets take beyond one threshold each."""
+    """Return the nodes of a tree with chains in place of sets.
+
+    The first node of a chain has the index of the original node; further ones are appended after the nodes of the tree.
+    """
     is_left, n_known = _sets_of(tree, n_codes)
-    # After which codes the side changes; a set of all codes or of none changes after the last one.
+    # changes[i, c]: codes c and c + 1 go to different sides of set i. If all go to the same side, the only threshold is
+    # after the last code.
     changes = np.zeros_like(is_left)
     changes[:, :-1] = (is_left[:, :-1] != is_left[:, 1:]) & (np.arange(1, MISSING_CODE) < n_known[:, None])
     all_alike = ~changes.any(axis=1)
@@ -48,36 +52,36 @@ def chained(tree: Tree, n_codes: Mapping[int, int]) -> ThresholdNodes:
     is_first, is_last = np.diff(row, prepend=-1) > 0, np.diff(row, append=len(is_left)) > 0
 
     node = tree.set_nodes[row]
-    place = np.where(is_first, node, tree.n_nodes + np.cumsum(~is_first) - 1)
+    index = np.where(is_first, node, tree.n_nodes + np.cumsum(~is_first) - 1)
     goes_left = is_left[row, code]
-    beyond = np.where(is_last, tree.left_child[node] + goes_left, np.roll(place, -1))
+    beyond = np.where(is_last, tree.left_child[node] + goes_left, np.roll(index, -1))
     origin = np.concatenate((np.arange(tree.n_nodes), node[~is_first]))
     missing_left, threshold = tree.missing_left[origin], tree.threshold[origin]
     left, right = tree.left_child[origin].astype(np.int64), tree.right_child[origin].astype(np.int64)
-    missing_left[place] = goes_left == tree.missing_left[node]
-    threshold[place], left[place], right[place] = code + 0.5, tree.left_child[node] + ~goes_left, beyond
+    missing_left[index] = goes_left == tree.missing_left[node]
+    threshold[index], left[index], right[index] = code + 0.5, tree.left_child[node] + ~goes_left, beyond
     return ThresholdNodes(tree.feature[origin], threshold, missing_left, left, right, origin, tree.weight[origin])
 
 
 class _Front(NamedTuple):
-    """Copies of nodes not yet written down, and what reaches them: of each feature split by sets, a range of codes."""
+    """Copies of nodes at one depth, with the values that reach them: a range of codes of each feature split by sets."""
 
     node: NDArray[np.int64]
     weight: NDArray[np.float64]
-    low: NDArray[np.int16]
-    high: NDArray[np.int16]
-    missing: NDArray[np.bool_]
+    low: NDArray[np.int16]  # lowest code, (n_copies, n_set_features)
+    high: NDArray[np.int16]  # highest code
+    missing: NDArray[np.bool_]  # whether missing values reach the copy
 
 
 class _Copier:
-    """Goes down from the root of shared nodes on every way that a row can take."""
+    """Copies the nodes from `chained`, level by level, once for each path on which a sample can reach them."""
 
     def __init__(self, tree: Tree, n_codes: Mapping[int, int]) -> None:
         self.nodes = nodes = chained(tree, n_codes)
         self.features = np.unique(tree.feature[tree.set_nodes])
         self.by_set = np.isin(nodes.feature, self.features)
         self.set = np.searchsorted(tree.set_nodes, nodes.origin)
-        # Nothing says how the rows on one side of a set share its codes and missing values: evenly.
+        # The weight of each code is unknown, so the weight of a child is divided evenly among its codes and missing.
         is_left, n_known = _sets_of(tree, n_codes)
         left_child, missing_left = tree.left_child[tree.set_nodes], tree.missing_left[tree.set_nodes]
         is_known = np.arange(MISSING_CODE) < n_known[:, None]
@@ -89,12 +93,15 @@ class _Copier:
         self.mass_missing = np.where(missing_left, mass_left, mass_right)
 
     def root(self, n_codes: Mapping[int, int]) -> _Front:
-        """Return the root, which everything reaches."""
+        """Return the root, which all codes and missing values reach."""
         high = np.array([[n_codes[feature] - 1 for feature in self.features.tolist()]], dtype=np.int16)
         return _Front(np.zeros(1, np.int64), self.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
 
-    def settle(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
-        """Go on from nodes that all pass on one side; return how much goes left and right in those that split."""
+    def skip(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
+        """Replace nodes that all values leave on the same side by their descendants; return the weights left and right.
+
+        The weights are undefined for leaves.
+        """
         rows, node = np.arange(len(front.node)), front.node.copy()
         left, right = np.empty(len(node)), np.empty(len(node))
         while len(rows) > 0:
@@ -106,7 +113,7 @@ class _Copier:
     def _masses(
         self, front: _Front, rows: NDArray[np.intp], node: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return how much of some rows goes left and right in each node that is no leaf: 0 where nothing can."""
+        """Return the weights that go left and right in `node` of the given copies, 0 if no value can go there."""
         left, right = self.nodes.weight[self.nodes.left[node]], self.nodes.weight[self.nodes.right[node]]
         split, column, code = self._split_by_set(node)
         rows, number = rows[split], self.set[node[split]]
@@ -119,14 +126,14 @@ class _Copier:
         return left, right
 
     def _split_by_set(self, node: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
-        """Return which nodes belong to chains, the columns of their features, and the last codes that go left."""
+        """Return the indices of nodes that split by codes, the columns of their features, and the last left codes."""
         rows = np.flatnonzero(self.by_set[node])
         node = node[rows]
         codes = np.floor(self.nodes.threshold[node]).astype(np.int64)
         return rows, np.searchsorted(self.features, self.nodes.feature[node]), codes
 
     def children(self, front: _Front, proportion: NDArray[np.float64]) -> _Front:
-        """Return all left children and then all right ones; such a proportion of the weight goes left."""
+        """Return all left children, then all right children; `proportion` is that of the weight that goes left."""
         rows, column, code = self._split_by_set(front.node)
         missing_left = self.nodes.missing_left[front.node[rows]]
         left, right = (_Front._make(part.copy() for part in front) for _ in range(2))
@@ -141,16 +148,16 @@ class _Copier:
 
 
 def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> ThresholdNodes:
-    """Return nodes with one parent each, before them; ValueError if there would be more than `most_nodes` copies.
+    """Return the nodes of `chained` as a tree, parents first; ValueError if it would have more than `most_nodes` nodes.
 
-    What hangs below a set is copied for every way that leads there, and the weights of copies add up.
+    Nodes below a chain are copied for each path to them; the weights of the copies sum to the weight of the node.
     """
     if len(tree.set_nodes) == 0:
         return chained(tree, n_codes)
     copier = _Copier(tree, n_codes)
     front, levels, n_nodes = copier.root(n_codes), [], 0
     while len(front.node) > 0:
-        front, left_mass, right_mass = copier.settle(front)
+        front, left_mass, right_mass = copier.skip(front)
         of_tree = ThresholdNodes._make(part[front.node] for part in copier.nodes)
         split = np.flatnonzero(of_tree.left >= 0)
         n_nodes += len(front.node)

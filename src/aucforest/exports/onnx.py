@@ -1,7 +1,7 @@
-"""Trees as an ONNX graph, with what makes class probabilities and labels of their mean.
+"""Export to an ONNX graph: the trees, their mean, the correction of class probabilities, and the decision.
 
-Values are compared and probabilities summed as float64, whatever comes in and goes out: so rows go where they go in
-the trees, and a probability is theirs, rounded to float32.
+Input and output are float32, but values are compared with thresholds and probabilities are averaged as float64. So
+samples reach the same leaves as in the trees, and probabilities differ only by rounding to float32.
 """
 
 import os
@@ -16,9 +16,9 @@ from aucforest._optional import import_optional
 from aucforest.exports.expanded import chained
 from aucforest.tree.tree import Tree
 
-# Of 2022 and 2021: whatever reads ONNX today reads them.
+# Operator sets of 2022 and 2021, which current runtimes support.
 _OPSET, _ML_OPSET = 17, 3
-# Probabilities are float32. A row at the threshold, as one is where it is tuned, must not fall below by rounding.
+# A tuned threshold equals the probability of a sample, which must not fall below it by rounding to float32.
 _ROUNDING = 1e-6
 
 # (exponent, offsets, least): probabilities p become max(p, least) ** exponent * exp(offsets), normalised.
@@ -26,7 +26,7 @@ LogitCorrection = tuple[float, NDArray[np.float64], float]
 
 
 class _Graph:
-    """Nodes that read the output of one another, and their constants."""
+    """The nodes and constants of an ONNX graph."""
 
     def __init__(self, onnx: Any) -> None:
         self.onnx = onnx
@@ -45,12 +45,12 @@ class _Graph:
 
 
 def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, int], output: str) -> None:
-    """Add the nodes from X to the mean of the trees."""
+    """Add the nodes that compute the mean of the trees from X."""
     parts: list[dict[str, NDArray[Any]]] = []
     for number, tree in enumerate(trees):
         nodes = chained(tree, n_codes)
         is_leaf = nodes.left < 0
-        # The nodes of the tree come first, so its leaves keep their numbers.
+        # `chained` keeps the indices of the nodes of the tree, and it appends no leaves.
         prediction = tree.prediction * tree.is_leaf[:, None]
         leaf, target = np.nonzero(prediction)
         parts.append(
@@ -79,7 +79,7 @@ def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, in
 
 
 def _add_correction(graph: _Graph, correction: LogitCorrection) -> None:
-    """Add the nodes from the mean of the trees to corrected probabilities."""
+    """Add the nodes that compute corrected probabilities from the mean of the trees."""
     for name, value in zip(("exponent", "offsets", "least"), correction):
         graph.constant(name, np.asarray(value, dtype=np.float32))
     graph.add("Max", "mean", "least", output="mean_above_0")
@@ -90,7 +90,7 @@ def _add_correction(graph: _Graph, correction: LogitCorrection) -> None:
 
 
 def _add_decision(graph: _Graph, threshold: Any) -> None:
-    """Add the nodes from probabilities to the number of a class."""
+    """Add the nodes that compute the class index from probabilities."""
     if threshold is None:
         graph.add("ArgMax", "probabilities", output="class", axis=1, keepdims=0)
     elif np.ndim(threshold) == 0:
@@ -100,7 +100,7 @@ def _add_decision(graph: _Graph, threshold: Any) -> None:
         graph.add("GreaterOrEqual", "probability", least, output="is_second")
         graph.add("Cast", "is_second", output="class", to=graph.onnx.TensorProto.INT64)
     elif threshold.ndim == 1:
-        # A class without a prior has no probability either.
+        # A class of prior 0 has probability 0, so its factor does not matter.
         factors = np.divide(1.0, threshold, out=np.zeros(len(threshold)), where=threshold > 0.0)
         graph.add("Mul", "probabilities", graph.constant("factors", factors.astype(np.float32)), output="weighted")
         graph.add("ArgMax", "weighted", output="class", axis=1, keepdims=0)
@@ -119,11 +119,11 @@ def write_onnx(
     correction: LogitCorrection | None = None,
     threshold: Any = None,
 ) -> None:
-    """Write a classifier that averages trees; the threshold is one of `aucforest.metrics.thresholds.decide`."""
+    """Write a classifier that averages trees; `threshold` is that of `aucforest.metrics.thresholds.decide`."""
     onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
     labels = np.array(classes.tolist())
     if labels.tolist() != classes.tolist():
-        # Integers beyond int64, which numpy takes for float64.
+        # numpy converts integers beyond int64 to float64.
         labels = classes
     if labels.dtype.kind != "U" and (labels.dtype.kind not in "biuf" or labels.dtype.itemsize > 8):
         raise TypeError(f"ONNX needs labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")

@@ -1,6 +1,7 @@
-"""Export of trees to scikit-learn, for tools that read its trees: SHAP values, compilers of trees, plots.
+"""Export of trees to scikit-learn, for tools that read its trees, such as SHAP, compilers of trees and plots.
 
-scikit-learn compares float32 values with float64 thresholds, as the trees do with float32 values: thresholds are kept.
+scikit-learn compares float32 values with float64 thresholds, as our trees do if X is float32, so the thresholds are the
+same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-# What copies of nodes may take: 2**24 of them for two classes. A node has 64 bytes and 8 more a class.
+# The maximum memory for copies of nodes: 2**24 nodes of two classes. A node has 64 bytes and 8 more for each class.
 _MOST_BYTES = 5 * 2**28
-# What scikit-learn writes in place of the feature, the threshold and the children of a leaf.
+# The values of scikit-learn for the feature, the threshold and the children of a leaf.
 _NO_FEATURE, _NO_THRESHOLD, _NO_CHILD = -2, -2.0, -1
 
 
 class _WithAdvice(type):
-    """Class of a class whose name is followed by advice in messages such as that of shap.TreeExplainer."""
+    """Metaclass that adds advice to the repr of a class, which messages such as that of shap.TreeExplainer contain."""
 
     def __repr__(cls) -> str:
         return f"{super().__repr__()}; pass its attribute `estimator`, the forest without the prior correction"
@@ -82,7 +83,7 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator, metaclass=_WithAd
 
 
 def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
-    """Return the nodes as scikit-learn lays them out."""
+    """Return the nodes in the array layout of scikit-learn's trees."""
     from sklearn.tree._tree import NODE_DTYPE
 
     is_leaf = nodes.left < 0
@@ -97,7 +98,7 @@ def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
         "n_node_samples": np.maximum(np.rint(tree.n_samples[nodes.origin] * copies), 1),
         "weighted_n_node_samples": nodes.weight,
     }
-    # The layout is scikit-learn's own business; a field left at 0 could mean anything.
+    # The layout is private to scikit-learn and can change; 0 may be a wrong value for an unknown field.
     if set(NODE_DTYPE.names) != set(fields):
         raise NotImplementedError(f"to_sklearn does not support the tree format of scikit-learn {sklearn_version}")
     filled = np.empty(len(is_leaf), dtype=NODE_DTYPE)
@@ -107,7 +108,7 @@ def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
 
 
 def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) -> None:
-    """Make a decision tree of scikit-learn a fitted one."""
+    """Set the fitted attributes of a DecisionTreeClassifier."""
     from sklearn.tree._tree import Tree as NodeArrays
 
     model.tree_ = NodeArrays(tree.n_features, np.array([tree.n_classes], dtype=np.intp), 1)
@@ -119,7 +120,7 @@ def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) 
 
 
 def _most_nodes(trees: Sequence[Tree]) -> int:
-    """Return how many nodes there may be with copies; ValueError if those there are take too much memory."""
+    """Return the maximum number of nodes including copies; ValueError if the original nodes take too much memory."""
     node_bytes, n_nodes = 64 + 8 * trees[0].n_classes, sum(tree.n_nodes for tree in trees)
     what = f"the {n_nodes:,} nodes for scikit-learn, of {trees[0].n_classes:,} classes,"
     check_memory(node_bytes * n_nodes, what, "fit fewer or smaller trees")
@@ -129,7 +130,7 @@ def _most_nodes(trees: Sequence[Tree]) -> int:
 def as_decision_tree(
     trees: Sequence[Tree], classes: NDArray[Any], n_codes: Mapping[int, int]
 ) -> "DecisionTreeClassifier":
-    """Return the only tree of a sequence as a fitted classifier; see `as_random_forest`."""
+    """Return the only tree of `trees` as a fitted classifier; see `as_random_forest`."""
     from sklearn.tree import DecisionTreeClassifier
 
     (tree,) = trees
@@ -141,7 +142,10 @@ def as_decision_tree(
 def as_random_forest(
     trees: Sequence[Tree], classes: NDArray[Any], n_codes: Mapping[int, int]
 ) -> "RandomForestClassifier":
-    """Return a fitted forest that predicts the mean of trees, whose categorical features have so many codes."""
+    """Return a fitted forest that predicts the mean of the trees.
+
+    `n_codes` has the number of codes of each categorical feature, by its index.
+    """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 
@@ -151,7 +155,7 @@ def as_random_forest(
         nodes = copied(tree, n_codes, left)
         left -= len(nodes.feature)
         member = DecisionTreeClassifier(max_features=forest.max_features)
-        # As scikit-learn's forests have them: the numbers of the classes.
+        # In the forests of scikit-learn the classes of a tree are indices of the classes of the forest.
         _fill(member, tree, nodes, np.arange(len(classes), dtype=np.float64))
         forest.estimators_.append(member)
     forest.n_features_in_, forest.n_outputs_ = trees[0].n_features, 1
