@@ -1,4 +1,4 @@
-"""Three real data sets with rare classes, loaded as scikit-learn loads its own."""
+"""Loaders of three real data sets with rare classes, with the interface of `sklearn.datasets`."""
 
 from aucforest.datasets.bundled import load_abalone, load_flights, load_page_blocks
 

@@ -1,4 +1,4 @@
-"""The data sets that come with the package; origin and licence are in data/README.md."""
+"""The data sets included in the package; data/README.md describes their origin and licence."""
 
 import gzip
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from aucforest._optional import import_optional
 
 _DATA = files("aucforest.datasets") / "data"
-# Infants first: one threshold tells them from the adults.
+# Infants come first, so that a single threshold separates them from adults.
 _SEXES = ("I", "F", "M")
 _BLOCKS = ("text", "horizontal line", "picture", "vertical line", "graphic")
 
@@ -75,8 +75,8 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     Returns
     -------
     bunch or (data, target)
-        As of `load_abalone`: data of shape (5472, 10), sizes in pixels and proportions between 0 and 1; target of shape
-        (5472,), int64 positions in ``target_names``; frame of shape (5472, 11) or None.
+        As in `load_abalone`, with data of shape (5472, 10), sizes in pixels and proportions between 0 and 1; target of
+        shape (5472,), int64 indices in ``target_names``; frame of shape (5472, 11) or None.
 
     Raises
     ------
@@ -106,26 +106,27 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
 def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the flights data: 40,000 flights from New York in 2013 with the weather, 2.5 % of them cancelled.
 
-    The weather is the same for all flights of an hour and an airport, and lasts for days: hold out weeks, by ``day``.
+    Flights of the same hour and airport have the same weather, and weather is similar for days. Use whole weeks as test
+    data; ``day`` has the day of each sample.
 
     Parameters
     ----------
     return_X_y, as_frame : bool, default=False
-        As for `load_abalone`.
+        As in `load_abalone`.
 
     Returns
     -------
     bunch or (data, target)
-        As of `load_abalone`: data of shape (40000, 17), with missing values; target of shape (40000,), 1 for a
-        cancelled flight. The columns "carrier", "origin" and "dest" are categories, in the array codes from 0 in the
-        order of the alphabet: ``categorical_features=[4, 5, 6]``. The Bunch also has
+        As in `load_abalone`, with data of shape (40000, 17), with missing values; target of shape (40000,), 1 for a
+        cancelled flight. The columns "carrier", "origin" and "dest" are categorical. In the array they have codes from
+        0 in alphabetical order: pass ``categorical_features=[4, 5, 6]``. The Bunch also has
 
         - day : int64 array of shape (40000,), the day of the year from 1 to 365.
 
     Raises
     ------
     ImportError
-        With ``as_frame=True`` when pandas is missing.
+        If ``as_frame=True`` and pandas is not installed.
 
     References
     ----------
@@ -151,7 +152,7 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
 def _read(filename: str, categories: dict[str, Any]) -> Bunch:
     """Read a CSV file whose last column is an integer target.
 
-    The columns in `categories` become codes, positions in their labels; None becomes the sorted labels of the column.
+    The columns in `categories` are encoded as indices of their categories; None is replaced by the sorted categories.
     """
     raw = (_DATA / filename).read_bytes()
     lines = (gzip.decompress(raw) if filename.endswith(".gz") else raw).decode().splitlines()
@@ -179,7 +180,7 @@ def _read(filename: str, categories: dict[str, Any]) -> Bunch:
 
 
 def _use_frames(bunch: Bunch, categories: Mapping[str, Sequence[str]]) -> None:
-    """Turn data and target of a Bunch into pandas objects; some columns are codes of categories."""
+    """Replace data and target of a Bunch by pandas objects; the columns in `categories` become categorical."""
     pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")
     bunch.frame = pandas.DataFrame(bunch.data, columns=bunch.feature_names)
     for name, labels in categories.items():
