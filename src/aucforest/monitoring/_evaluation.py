@@ -1,13 +1,15 @@
-"""From a metric of a chunk to its corrected estimate, standard error and interval.
+"""The corrected estimate, standard error and confidence interval of a metric on a chunk.
 
-A curve that is fitted to the reference rows flatters them: in sample the estimate is the area under the convex hull of
-the ROC curve. So the reference's own (estimated - realized) is taken off every estimate. The influence of the label of
-reference row r, in block b, on the corrected estimate is then (S_b - Sref_b) / m_b + psi_ref_r, and as the covariance
-of the blocks' label sums is known, the variance of a metric through the curves is a quadratic form.
+Estimates on the reference samples to which a curve was fitted are optimistic: in sample, the estimated AUC is the area
+under the convex hull of the ROC curve. So the difference (estimated - realized) on the reference is subtracted from
+every estimate. The influence of the label of reference sample r, in block b, on the corrected estimate is then
+(S_b - Sref_b) / m_b + psi_ref_r. The covariance matrix of the label sums of the blocks is known, so the variance of a
+metric due to the curves is a quadratic form.
 
-That variance is itself estimated, block by block from m_b rows, which matters where few blocks decide: with a small
-reference, and new scores at its edge. So intervals take quantiles of Student's t with the degrees of freedom of
-Satterthwaite (Biometrics Bulletin 2, 1946), variance^2 / sum_b (variance of block b)^2 / (m_b - 1).
+This variance is itself an estimate, from m_b samples for block b, and is uncertain if few blocks contribute to it: if
+the reference is small, or new scores are close to its smallest or largest. So intervals use quantiles of Student's t
+distribution with the degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946),
+variance^2 / sum_b (variance of block b)^2 / (m_b - 1).
 """
 
 from typing import NamedTuple
@@ -22,14 +24,15 @@ from aucforest.monitoring.calibration import Calibrated, Calibration
 from aucforest.monitoring.metrics import Metric
 from aucforest.monitoring.soft import is_small
 
-MANY = 1e9  # degrees of freedom of a normal variable, for a generator that cannot take infinity
+# Degrees of freedom for a normal distribution; numpy's generator of the t distribution does not accept infinity.
+MANY = 1e9
 
 
 class Offset(NamedTuple):
-    """Estimated minus realized on the reference.
+    """The estimated minus the realized metric on the reference.
 
-    `spread` is the influence of the reference on the level of each block, Sref_b, `cross` the covariance of the
-    realized metric and the label sum of each block, `variance` that of the realized metric.
+    `spread` is the influence Sref_b of the level of each block on the estimated metric, `cross` is the covariance of
+    the realized metric and the label sum of each block, and `variance` is the variance of the realized metric.
     """
 
     value: float
@@ -38,28 +41,28 @@ class Offset(NamedTuple):
     variance: float
 
     def scaled(self, ratio: float) -> "Offset":
-        """Return the offset of a metric that is larger by this ratio."""
+        """Return the offset of the metric multiplied by `ratio`."""
         return Offset(ratio * self.value, ratio * self.spread, ratio * self.cross, ratio**2 * self.variance)
 
 
 class CurveNoise(NamedTuple):
-    """The variance that the labels of the reference add, and the degrees of freedom from which it is known."""
+    """The variance of an estimate due to the labels of the reference, and its degrees of freedom."""
 
     variance: float
     freedom: float
 
     def with_labels(self, variance: float) -> "CurveNoise":
-        """Return the noise together with a variance that is known."""
+        """Return the sum with a variance that is known exactly, such as that of the labels of the chunk."""
         total = variance + self.variance
         freedom = self.freedom * (total / self.variance) ** 2 if self.variance > 0.0 else np.inf
         return CurveNoise(total, freedom)
 
 
 class Curves:
-    """Curves fitted to a reference, its labels 0 and 1 and its rows weighted or not, and what their noise does.
+    """Calibration curves fitted to the reference, and the variance of estimates due to the labels of the reference.
 
-    The label sums of the curves' blocks are random variables: `p` are the probabilities of the reference rows, smoothed
-    to (k + 1/2) / (m + 1), so that a block of one class is not certain.
+    The label sums of the blocks of the curves are random variables. `p` are the probabilities of the reference labels,
+    smoothed to (k + 1/2) / (m + 1) so that they are not 0 or 1 in blocks of one class.
     """
 
     def __init__(self, calibration: Calibration, reference: Rows, weights: FloatArray | None = None) -> None:
@@ -82,14 +85,15 @@ class Curves:
         self._freedom = np.maximum(n_rows - 1.0, 0.5)
 
     def _by_block(self, of_cells: FloatArray) -> FloatArray:
-        """Return for every block the sum over its cells, (n, n_columns)."""
+        """Return for every block the sum of the values of its samples; `of_cells` has shape (n_samples, n_columns)."""
         cells = of_cells[:, self._fitted].ravel()
         return np.bincount(self._blocks.ravel(), cells, minlength=self._mass.size).astype(np.float64)
 
     def _block_covariance(self) -> FloatArray:
         """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks).
 
-        Of one column every row is in one block only; of two, a row that is of one class is not of the other.
+        A sample is in one block of each column. Its labels in two columns are negatively correlated, because it has
+        one class.
         """
         weighted, starts = self._weights * self.p, np.arange(0, self._blocks.size + 1, self._blocks.shape[1])
         cells = weighted[:, self._fitted].ravel(), self._blocks.ravel(), starts
@@ -99,17 +103,17 @@ class Curves:
         return result
 
     def cross(self, influence: FloatArray) -> FloatArray:
-        """Return the covariance of the blocks' sums and a metric with this influence of the labels."""
+        """Return the covariance of the label sum of each block and a metric with the given influence of the labels."""
         product = self.p * influence
         return self._by_block(self._weights * (product - self.p * product.sum(axis=1, keepdims=True)))
 
     def no_offset(self) -> Offset:
-        """Return the offset of a metric that needs none."""
-        nothing = np.zeros_like(self._mass)
-        return Offset(0.0, nothing, nothing, 0.0)
+        """Return an offset of 0, for a metric without correction."""
+        zeros = np.zeros_like(self._mass)
+        return Offset(0.0, zeros, zeros, 0.0)
 
     def offset(self, metric: Metric) -> Offset:
-        """Return estimated minus realized on the reference; nothing where either is undefined."""
+        """Return the estimated minus the realized metric on the reference, or an offset of 0 if one is undefined."""
         estimate = metric.estimate(self._truth._replace(p=self._rows.p))
         realized = metric.estimate(self._truth)
         value = estimate.expected - realized.value
@@ -119,7 +123,7 @@ class Curves:
         return Offset(value, spread, self.cross(realized.influence), label_variance(self.p, realized.influence))
 
     def noise(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> CurveNoise:
-        """Return what the labels of the reference add to the variance of a corrected estimate."""
+        """Return the variance of a corrected estimate due to the labels of the reference."""
         pull = (self.calibration.spread(rows, influence) - offset.spread) / self._mass
         variance = float(pull @ self._covariance @ pull + 2.0 * pull @ offset.cross + offset.variance)
         of_blocks = pull**2 * np.diag(self._covariance)
@@ -130,7 +134,7 @@ class Curves:
 
 
 class Evaluated(NamedTuple):
-    """A metric of a chunk."""
+    """The estimate, standard error and confidence interval of a metric on a chunk; NaN if the metric is undefined."""
 
     estimate: float = float("nan")
     standard_error: float = float("nan")
@@ -139,7 +143,7 @@ class Evaluated(NamedTuple):
 
 
 class Scored:
-    """The rows of a chunk and, unless their scores are taken as they are, the curves their probabilities come from."""
+    """The samples of a chunk with their probabilities: calibrated by `curves`, or the scores themselves if None."""
 
     def __init__(
         self, columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None
@@ -150,7 +154,7 @@ class Scored:
 
 
 class Evaluator(NamedTuple):
-    """How estimates are made; see the parameters of CBPE."""
+    """The options of estimates; see the parameters of CBPE."""
 
     level: float
     bias_correction: bool
@@ -158,7 +162,7 @@ class Evaluator(NamedTuple):
     random: np.random.Generator
 
     def evaluate(self, metric: Metric, scored: Scored, offset: Offset | None) -> Evaluated:
-        """Return the estimate of one metric; `offset` is estimated minus realized on the reference, if known."""
+        """Return the estimate of one metric; `offset` is the estimated minus the realized metric on the reference."""
         estimate = metric.estimate(scored.rows)
         if np.isnan(estimate.value):
             return Evaluated()

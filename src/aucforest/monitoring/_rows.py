@@ -1,8 +1,8 @@
-"""Rows whose metrics are wanted: checked scores, in ascending order, and the probabilities of their labels.
+"""Validated and ranked scores of samples, and the probabilities of their labels.
 
-Labels are columns: p[i, c] is the probability that row i is of class c. Two classes need one column, that of the
-positive class; more classes have a column each. An influence h[i, c] is the derivative of a metric by p[i, c], and
-since the labels of different rows are independent the variance of the realized metric is
+p[i, c] is the probability that sample i has class c. For two classes there is one column, that of the positive class;
+for more classes there is a column for each. An influence h[i, c] is the derivative of a metric with respect to p[i, c].
+Since the labels of different samples are independent, the variance of the realized metric is
 
     sum_i ( sum_c p h^2 - (sum_c p h)^2 )            which for one column is sum_i p (1 - p) h^2
 """
@@ -20,11 +20,14 @@ from aucforest.metrics.validation import check_scores, is_missing, require_finit
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-SUM_TOLERANCE = 1e-3  # probabilities are often stored with few decimals
+SUM_TOLERANCE = 1e-3  # Probabilities are often rounded to a few decimals.
 
 
 class RankedColumn:
-    """Scores with `order`, the rows by ascending score, of which ``order[edges[g]:edges[g + 1]]`` have equal scores."""
+    """Scores and their ranking.
+
+    `order` sorts the samples by score. Samples with equal scores are a group: ``order[edges[g]:edges[g + 1]]``.
+    """
 
     def __init__(self, scores: FloatArray) -> None:
         ranked = rank_rows(scores)
@@ -35,7 +38,7 @@ class RankedColumn:
 
     @classmethod
     def of_sorted(cls, scores: FloatArray) -> Self:
-        """Return the column of scores that ascend already."""
+        """Return the column of scores that are already in ascending order."""
         column = cls.__new__(cls)
         column.scores, column.order, column.edges = scores, np.arange(scores.size), _edges(np.diff(scores) > 0.0)
         return column
@@ -52,61 +55,61 @@ class RankedColumn:
 
     @cached_property
     def midranks(self) -> FloatArray:
-        """Midrank of every row minus (n + 1) / 2, so that they sum to 0."""
+        """Midranks of the samples minus (n + 1) / 2, which sum to 0."""
         return self.to_rows(0.5 * (self.edges[:-1] + self.edges[1:] - self.scores.size))
 
     def to_rows(self, of_groups: NDArray[Any]) -> NDArray[Any]:
-        """Return for every row the value of its group."""
+        """Return for every sample the value of its group."""
         out = np.empty(self.scores.size, of_groups.dtype)
         out[self.order] = of_groups if self.is_distinct else np.repeat(of_groups, np.diff(self.edges))
         return out
 
     def sums(self, of_rows: NDArray[Any]) -> FloatArray:
-        """Return for every group the sum over its rows."""
+        """Return for every group the sum over its samples."""
         ordered = of_rows[self.order].astype(np.float64, copy=False)
         return ordered if self.is_distinct else np.add.reduceat(ordered, self.edges[:-1])
 
     def below(self, of_rows: NDArray[Any]) -> FloatArray:
-        """Return for every row the sum over the rows ranked below it, ties half."""
+        """Return for every sample the sum over the samples with lower scores plus half of the sum over its group."""
         sums = self.sums(of_rows)
         return self.to_rows(np.cumsum(sums) - 0.5 * sums)
 
 
 def _edges(rises: NDArray[np.bool_]) -> IntArray:
-    """Return where groups of equal scores begin, and the number of rows."""
+    """Return the starts of the groups of equal scores, and the number of samples as the last element."""
     return np.concatenate([[0], np.flatnonzero(rises) + 1, [rises.size + 1]])
 
 
 def rank_columns(scores: FloatArray) -> list[RankedColumn]:
-    """Return every column of scores in ascending order; scores may have one dimension."""
+    """Return a RankedColumn for each column of scores, which may have one or two dimensions."""
     return [RankedColumn(np.ascontiguousarray(column)) for column in scores.reshape(len(scores), -1).T]
 
 
 def side_by_side(columns: Sequence[FloatArray]) -> FloatArray:
-    """Return columns as a matrix (n, n_columns) in which each stays contiguous, since they are worked on one by one."""
+    """Return the columns as a matrix (n_samples, n_columns) in column-major order."""
     return np.array(columns).T
 
 
 def dot(a: FloatArray, b: FloatArray) -> float:
-    """Return the sum of products; not by BLAS, whose threads wait for each other when others use the processors."""
+    """Return the sum of products without BLAS, whose threads are slow if other processes use the same processors."""
     axes = "ij"[: a.ndim]
     return float(np.einsum(f"{axes},{axes}->", a, b))
 
 
 class Rows(NamedTuple):
-    """Ranked scores, as many columns as `p` has; probabilities of classes, 0 or 1 where known; codes of predictions."""
+    """Samples: ranked scores, class probabilities `p` (0 or 1 for known labels), and indices of predicted classes."""
 
     columns: list[RankedColumn]
     p: FloatArray
     predicted: NDArray[np.uint32] | None = None
 
     def by_column(self) -> list["Rows"]:
-        """Return the rows of every column by itself: one class against the others."""
+        """Return the samples with the scores and probabilities of one class only, for each class (one-vs-rest)."""
         return [Rows([column], self.p[:, k : k + 1]) for k, column in enumerate(self.columns)]
 
 
 class Estimate(NamedTuple):
-    """The metric with p in place of labels (`value`), its expectation (`expected`) and the influence of the labels."""
+    """The metric with p in place of labels, the expectation of the realized metric, and the influence of the labels."""
 
     value: float
     expected: float
@@ -114,26 +117,26 @@ class Estimate(NamedTuple):
 
 
 def undefined(p: FloatArray) -> Estimate:
-    """Return the estimate of a metric that these rows do not define."""
+    """Return the estimate of a metric that is undefined, all NaN."""
     return Estimate(np.nan, np.nan, np.full_like(p, np.nan))
 
 
 def label_variance(p: FloatArray, influence: FloatArray) -> float:
-    """Return the variance of a sum of independent labels, each weighed by its influence."""
+    """Return the variance of the sum of labels weighted by their influence; see the module docstring."""
     product = p * influence
     within = product if p.shape[1] == 1 else product.sum(axis=1)
     return max(0.0, dot(product, influence) - dot(within, within))
 
 
 def is_probability(values: FloatArray) -> bool:
-    """Return whether scores can be read as probabilities: in [0, 1], rows of several columns with sum 1."""
+    """Return whether all scores are in [0, 1] and, if there are several columns, each row sums to 1."""
     if values.min() < 0.0 or values.max() > 1.0:
         return False
     return values.shape[1] == 1 or bool(np.abs(values.sum(axis=1) - 1.0).max() <= SUM_TOLERANCE)
 
 
 def check_probabilities(p: ArrayLike, *, n_dims: int, name: str = "p") -> FloatArray:
-    """Return probabilities as float64, one row a sample and one column unless `n_dims` is 2."""
+    """Return validated probabilities as float64, with one row for each sample and one column if `n_dims` is 1."""
     values = np.asarray(check_scores(p, n_dims=n_dims, name=name), dtype=np.float64)
     require_finite(values, name)
     _require_range(values, name)
@@ -154,7 +157,7 @@ def _require_range(values: FloatArray, name: str) -> None:
 
 
 def check_raw_columns(columns: list[RankedColumn], fitted: NDArray[np.bool_]) -> None:
-    """Raise ValueError unless the scores that get no curve are probabilities; where none gets one, of all classes."""
+    """Raise ValueError if a column without a curve is not in [0, 1], or none has a curve and rows do not sum to 1."""
     if not fitted.any():
         check_probabilities(np.column_stack([column.scores for column in columns]), n_dims=2, name="y_score")
     for column, has_curve in zip(columns, fitted):
@@ -163,7 +166,7 @@ def check_raw_columns(columns: list[RankedColumn], fitted: NDArray[np.bool_]) ->
 
 
 def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
-    """Return checked scores and their probabilities."""
+    """Return validated scores and probabilities."""
     scores = np.asarray(check_scores(y_score, n_dims=n_dims), dtype=np.float64)
     columns = check_probabilities(p, n_dims=n_dims)
     if scores.shape != np.shape(p):
@@ -174,7 +177,7 @@ def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:
 
 
 def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which labels are missing: NaN, NaT, None, or what cannot say that it equals itself."""
+    """Return whether each label is missing: NaN, NaT, None, or another value that does not equal itself."""
     if values.dtype.kind == "O":
         return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
     return np.asarray(values != values)

@@ -1,4 +1,4 @@
-"""Validation of the input of CBPE."""
+"""Validation of the parameters and the input data of CBPE."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -13,13 +13,14 @@ from aucforest.monitoring.calibration import CALIBRATIONS, RULES
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
 
-UNKNOWN = np.iinfo(np.uint32).max  # the class number of a label that is missing
+UNKNOWN = np.iinfo(np.uint32).max  # the class index of a missing label
 
 
 class Table(NamedTuple):
-    """Checked rows: scores (n, n_columns), one column for two classes; class numbers of labels and of predictions.
+    """Validated samples.
 
-    A label that is missing is UNKNOWN. `kept` is False where a score is missing, or a reference label.
+    `scores` has one column for two classes. `codes` and `predicted` are class indices of labels and predictions;
+    missing labels are UNKNOWN. `kept` is False for samples without a score and for reference samples without a label.
     """
 
     scores: FloatArray
@@ -29,7 +30,7 @@ class Table(NamedTuple):
     kept: NDArray[np.bool_]
 
     def take(self, rows: slice | IntArray) -> "Table":
-        """Return those of the rows that are kept."""
+        """Return the given rows, without those for which `kept` is False."""
         kept = self.kept[rows]
         chosen = rows if kept.all() else np.arange(len(self.kept))[rows][kept]
         parts: list[Any] = [None if part is None else part[chosen] for part in self]
@@ -46,7 +47,7 @@ def read_table(
     on_nan: str,
     is_reference: bool,
 ) -> tuple[Table, NDArray[Any]]:
-    """Return the checked rows and the classes, which come from the labels when they are not given."""
+    """Return the validated samples and the classes, by default the sorted labels."""
     scores = _columns(y_score)
     n_rows = len(scores)
     kept = ~np.asarray(np.isnan(scores).any(axis=1))
@@ -96,7 +97,7 @@ def _columns(y_score: ArrayLike) -> FloatArray:
 
 
 def _positive_column(scores: FloatArray) -> FloatArray:
-    """Return the second of two columns of probabilities; what is not two columns stays."""
+    """Return the second column of two; ValueError if they are not probabilities. Other scores are unchanged."""
     if scores.shape[1] != 2:
         return scores
     known = scores[~np.isnan(scores).any(axis=1)]
@@ -106,7 +107,7 @@ def _positive_column(scores: FloatArray) -> FloatArray:
 
 
 def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    """Return values as float64; TypeError unless they are numbers."""
+    """Return values as float64; TypeError if they are not numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError) as error:
@@ -114,7 +115,7 @@ def _numbers(values: ArrayLike, name: str) -> FloatArray:
 
 
 def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: bool) -> None:
-    """Raise or warn when scores or labels are missing."""
+    """Raise ValueError or warn, depending on `on_nan`, if scores or labels are missing."""
     if not n_scores and not n_labels:
         return
     counts = f"y_score has {n_scores} and y_true {n_labels} missing values"
@@ -125,7 +126,7 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
 
 
 def _features(X: Any, n_rows: int) -> FloatArray | None:
-    """Return features as float64."""
+    """Return features as float64; ValueError if they do not have `n_rows` rows and two dimensions."""
     if X is None:
         return None
     features = _numbers(X, "X")
@@ -135,7 +136,7 @@ def _features(X: Any, n_rows: int) -> FloatArray | None:
 
 
 def check_options(cbpe: Any) -> None:
-    """Raise for options that do not exist."""
+    """Raise ValueError if a parameter of CBPE is invalid."""
     choices = {
         "needs_calibration": RULES,
         "multi_class": ("ovo", "ovr"),
@@ -161,7 +162,7 @@ def check_options(cbpe: Any) -> None:
 
 
 def check_columns(cbpe: Any, metrics: list[Metric], table: Table, *, n_features: int | None) -> None:
-    """Raise when predictions or features are missing, or features are not as many as in the reference."""
+    """Raise ValueError if required predictions or features are missing, or X has not as many columns as in fit."""
     for metric in metrics:
         if metric.needs_predictions and table.predicted is None:
             raise ValueError(f"metric {metric.name!r} needs y_pred")
@@ -172,7 +173,7 @@ def check_columns(cbpe: Any, metrics: list[Metric], table: Table, *, n_features:
 
 
 def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:
-    """Return the chunks that are asked for, or else the default, unless that belongs to other rows."""
+    """Return `chunks`, or `default` if it is None; ValueError if the default has the timestamps of the reference."""
     if chunks is None:
         if default.has_timestamps:
             raise ValueError("pass chunks: the timestamps in fit were those of the reference")

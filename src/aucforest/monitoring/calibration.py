@@ -1,7 +1,8 @@
-"""Probabilities from scores: isotonic curves, and tests on reference labels of whether scores need one.
+"""Calibration of scores by isotonic regression, and tests on the reference of whether scores need it.
 
-A curve is fitted to reference labels, so it is noisy too. Block b of a curve holds m_b reference rows; a metric whose
-influence on the rows of block b sums to S_b moves by S_b / m_b when one of these labels flips.
+A curve depends on the labels of the reference. Block b of a curve has m_b reference samples. If the influences of the
+probabilities in block b on a metric sum to S_b, the metric changes by S_b / m_b if one label in the block changes from
+0 to 1.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ ECE_BINS = 10
 
 
 class _Position(NamedTuple):
-    """Where the distinct scores of a column lie: between two blocks, `fraction` of the way to the right one."""
+    """The two neighbouring blocks of each distinct score, and the weight of the right one in the interpolation."""
 
     left: IntArray
     right: IntArray
@@ -43,10 +44,10 @@ class _Position(NamedTuple):
 
 
 class IsotonicCurve:
-    """Isotonic regression of labels on scores, linear between blocks and flat beyond the outermost.
+    """Isotonic regression of labels on scores, interpolated linearly between blocks and constant beyond the outermost.
 
-    A model that ranks the wrong way round has a falling curve. Of each block: its level, and the weight (`mass`) of its
-    rows and (`hits`) of its positives, which are 1.0 in `positive`.
+    The curve decreases if the AUC is below 1/2. `positive` is 1.0 for positive labels and 0.0 for others. Each block
+    has a probability (`levels`), the weight of its samples (`mass`) and the weight of its positives (`hits`).
     """
 
     def __init__(self, column: RankedColumn, positive: FloatArray, weights: FloatArray | None = None) -> None:
@@ -64,8 +65,8 @@ class IsotonicCurve:
         self._blocks = np.repeat(np.arange(starts.size), 2)[distinct]
 
     def locate(self, column: RankedColumn) -> _Position:
-        """Return between which blocks the distinct scores of a column lie."""
-        # scores are sorted too, so it is the knots that are looked up
+        """Return the neighbouring blocks of the distinct scores of a column."""
+        # Both are sorted, and there are fewer knots than scores, so knots are searched among scores.
         firsts = np.searchsorted(column.values, self._knots)
         knots = np.maximum(np.arange(-1, self._knots.size), 0)
         left = np.repeat(knots, np.diff(firsts, prepend=0, append=column.values.size))
@@ -75,12 +76,12 @@ class IsotonicCurve:
         return _Position(self._blocks[left], self._blocks[right], fraction)
 
     def at(self, position: _Position) -> FloatArray:
-        """Return the curve at the distinct scores of a located column."""
+        """Return the value of the curve at the distinct scores of a column, given their position."""
         left = self.levels[position.left]
         return left + position.fraction * (self.levels[position.right] - left)
 
     def spread(self, position: _Position, sums: FloatArray) -> FloatArray:
-        """Return for every block what falls to it of `sums`, which belong to located scores."""
+        """Return for every block the sum of `sums`, one for each distinct score, weighted as in the interpolation."""
         n_blocks = self.levels.size
         to_right = position.fraction * sums
         to_left = np.bincount(position.left, weights=sums - to_right, minlength=n_blocks).astype(np.float64)
@@ -88,9 +89,9 @@ class IsotonicCurve:
 
 
 class Calibrated(NamedTuple):
-    """Probabilities of some rows, and the way back from their influences to the blocks of the curves.
+    """Calibrated probabilities, and the positions of the scores, which distribute influences to blocks of the curves.
 
-    With several columns they are the curves' values divided by `totals`, (n, 1), their sum over a row.
+    If there are several columns, `p` are the values of the curves divided by `totals`, (n_samples, 1), their row sums.
     """
 
     p: FloatArray
@@ -100,7 +101,10 @@ class Calibrated(NamedTuple):
 
 
 class Calibration:
-    """Curves by number of column, fitted to reference labels (1.0 in `truth`); other columns are probabilities."""
+    """Isotonic curves of the columns that are `fitted`, by index; the scores of other columns are probabilities.
+
+    `truth` has shape (n_samples, n_columns) and is 1.0 for the class of a sample and 0.0 for others.
+    """
 
     def __init__(
         self,
@@ -112,20 +116,20 @@ class Calibration:
         self.curves = {k: IsotonicCurve(columns[k], truth[:, k], weights) for k in np.flatnonzero(fitted).tolist()}
 
     def apply(self, columns: list[RankedColumn]) -> Calibrated:
-        """Return the probabilities of new rows."""
+        """Return the probabilities of new samples."""
         positions = {k: curve.locate(columns[k]) for k, curve in self.curves.items()}
         calibrated = [column.scores for column in columns]
         for k, curve in self.curves.items():
             calibrated[k] = columns[k].to_rows(curve.at(positions[k]))
         p, totals = side_by_side(calibrated), None
         if len(columns) > 1:
-            p[p.sum(axis=1) == 0.0] = 1.0  # every curve says impossible: all classes alike
+            p[p.sum(axis=1) == 0.0] = 1.0  # If all curves are 0, classes are equally probable.
             totals = p.sum(axis=1, keepdims=True)
             p /= totals
         return Calibrated(p, totals, columns, positions)
 
     def spread(self, rows: Calibrated, influence: FloatArray) -> FloatArray:
-        """Return the influence of every block's level on a metric with this influence of the rows' probabilities."""
+        """Return the influence of the level of every block on a metric, from the influence of the probabilities."""
         if rows.totals is not None:
             influence = (influence - (rows.p * influence).sum(axis=1, keepdims=True)) / rows.totals
         sums = {k: rows.columns[k].sums(influence[:, k]) for k in self.curves}
@@ -133,12 +137,12 @@ class Calibration:
 
     @property
     def mass(self) -> FloatArray:
-        """Weight of the reference rows of every block, curve after curve."""
+        """Weights of the reference samples in the blocks of all curves, concatenated."""
         return np.concatenate([curve.mass for curve in self.curves.values()])
 
 
 def is_rising(column: RankedColumn, positive: FloatArray) -> bool:
-    """Return whether the scores of positives are the higher ones: an AUC of at least 1/2."""
+    """Return whether the AUC is at least 1/2."""
     return dot(column.midranks, positive) >= 0.0
 
 
@@ -149,7 +153,7 @@ def columns_to_fit(
     rule: Rule,
     random_state: int | None,
 ) -> NDArray[np.bool_]:
-    """Return which columns get a curve; see the parameters of CBPE."""
+    """Return whether each column is calibrated; see the parameters of CBPE."""
     n_columns = len(columns)
     if not isinstance(calibration, str):
         chosen = np.asarray(calibration, dtype=bool)
@@ -168,17 +172,17 @@ def columns_to_fit(
 def needs_calibration(
     column: RankedColumn, positive: FloatArray, *, rule: Rule = "brier_or_auc", random_state: int | None = 0
 ) -> bool:
-    """Return whether a curve brings scores in [0, 1] closer to the labels (1.0) than they are; see CBPE for rules."""
+    """Return whether calibration improves scores in [0, 1] by the test `rule`; see the parameters of CBPE."""
     if rule == "ece":
         return _ece_improves(column, positive, random_state)
     return _brier_improves(column, positive, random_state) or (
-        rule != "brier" and _promises_another_auc(column, positive)
+        rule != "brier" and _expected_auc_differs(column, positive)
     )
 
 
 def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
-    """Return whether out-of-fold curves have the better Brier score, by a one-sided paired test."""
-    # in the order of scores the folds do not depend on the order of rows, and nothing need be sorted again
+    """Return whether out-of-fold calibration has a lower Brier score than the scores, by a one-sided paired test."""
+    # Sorting by score makes the folds independent of the order of samples, and the scores of each fold are sorted.
     scores, positive = column.scores[column.order], positive[column.order]
     fold = np.random.default_rng(random_state).permutation((np.arange(positive.size) % N_FOLDS).astype(np.uint8))
     p = np.empty(positive.size)
@@ -190,16 +194,16 @@ def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: in
     return bool(gain.mean() > ONE_SIDED_95 * gain.std() / np.sqrt(gain.size))
 
 
-def _promises_another_auc(column: RankedColumn, positive: FloatArray) -> bool:
-    """Return whether the soft AUC of the scores is far from the AUC of the labels, for what the labels vary."""
+def _expected_auc_differs(column: RankedColumn, positive: FloatArray) -> bool:
+    """Return whether the AUC expected from the scores differs significantly from the realized AUC."""
     p = column.scores[:, None]
-    promised = soft_roc_auc(Rows([column], p))
+    estimate = soft_roc_auc(Rows([column], p))
     realized = soft_roc_auc(Rows([column], positive[:, None])).value
-    return bool(abs(promised.expected - realized) > TWO_SIDED_97 * np.sqrt(label_variance(p, promised.influence)))
+    return bool(abs(estimate.expected - realized) > TWO_SIDED_97 * np.sqrt(label_variance(p, estimate.influence)))
 
 
 def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
-    """Return whether curves lower the calibration error in every split."""
+    """Return whether calibration lowers the expected calibration error in every split."""
     splits = StratifiedShuffleSplit(ECE_FOLDS, test_size=1 / ECE_FOLDS, random_state=random_state)
     scores = column.scores
     for train, test in splits.split(scores[:, None], positive):
@@ -210,13 +214,16 @@ def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int 
 
 
 def _out_of_fold(train: RankedColumn, positive: FloatArray, test: RankedColumn) -> FloatArray:
-    """Return the probabilities of test rows by a curve of training rows."""
+    """Return the probabilities of test samples from a curve fitted to training samples."""
     curve = IsotonicCurve(train, positive)
     return test.to_rows(curve.at(curve.locate(test)))
 
 
 def calibration_error(positive: NDArray[np.float64], p: FloatArray, n_bins: int = ECE_BINS) -> float:
-    """Return mean |sum y - sum p| of bins of as many rows each, by rising p; the last takes the rows left over."""
+    """Return the expected calibration error: the sum of |sum y - sum p| over bins of p, divided by the sample size.
+
+    The bins have equal numbers of samples except the last, which has the remainder too.
+    """
     order = np.argsort(p, kind="stable")
     n_bins = min(n_bins, p.size)
     starts = np.arange(n_bins) * (p.size // n_bins)

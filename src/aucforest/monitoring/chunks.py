@@ -16,7 +16,7 @@ from aucforest.monitoring._rows import IntArray, missing
 
 Incomplete = Literal["keep", "append", "drop"]
 
-# period: (unit of numpy's dates, units a period, units from the first period's start to 1970)
+# period: (unit of datetime64, units per period, units from the start of the period with 1970-01-01 to that day)
 _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
 
 
@@ -127,14 +127,14 @@ class Chunks:
 
 
 def _split_evenly(number: int, n_rows: int) -> list[Chunk]:
-    """Return so many chunks."""
+    """Return `number` chunks whose sizes differ by at most one."""
     if number > n_rows:
         raise ValueError(f"{n_rows} samples cannot be split into {number} chunks: use fewer chunks")
     return [_of_rows(start, end) for start, end in pairwise([k * n_rows // number for k in range(number + 1)])]
 
 
 def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
-    """Return chunks of one size, and what is left over."""
+    """Return chunks of `size` samples; the remainder is kept, appended or dropped."""
     edges, left_over = [*range(0, n_rows, size), n_rows], n_rows % size
     if left_over and incomplete == "drop":
         edges.pop()
@@ -146,7 +146,7 @@ def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
 
 
 def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int) -> list[Chunk]:
-    """Return a chunk for every period that has rows."""
+    """Return a chunk for every period that has samples."""
     if timestamps.size != n_rows:
         raise ValueError(f"timestamps has {timestamps.size} samples, but y_score has {n_rows}")
     unit, step, offset = _PERIODS[period]
@@ -170,7 +170,7 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
 
 
 def _count(name: str, value: Any) -> int:
-    """Return a positive integer."""
+    """Return `value` as a positive integer; TypeError or ValueError if it is not one."""
     try:
         number = index(value)
     except TypeError:
@@ -181,7 +181,7 @@ def _count(name: str, value: Any) -> int:
 
 
 def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
-    """Return the checked times, to the second."""
+    """Return validated timestamps with a resolution of seconds."""
     times = np.asarray(timestamps)
     if times.ndim != 1:
         raise ValueError(f"timestamps must have one dimension, but has shape {times.shape}")
@@ -189,7 +189,7 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
         times = np.where(missing(times), np.datetime64("NaT"), times)
     if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
         raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
-    # numpy turns times with a zone into UTC, with a warning; of polars' the zone is lost before
+    # numpy converts times with a time zone to UTC and warns; np.asarray of a polars Series drops the zone silently.
     has_zone = getattr(getattr(timestamps, "dtype", None), "time_zone", None) is not None
     try:
         with warnings.catch_warnings():

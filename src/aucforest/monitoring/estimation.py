@@ -22,8 +22,8 @@ from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import ShiftReport, outside, stability_index, tell_apart
 from aucforest.monitoring.soft import soft_roc_auc
 
-# With fewer positives in the reference, intervals of metrics of the highest scores hold far too rarely once scores
-# shift: benchmarks/monitoring_bias.py.
+# With fewer positives in the reference, the coverage of intervals of metrics of the highest scores is far too low if
+# scores shift; see benchmarks/monitoring_bias.py.
 FEWEST_POSITIVES = 50
 
 
@@ -323,15 +323,15 @@ class CBPE(BaseEstimator):
                 ratio = metric.ratio(len(piece.scores), self._usual_size)
                 lower, upper = (ratio * limit for limit in self.limits_[metric.name])
                 alert = is_beyond(values.estimate, lower, upper)
-                place = (chunk.key, chunk.start, chunk.end, len(piece.scores), metric.name)
-                rows.append(ChunkEstimate(*place, *values, realized[metric.name], lower, upper, alert))
+                identity = (chunk.key, chunk.start, chunk.end, len(piece.scores), metric.name)
+                rows.append(ChunkEstimate(*identity, *values, realized[metric.name], lower, upper, alert))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
             warn_undefined(f"the estimates are not defined: {', '.join(bad[:5])}{' and more' if len(bad) > 5 else ''}")
         return CBPEResult(tuple(rows), shifts)
 
     def _learn(self, table: Table) -> None:
-        """Fit curves, and what estimated minus realized is on the reference."""
+        """Fit the calibration curves, and compute the estimated minus the realized metrics on the reference."""
         columns, truth = rank_columns(table.scores), self._known(table)
         for k, column in enumerate(columns):
             if not is_rising(column, truth[:, k]):
@@ -360,11 +360,11 @@ class CBPE(BaseEstimator):
                 self._offsets = {metric.name: self._curves.offset(metric) for metric in self._metrics}
 
     def _fit_curves(self, weights: FloatArray | None = None) -> Curves:
-        """Return the curves of the reference."""
+        """Return calibration curves fitted to the reference, with or without sample weights."""
         return Curves(Calibration(*self._reference[:2], self.calibrated_, weights), self._reference, weights)
 
     def _set_limits(self, pieces: list[Table]) -> None:
-        """Set the alert limits from full reference chunks."""
+        """Compute the alert limits from full reference chunks."""
         if len(pieces) < 2:
             sentence = f"there are no alert limits: they need two full reference chunks, but there are {len(pieces)}"
             warnings.warn(sentence, stacklevel=3)
@@ -377,19 +377,19 @@ class CBPE(BaseEstimator):
             self.limits_[metric.name] = alert_limits(metric, values, self.threshold)
 
     def _known(self, table: Table) -> FloatArray:
-        """Return labels as columns of zeros and ones."""
+        """Return one-hot encoded labels, or one column with 1 for the positive class if there are two classes."""
         classes = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return side_by_side([np.asarray(table.codes == k, dtype=np.float64) for k in classes])
 
     def _realized(self, table: Table) -> dict[str, float]:
-        """Return the metrics of the labels; NaN where labels are missing."""
+        """Return the realized metrics; NaN if a label is missing or there are fewer than two samples."""
         if table.codes is None or len(table.codes) < 2 or (table.codes == UNKNOWN).any():
             return {metric.name: float("nan") for metric in self._metrics}
         rows = Rows(rank_columns(table.scores), self._known(table), table.predicted)
         return {metric.name: metric.estimate(rows).value for metric in self._metrics}
 
     def _evaluate_chunk(self, table: Table, random: np.random.Generator) -> tuple[list[Evaluated], ShiftReport]:
-        """Return the estimate of every metric on a chunk, and its shift."""
+        """Return the estimate of every metric on a chunk, and the shift report of the chunk."""
         if len(table.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
         curves = self._curves

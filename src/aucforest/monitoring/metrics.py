@@ -1,4 +1,4 @@
-"""The metrics by name; those of predicted classes are functions of the expected confusion matrix."""
+"""The metrics of CBPE by name. Metrics of predicted classes are functions of the expected confusion matrix."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ from aucforest.monitoring._rows import Estimate, FloatArray, Rows, check_probabi
 Normalize = Literal["all", "true", "pred"] | None
 NORMALIZATIONS = (None, "all", "true", "pred")
 
-# matrix of counts, (true, predicted) -> value and its gradient by the counts
+# Takes the confusion matrix, (true, predicted), and returns a value and its gradient with respect to the matrix.
 Function = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
@@ -67,21 +67,21 @@ def expected_confusion_matrix(
 
 
 def confusion(rows: Rows) -> FloatArray:
-    """Return the expected counts, (true, predicted)."""
+    """Return the expected confusion matrix, (true, predicted)."""
     p = np.hstack([1.0 - rows.p, rows.p]) if rows.p.shape[1] == 1 else rows.p
     predicted = np.asarray(rows.predicted)
     return np.array([np.bincount(predicted, weights=of_class, minlength=p.shape[1]) for of_class in p.T])
 
 
 def _denominators(matrix: FloatArray, normalize: Normalize) -> FloatArray:
-    """Return what the counts are divided by, in a shape that broadcasts to theirs."""
+    """Return the denominators of the normalization, in a shape that broadcasts to that of the matrix."""
     if normalize is None:
         return np.ones((1, 1))
     return matrix.sum(axis={"all": None, "true": 1, "pred": 0}[normalize], keepdims=True)
 
 
 def estimate_by(function: Function, rows: Rows) -> Estimate:
-    """Return the estimate of a function of the confusion matrix."""
+    """Return the estimate of a metric that is a function of the confusion matrix."""
     with np.errstate(divide="ignore", invalid="ignore"):
         value, gradient = function(confusion(rows))
     influence = gradient.T[rows.predicted]
@@ -91,14 +91,14 @@ def estimate_by(function: Function, rows: Rows) -> Estimate:
 
 
 def accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
-    """Return the proportion of rows of the predicted class."""
+    """Return the accuracy and its gradient."""
     return total_cost(np.eye(len(counts)), counts, per_row=True)
 
 
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
-    """Return precision and the like of the positive class, or of more than two classes the mean, with its gradient."""
+    """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
-    # a ratio, and how hits move its numerator and rows of the class its denominator
+    # The metric is a ratio. Its derivatives: of the numerator by hits, and of the denominator by samples of the class.
     numerator, denominator, by_hits, by_rows = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
@@ -116,18 +116,18 @@ def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
 
 
 def total_cost(cost: FloatArray, counts: FloatArray, *, per_row: bool) -> tuple[float, FloatArray]:
-    """Return the sum of counts times costs, or its mean over rows."""
+    """Return the total cost, or the mean cost over samples, and its gradient."""
     gradient = cost / counts.sum() if per_row else cost
     return float((counts * gradient).sum()), gradient
 
 
 def cell(true: int, predicted: int, normalize: Normalize, counts: FloatArray) -> tuple[float, FloatArray]:
-    """Return one cell of the normalised confusion matrix."""
+    """Return one cell of the normalized confusion matrix and its gradient."""
     denominator = np.broadcast_to(_denominators(counts, normalize), counts.shape)[true, predicted]
     value = counts[true, predicted] / denominator
     gradient = np.zeros_like(counts)
     gradient[true, predicted] = 1.0 / denominator
-    if normalize == "true":  # the only denominator that the labels move
+    if normalize == "true":  # Other denominators do not depend on the labels.
         gradient[true] -= value / denominator
     return float(value), gradient
 
@@ -137,15 +137,14 @@ THRESHOLD_METRICS: dict[str, Function] = {
     **{name: partial(class_metric, name) for name in ("precision", "recall", "specificity", "f1")},
 }
 COSTS = ("cost", "cost_per_row")
-ROUNDING = 1e-9  # far more than the rounding of sums over a chunk, far less than any difference that matters
+# Relative tolerance for alerts, larger than rounding errors of sums over a chunk and smaller than relevant differences.
+ROUNDING = 1e-9
 NAMES = ("roc_auc", "average_precision", *THRESHOLD_METRICS, "confusion_matrix", *COSTS)
-
-
 AT_K = ("precision_at_K", "recall_at_K")
 
 
 def proportion_at_k(name: str) -> tuple[str, float] | None:
-    """Return what a name such as "precision_at_0.01" asks for: "precision" or "recall", and k; None for other names."""
+    """Return "precision" or "recall" and k from a name such as "precision_at_0.01", or None for other names."""
     found = find_at_k(name)
     if found is None or name.startswith("lift"):
         return None
@@ -155,26 +154,26 @@ def proportion_at_k(name: str) -> tuple[str, float] | None:
 
 
 class Metric(NamedTuple):
-    """One metric: how it is estimated, and its bounds."""
+    """A metric: the function that estimates it, its bounds, and how it depends on chunks."""
 
     name: str
     estimate: Callable[[Rows], Estimate]
     low: float = 0.0
     high: float = 1.0
     needs_predictions: bool = True
-    grows: bool = False  # a sum over rows
-    draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # values for so many drawn labels
-    always_drawn: bool = False  # intervals always come from drawn labels, and not only where a class is rare
+    grows: bool = False  # whether it is proportional to the number of samples, as counts and total costs are
+    draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # returns values for simulated labels
+    always_drawn: bool = False  # whether intervals always use simulated labels, even if no class is rare
 
     def ratio(self, n_rows: float, of_rows: float) -> float:
-        """Return how much larger the metric is of `n_rows` than of `of_rows`, other things equal."""
+        """Return the factor that scales the metric of `of_rows` samples to `n_rows` samples."""
         return n_rows / of_rows if self.grows else 1.0
 
 
 def find_metrics(
     names: Sequence[str], classes: NDArray[Any], multi_class: str, normalize: Normalize, cost: ArrayLike | None
 ) -> list[Metric]:
-    """Return the metrics of these names for these classes; ValueError for one that does not exist."""
+    """Return the metrics with the given names; ValueError if a name is unknown."""
     metrics: list[Metric] = []
     for name in names:
         at_k = proportion_at_k(name)
@@ -217,7 +216,7 @@ def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
 
 
 def _cost_metric(name: str, n_classes: int, cost: ArrayLike | None) -> Metric:
-    """Return the metric that weighs the cells of the confusion matrix."""
+    """Return the metric "cost" or "cost_per_row"; ValueError if `cost` is missing."""
     if cost is None:
         raise ValueError(f"metric {name!r} needs cost, a matrix with one row for each true class")
     per_row = name == "cost_per_row"
@@ -226,7 +225,10 @@ def _cost_metric(name: str, n_classes: int, cost: ArrayLike | None) -> Metric:
 
 
 def alert_limits(metric: Metric, realized: Sequence[float], threshold: float) -> tuple[float, float]:
-    """Return mean -+ threshold * standard deviation of realized values, inside the bounds; NaN for fewer than two."""
+    """Return mean -+ threshold * standard deviation of realized values, clipped to the bounds of the metric.
+
+    NaN if there are fewer than two values.
+    """
     values = np.array([value for value in realized if not np.isnan(value)])
     if values.size < 2:
         return float("nan"), float("nan")
@@ -235,5 +237,5 @@ def alert_limits(metric: Metric, realized: Sequence[float], threshold: float) ->
 
 
 def is_beyond(estimate: float, lower: float, upper: float) -> bool:
-    """Return whether an estimate is beyond alert limits, and not only by rounding: limits may have no width."""
+    """Return whether an estimate is beyond the alert limits by more than rounding errors; the limits can be equal."""
     return max(lower - estimate, estimate - upper) > ROUNDING * max(1.0, abs(estimate))

@@ -1,4 +1,4 @@
-"""Results of CBPE: table and plot."""
+"""Results of CBPE as a table and as a plot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -143,16 +143,16 @@ class CBPEDisplay:
 
 
 def _draw(ax: Any, rows: list[ChunkEstimate]) -> None:
-    """Draw one metric."""
-    places = np.arange(len(rows))
+    """Draw the estimates of one metric, with intervals, realized values, alert limits and alerts."""
+    x = np.arange(len(rows))
     estimate, _, low, high, realized, *limits, alert = np.array([row[5:] for row in rows], dtype=float).T
     errors = np.abs([low - estimate, high - estimate])
-    ax.errorbar(places, estimate, errors, fmt="o-", markersize=4, linewidth=1, capsize=2, label="estimate")
+    ax.errorbar(x, estimate, errors, fmt="o-", markersize=4, linewidth=1, capsize=2, label="estimate")
     if not np.isnan(realized).all():
-        ax.plot(places, realized, "x", color="black", label="realized")
+        ax.plot(x, realized, "x", color="black", label="realized")
     for limit, label in zip(limits, ("alert limits", None)):
         if not np.isnan(limit).all():
-            ax.plot(places, limit, color="tab:red", linestyle="--", linewidth=1, label=label)
+            ax.plot(x, limit, color="tab:red", linestyle="--", linewidth=1, label=label)
     alerts = alert > 0
     if alerts.any():
-        ax.plot(places[alerts], estimate[alerts], "D", color="tab:red", label="alert")
+        ax.plot(x[alerts], estimate[alerts], "D", color="tab:red", label="alert")

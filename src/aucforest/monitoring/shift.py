@@ -11,8 +11,8 @@ from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn
 
 N_BINS = 10
 N_FOLDS = 5
-MOST_ROWS = 5_000  # of either sample, for the domain classifier
-LEAST_PROBABILITY = 0.01  # so that no density ratio is 0 or infinite
+MOST_ROWS = 5_000  # the maximum number of reference and of new samples for the domain classifier
+LEAST_PROBABILITY = 0.01  # Probabilities are clipped so that no density ratio is 0 or infinite.
 
 
 class ShiftReport(NamedTuple):
@@ -41,7 +41,7 @@ class ShiftReport(NamedTuple):
 
 
 def stability_index(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
-    """Return the greatest population stability index of the columns of scores."""
+    """Return the maximum over columns of the population stability index of scores."""
     found = []
     for old, column in zip(reference, new):
         deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
@@ -52,21 +52,21 @@ def stability_index(reference: list[RankedColumn], new: list[RankedColumn]) -> f
 
 
 def outside(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
-    """Return the proportion of rows with a score that the reference never reached."""
+    """Return the proportion of samples with a score outside the range of the reference."""
     ends = [(column.values[0], column.values[-1]) for column in reference]
     beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new, ends)]
     return float(np.any(beyond, axis=0).mean())
 
 
 def _bin_proportions(column: RankedColumn, edges: FloatArray) -> FloatArray:
-    """Return the proportion of rows of each bin (low, high]; half a row more in each, so that none is empty."""
+    """Return the proportion of samples in each bin (low, high]; 1/2 is added to each count, so that none is 0."""
     up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
     counts = np.diff(up_to, prepend=0, append=column.order.size) + 0.5
     return counts / counts.sum()
 
 
 class DomainFit(NamedTuple):
-    """The last three of a `ShiftReport`, and the density ratios of reference rows, new over reference, with mean 1."""
+    """The last three fields of a `ShiftReport`, and density ratios (new / reference) of reference samples, mean 1."""
 
     auc: float
     auc_error: float
@@ -77,7 +77,11 @@ class DomainFit(NamedTuple):
 def tell_apart(
     reference: FloatArray, new: FloatArray, random: np.random.Generator, *, all_reference: bool = False
 ) -> DomainFit:
-    """Fit forests that tell new from reference rows, out of fold, on at most MOST_ROWS and at least two of either."""
+    """Classify new against reference samples by out-of-fold predictions of forests.
+
+    Both samples need at least two rows. At most MOST_ROWS of each are used, but all of the reference if
+    `all_reference` is True, which then have density ratios.
+    """
     kept = np.arange(len(reference)) if all_reference else _sample(len(reference), random)
     new = new[_sample(len(new), random)]
     is_new = np.repeat([False, True], [len(kept), len(new)])
@@ -95,7 +99,7 @@ def tell_apart(
 
 
 def _sample(n_rows: int, random: np.random.Generator) -> IntArray:
-    """Return at most MOST_ROWS row numbers."""
+    """Return the indices of all rows, or of MOST_ROWS sampled ones if there are more."""
     if n_rows <= MOST_ROWS:
         return np.arange(n_rows)
     return np.sort(random.choice(n_rows, MOST_ROWS, replace=False))

@@ -1,7 +1,7 @@
-"""AUC, average precision, and precision and recall at k when every row is partly positive: p and 1 - p.
+"""AUC, average precision, and precision and recall at k of samples that are positive with probability p.
 
-Beside each value its expectation and the influences of the labels, and values of labels drawn with p (parametric
-bootstrap).
+Each metric is computed with p in place of the labels, together with its expectation and the influence of the labels.
+Functions `sample_*` compute it for simulated labels (parametric bootstrap).
 """
 
 from collections.abc import Callable
@@ -25,9 +25,9 @@ from aucforest.monitoring._rows import (
     undefined,
 )
 
-FEW = 30  # expected rows of a class, below which an interval comes from drawn labels
-CELLS = 1 << 22  # labels drawn at once
-# For the expectation of average precision: Gauss and Legendre's rule on [0, 1], for what falls as fast as exp(-REACH x)
+FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
+CELLS = 1 << 22  # the maximum number of labels that are simulated at a time
+# Gauss-Legendre quadrature on [0, 1] for the expectation of average precision; the integral beyond REACH is negligible.
 REACH = 30.0
 NODES = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
 
@@ -78,7 +78,7 @@ def soft_auc(y_score: ArrayLike, p: ArrayLike) -> float:
 
 
 def _two_classes(y_score: ArrayLike, p: ArrayLike) -> tuple[Rows, Estimate]:
-    """Return the checked rows and their estimate, with a warning where there is none."""
+    """Return the validated samples and the estimate of their AUC; warn if it is undefined."""
     rows = check_scored(y_score, p, n_dims=1)
     if len(rows.p) < 2:
         warn_undefined("the AUC is not defined: y_score has 1 row", stacklevel=4)
@@ -174,7 +174,7 @@ def soft_auc_interval(
 
 
 def is_small(p: FloatArray) -> bool:
-    """Return whether fewer than FEW positives or negatives are expected in the one column."""
+    """Return whether there are two classes, and fewer than FEW positives or negatives are expected."""
     positive = p.sum()
     return p.shape[1] == 1 and bool(min(positive, p.size - positive) < FEW)
 
@@ -246,10 +246,10 @@ def soft_auc_multiclass(
 
 
 def soft_roc_auc(rows: Rows) -> Estimate:
-    """Return the AUC of two classes; its expectation is a second-order expansion of that of the realized AUC."""
+    """Return the AUC of two classes; its expectation is approximated by the second-order delta method."""
     p = np.ascontiguousarray(rows.p[:, 0])
     positive, negative = float(p.sum()), float((1.0 - p).sum())
-    pairs = positive * negative  # 0 where a class is impossible
+    pairs = positive * negative  # 0 if all labels are certain to be the same
     if pairs <= 0.0:
         return undefined(rows.p)
     midranks = rows.columns[0].midranks
@@ -261,20 +261,21 @@ def soft_roc_auc(rows: Rows) -> Estimate:
 
 
 def _mean_of_columns(metric: Callable[[Rows], Estimate], rows: Rows) -> Estimate:
-    """Return the mean over columns of a metric of two classes."""
+    """Return the mean over columns of a binary metric, each class against the others."""
     values, expected, influences = zip(*(metric(one) for one in rows.by_column()))
     return Estimate(float(np.mean(values)), float(np.mean(expected)), np.hstack(influences) / len(values))
 
 
 def _column_precision(rows: Rows) -> Estimate:
-    """Return the average precision of one class: sum over distinct scores of proportion of P * precision."""
+    """Return the average precision of one class: the sum over distinct scores of precision * change of recall."""
     (column,), p = rows.columns, rows.p[:, 0]
     positive = float(p.sum())
     if positive <= 0.0:
         return undefined(rows.p)
     precision, steps, called = _precision_steps(column, p)
     value = float(precision_area(np.cumsum(steps[::-1]), precision[::-1]))
-    # a positive raises its own step by 1, and the precision at its own and all lower scores by 1 / rows called
+    # A positive increases the positives at its score by 1, and the precision at this and all lower scores by 1 divided
+    # by the number of samples at or above them.
     lower = np.cumsum(steps / called)
     influence = (precision + lower - value) / positive
     return Estimate(value, _expected_precision(column, p), column.to_rows(influence)[:, None])
@@ -285,7 +286,7 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
 
     It is W / N with N positives and W a sum of products of labels, and 1 / N is the integral of t^(N - 1) over t from 0
     to 1. E[W t^N] = E[t^N] E_t[W], where under E_t the probabilities are p t / (1 - p + p t), and E[t^N] is at most
-    exp(-P (1 - t)): below 1 - REACH / P nothing is left to integrate.
+    exp(-P (1 - t)), so the integral below 1 - REACH / P is negligible.
     """
     nodes, weights = NODES
     reach = min(1.0, REACH / float(p.sum()))
@@ -294,7 +295,7 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
         kept = 1.0 - p * step
         tilted = p * (1.0 - step) / kept
         precision, steps, called = _precision_steps(column, tilted)
-        # a positive counts itself, too: the variance of the steps comes on top of the product of the means
+        # E[W] is more than the product of the means, by the variance of the steps, because a positive counts in both.
         won = dot(precision, steps) + float((column.sums(tilted * (1.0 - tilted)) / called).sum())
         expected += weight * won * np.exp(np.log(kept).sum()) / (1.0 - step)
     with np.errstate(divide="ignore"):
@@ -302,43 +303,44 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
 
 
 def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return precision, positives and rows at or above, of every distinct score in ascending order."""
+    """Return for every distinct score, ascending, the precision, its positives, and the samples at or above it."""
     steps = column.sums(p)
     called = (column.order.size - column.edges[:-1]).astype(np.float64)
     return np.cumsum(steps[::-1])[::-1] / called, steps, called
 
 
 def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return A(c, d) with ties half, (K, K) with a NaN diagonal, and the influence of p on its off-diagonal sum.
+    """Return A(c, d), (n_classes, n_classes) with a NaN diagonal, and the influence of p on its off-diagonal sum.
 
-    All classes must have weight. A pair of a class-c row i and a class-d row j weighs weight[c, d] = 1 / (P_c P_d); by
-    column c it is won where i ranks above j, so that the K^2 sums over pairs are one product of matrices.
+    No class may have probability 0 in all samples. A pair of a sample i of class c and a sample j of class d has the
+    weight 1 / (P_c P_d). It counts if i ranks above j in column c, and half if they tie. So the sums over pairs of all
+    classes are one matrix product.
     """
     by_class = np.ascontiguousarray(p.T)
     totals = by_class.sum(axis=1)
     weight = 1.0 / np.outer(totals, totals)
     np.fill_diagonal(weight, 0.0)
-    # einsum, for the reason that `dot` gives
+    # einsum instead of BLAS, for the reason given in `dot`
     weighted = np.einsum("cd,di->ci", weight, by_class)
     above, won = np.empty_like(by_class), np.empty_like(by_class)
     for c, column in enumerate(columns):
         above[c] = totals[c] - column.below(by_class[c])
         won[c] = column.below(weighted[c])
     matrix = np.einsum("ci,di->cd", above, by_class) * weight
-    # each A(c, d) also falls with the totals in its denominator
+    # The totals in the denominators of A(c, d) depend on p, too.
     won += np.einsum("cd,ci->di", weight, above) - ((matrix.sum(axis=0) + matrix.sum(axis=1)) / totals)[:, None]
     np.fill_diagonal(matrix, np.nan)
     return matrix, won.T
 
 
 def one_vs_one_auc(rows: Rows) -> Estimate:
-    """Return Hand and Till's mean; its expectation counts no row as a pair of two classes with itself."""
+    """Return Hand and Till's mean over pairs of classes; its expectation excludes pairs of a sample with itself."""
     totals = rows.p.sum(axis=0)
     if totals.min() <= 0.0:
         return undefined(rows.p)
     matrix, influence = ordered_pairs(rows.columns, rows.p)
     pairs = np.outer(totals, totals)
-    # one row with itself would tie; with known labels there are no such pairs
+    # With p in place of labels, a sample forms pairs with itself, which tie. Realized labels have no such pairs.
     selves = np.einsum("ic,id->cd", rows.p, rows.p)
     others = matrix.copy()
     np.divide(matrix * pairs - 0.5 * selves, pairs - selves, out=others, where=pairs - selves > 1e-9 * pairs)
@@ -347,20 +349,20 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
 
 
 def _selected(column: RankedColumn, k: float) -> FloatArray:
-    """Return which part of every row is in the proportion k with the highest scores: of rows that tie the same."""
+    """Return the fraction of every sample that is among the proportion k with the highest scores, equal for ties."""
     n_above = column.order.size - column.edges[1:]
     return column.to_rows(np.clip((k * column.order.size - n_above) / np.diff(column.edges), 0.0, 1.0))
 
 
 def _column_precision_at_k(k: float, rows: Rows) -> Estimate:
-    """Return precision at k of one class: linear in the labels, so that its expectation is exact."""
+    """Return precision at k of one class. It is linear in the labels, so the expectation is exact."""
     influence = _selected(rows.columns[0], k) / (k * rows.p.shape[0])
     value = dot(influence, rows.p[:, 0])
     return Estimate(value, value, influence[:, None])
 
 
 def _column_recall_at_k(k: float, rows: Rows) -> Estimate:
-    """Return recall at k of one class; its expectation is a second-order expansion of that of a ratio."""
+    """Return recall at k of one class; its expectation is approximated by the second-order delta method."""
     selected, p = _selected(rows.columns[0], k), rows.p[:, 0]
     positive = float(p.sum())
     if positive <= 0.0:
@@ -371,26 +373,27 @@ def _column_recall_at_k(k: float, rows: Rows) -> Estimate:
 
 
 def soft_precision_at_k(k: float, rows: Rows) -> Estimate:
-    """Return precision at the proportion k, of more than two classes the mean."""
+    """Return precision at the proportion k, for more than two classes the mean over classes."""
     return _mean_of_columns(partial(_column_precision_at_k, k), rows)
 
 
 def soft_recall_at_k(k: float, rows: Rows) -> Estimate:
-    """Return recall at the proportion k, of more than two classes the mean."""
+    """Return recall at the proportion k, for more than two classes the mean over classes."""
     return _mean_of_columns(partial(_column_recall_at_k, k), rows)
 
 
-# the mean AUC of a class against the others, and the average precision, whose expectation is exact
+# Means over classes. The expectation of average precision is exact except for the quadrature.
 one_vs_rest_auc = partial(_mean_of_columns, soft_roc_auc)
 soft_average_precision = partial(_mean_of_columns, _column_precision)
 MULTICLASS_AUCS: dict[str, Callable[[Rows], Estimate]] = {"ovo": one_vs_one_auc, "ovr": one_vs_rest_auc}
 
 
 def sample_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
-    """Return the AUC of drawn labels of two classes, NaN for draws of one class.
+    """Return the AUC of each simulation of the labels of two classes, NaN for simulations with a single class.
 
-    The AUC depends on the labels through two sums, so only the rarer class is drawn, row by row where it falls:
-    a row has the rare label when a Poisson variable of mean -log(1 - q) is positive, which has probability q exactly.
+    The AUC depends only on the number and the sum of ranks of the samples of the rarer class, so only these are
+    simulated: a Poisson variable of mean -log(1 - q) is positive with probability q, and the sum of all these variables
+    is a Poisson variable too.
     """
     midranks, p, n_rows = rows.columns[0].midranks, rows.p[:, 0], rows.p.shape[0]
     flipped = bool(p.sum() > n_rows / 2)
@@ -409,7 +412,7 @@ def sample_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -> 
 
 
 def sample_average_precisions(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
-    """Return the average precision of drawn labels, the mean over classes; NaN for draws without some class."""
+    """Return the average precision of each simulation, the mean over classes; NaN if a class does not occur."""
 
     def average_precision(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
         descending = labels[:, column.order[::-1]]
@@ -421,7 +424,7 @@ def sample_average_precisions(rows: Rows, n_simulations: int, random: np.random.
 
 
 def sample_at_k(kind: str, k: float, rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
-    """Return precision or recall at the proportion k of drawn labels, the mean over classes; NaN where undefined."""
+    """Return precision or recall at the proportion k of each simulation, the mean over classes; NaN if undefined."""
 
     def at_k(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
         found = np.einsum("di,i->d", labels, _selected(column, k))
@@ -437,7 +440,11 @@ def _sample(
     n_simulations: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return the mean over classes of a metric of labels, (n_simulations, n_rows) for each class, batch by batch."""
+    """Return the mean over classes of a metric for each simulation of the labels.
+
+    `metric` takes the scores of a class and its simulated labels, (n_simulations, n_samples); they are simulated in
+    batches of at most CELLS labels.
+    """
     batch = max(1, CELLS // rows.p.size)
     values = []
     for start in range(0, n_simulations, batch):
