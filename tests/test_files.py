@@ -39,7 +39,7 @@ def test_a_missing_folder_is_an_error(tmp_path):
         write_whole(tmp_path / "nowhere" / "result.json", b"new")
 
 
-def test_what_a_kill_leaves_is_told(tmp_path):
+def test_temporary_files_of_killed_processes_are_recognized(tmp_path):
     with file_beside(tmp_path / "result.json") as beside:
         beside.touch()
         assert half_written(beside) == "result.json"
@@ -56,7 +56,7 @@ def test_a_lock_is_free_again_when_it_is_closed(tmp_path):
 
 
 @pytest.mark.skipif(_files.fcntl is None, reason="there are no locks")
-def test_a_lock_goes_with_its_process(tmp_path):
+def test_a_lock_ends_with_its_process(tmp_path):
     program = "import sys; from aucforest._files import lock; file = lock(sys.argv[1]); print(flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", program, tmp_path / "lock"], **pipes) as process:
@@ -68,7 +68,7 @@ def test_a_lock_goes_with_its_process(tmp_path):
         lock(tmp_path / "lock").close()
 
 
-def test_where_there_are_no_locks_everybody_goes_on(tmp_path, monkeypatch):
+def test_without_support_of_locks_none_is_taken(tmp_path, monkeypatch):
     def fail(*arguments):
         raise OSError(errno.ENOLCK, "no locks available")
 

@@ -75,7 +75,7 @@ def test_rare_classes_have_the_published_frequencies():
     assert np.bincount(load_page_blocks().target).tolist() == [4913, 329, 28, 87, 115]
 
 
-def test_a_missing_pandas_is_one_sentence(monkeypatch):
+def test_the_error_of_a_missing_pandas_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"^as_frame=True needs pandas: pip install aucforest\[frame\]$"):
         load_abalone(as_frame=True)

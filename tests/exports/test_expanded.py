@@ -18,7 +18,7 @@ def drawn(seed, n_cuts=8):
 
 
 def end_of(nodes, row):
-    """Return the node of the tree that a row ends in, by one comparison after the other."""
+    """Return the leaf that a row reaches, as a node of the original tree."""
     node = 0
     while nodes.left[node] >= 0:
         value = row[nodes.feature[node]]
@@ -28,7 +28,7 @@ def end_of(nodes, row):
 
 
 @given(st.integers(0, 2**32))
-def test_rows_end_where_they_did(seed):
+def test_rows_reach_the_same_leaves(seed):
     tree, X = drawn(seed)
     leaves = [leaf_of(tree, row) for row in X]
     for nodes in (chained(tree, N_CODES), copied(tree, N_CODES, 10**6)):
@@ -36,7 +36,7 @@ def test_rows_end_where_they_did(seed):
 
 
 @given(st.integers(0, 2**32))
-def test_nodes_of_the_tree_keep_their_numbers(seed):
+def test_nodes_of_the_tree_keep_their_indices(seed):
     tree, _ = drawn(seed)
     nodes = chained(tree, N_CODES)
     np.testing.assert_array_equal(nodes.origin[: tree.n_nodes], np.arange(tree.n_nodes))
@@ -57,7 +57,7 @@ def test_copies_are_a_tree_whose_weights_add_up(seed):
 
 
 @given(st.integers(0, 2**32))
-def test_no_copy_is_out_of_reach(seed):
+def test_every_copy_can_be_reached(seed):
     tree, _ = drawn(seed, n_cuts=5)
     nodes = copied(tree, N_CODES, 10**6)
     codes = {feature: [np.nan, *range(n)] for feature, n in N_CODES.items()}
@@ -90,8 +90,8 @@ def test_without_sets_nothing_changes():
     np.testing.assert_array_equal(nodes.right, tree.right_child)
 
 
-def test_the_weights_of_a_set_follow_its_categories():
-    """One cut, codes 0 and 2 of four and missing values to the left: three even parts there, two on the right."""
+def test_weights_of_copies_are_divided_by_categories():
+    """Codes 0 and 2 of four and missing values go left: each has a third of the weight there, 1 and 3 half each."""
     rng = np.random.default_rng(0)
     tree = random_tree(rng, 1, n_codes={0: 4}, n_features=1)
     tree.sets.flags.writeable = tree.missing_left.flags.writeable = True

@@ -80,7 +80,7 @@ def test_correction(tmp_path):
     np.testing.assert_allclose(run(tmp_path / "a.onnx", X)[1], powers / powers.sum(axis=1, keepdims=True), **TOLERANCE)
 
 
-def test_a_row_at_the_threshold_is_of_the_second_class(tmp_path):
+def test_a_sample_at_the_threshold_is_in_the_second_class(tmp_path):
     trees, X = drawn(3, n_trees=7)
     proba = mean_of(trees, X)[:, 1]
     for threshold in np.unique(proba):
@@ -88,7 +88,7 @@ def test_a_row_at_the_threshold_is_of_the_second_class(tmp_path):
         assert (run(tmp_path / "a.onnx", X)[0] == "yes").tolist() == (proba >= threshold).tolist()
 
 
-def test_shares_and_costs(tmp_path):
+def test_class_thresholds_and_costs(tmp_path):
     trees, X = drawn(4, n_classes=3)
     proba = mean_of(trees, X)
     write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, None, np.array([0.61, 0.39, 0.0]))
@@ -105,7 +105,7 @@ def test_an_infinite_threshold(tmp_path):
     assert not np.any(run(tmp_path / "a.onnx", X)[0])
 
 
-def test_onnx_is_named_where_it_is_missing(tmp_path, monkeypatch):
+def test_a_missing_onnx_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"^writing ONNX needs onnx: pip install aucforest\[onnx\]$"):
         write_onnx(tmp_path / "a.onnx", drawn(0)[0], np.arange(2), N_CODES)

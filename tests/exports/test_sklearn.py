@@ -29,14 +29,14 @@ def drawn(seed, n_trees=4, **params):
 
 
 class Halved:
-    """Half as probable as the first class is all that the others together are."""
+    """Halve the odds of the first class against the others."""
 
     def apply(self, proba):
         corrected = proba / np.array([2.0, 1.0])
         return corrected / corrected.sum(axis=1, keepdims=True)
 
 
-# where partial sums of the largest values are infinities of both signs, in scikit-learn's look for missing ones
+# To check for missing values, scikit-learn sums all values; the sum of the largest ones overflows.
 @pytest.mark.filterwarnings("ignore:invalid value encountered in reduce")
 @given(st.integers(0, 2**32), st.sampled_from([2, 4]), st.sampled_from([0.0, 3.0]))
 def test_the_mean_is_the_same(seed, n_classes, shrinkage):
@@ -51,7 +51,7 @@ def test_the_mean_is_the_same(seed, n_classes, shrinkage):
 
 
 @given(st.integers(0, 2**32))
-def test_what_is_known_of_nodes(seed):
+def test_attributes_of_nodes(seed):
     trees, _ = drawn(seed, n_trees=1)
     made = as_decision_tree(trees, np.arange(2), N_CODES).tree_
     is_leaf = made.children_left < 0
@@ -61,7 +61,7 @@ def test_what_is_known_of_nodes(seed):
     weight = made.weighted_n_node_samples
     children = weight[made.children_left] + weight[made.children_right]
     np.testing.assert_allclose(weight[~is_leaf], children[~is_leaf])
-    # Copies and chains add nothing to Gini's importance: the gains of the cuts, by their weights.
+    # Copies and chains do not change the impurity-based importances, which are weighted gains of the splits.
     tree = trees[0]
     cuts, impurity = np.flatnonzero(~tree.is_leaf), 1.0 - np.square(tree.value).sum(axis=1)
     left = tree.left_child[cuts]
@@ -72,7 +72,7 @@ def test_what_is_known_of_nodes(seed):
         np.testing.assert_allclose(made.compute_feature_importances(normalize=False), expected, atol=1e-12)
 
 
-def test_a_forest_can_be_copied_and_read():
+def test_a_forest_can_be_cloned_and_pickled():
     trees, X = drawn(0)
     forest = as_random_forest(trees, np.arange(2), N_CODES)
     check_is_fitted(forest)

@@ -142,20 +142,20 @@ def test_recorded_decisions(case, rule):
     assert needs_calibration(column, np.array(case["y"], dtype=float), rule=rule) == case["needs"]
 
 
-def test_squared_scores_are_found():
+def test_squared_scores_are_calibrated():
     assert share_that_fires(1000, 2.0, "brier_or_auc", 20) == 1.0
     assert share_that_fires(200, 2.0, "brier_or_auc", 40) > 0.5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 1000, 5000])
-def test_calibrated_scores_are_left_alone(n):
+def test_calibrated_scores_are_not_calibrated_again(n):
     assert share_that_fires(n, 1.0, "brier_or_auc", 400) <= MOST_FALSE_ALARMS
     assert share_that_fires(n, 1.0, "brier", 400) <= 0.01
 
 
-def test_the_promised_auc_finds_what_the_brier_score_does_not():
-    """A slightly steeper curve: too little for the squared error, plain in the AUC."""
+def test_the_auc_test_detects_what_the_brier_test_does_not():
+    """A slightly too steep curve changes the Brier score little, and the expected AUC significantly."""
     found = {"brier": 0, "brier_or_auc": 0}
     for seed in range(10):
         random = np.random.default_rng(seed)
@@ -168,7 +168,7 @@ def test_the_promised_auc_finds_what_the_brier_score_does_not():
     assert found["brier_or_auc"] > found["brier"]
 
 
-def test_which_columns_get_a_curve():
+def test_which_columns_are_calibrated():
     random = np.random.default_rng(0)
     p = random.dirichlet([1.0, 2.0, 3.0], size=3000)
     truth = np.eye(3)[(random.random(3000)[:, None] > p.cumsum(axis=1)).sum(axis=1)]

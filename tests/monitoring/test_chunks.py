@@ -58,7 +58,7 @@ def test_numbers(number, more):
 
 
 @given(st.permutations(range(25)))
-def test_rows_of_a_period_may_be_anywhere(order):
+def test_rows_of_a_period_can_be_in_any_order(order):
     times = TIMES[order]
     for chunk in Chunks.by_period(times, "W").split(25):
         inside = (times >= np.datetime64(chunk.start)) & (times <= np.datetime64(chunk.end))

@@ -47,14 +47,14 @@ def test_intervals_of_label_noise(shape, n):
     ids=["calibrated", "distorted", "distorted and shifted"],
 )
 def test_average_precision_of_rare_positives(calibration, positives, n_reference, n_new, shift, most):
-    """It has no bias where new scores are like those of the reference; else curves are too high at their upper end."""
+    """Estimates are unbiased if new scores are distributed as in the reference; else curves are too high at the top."""
     difference, _ = errors(positives, n_reference, n_new, shift, calibration, 200, ["average_precision"])
     difference = difference[:, 0][~np.isnan(difference[:, 0])]
     slack = 2.6 * difference.std() / difference.size**0.5  # 99 % of simulations are that close
     assert -slack <= difference.mean() <= most + slack
 
 
-def test_label_noise_alone_is_far_too_little():
+def test_intervals_without_calibration_noise_are_far_too_narrow():
     """2,000 reference rows and 20,000 new ones: a curve is noisier than the labels."""
     held = {"all noise": 0, "label noise": 0}
     repeats = 60

@@ -43,7 +43,7 @@ def figures(result):
     return [row[5:9] for row in result.estimates]
 
 
-def test_the_reference_itself_is_estimated_as_it_was_realized():
+def test_estimates_of_the_reference_equal_its_realized_metrics():
     score, y_true = drawn()
     y_pred = (score > 0.4).astype(int)
     cbpe = CBPE(ALL, calibration="isotonic").fit(score, y_true, y_pred)
@@ -73,7 +73,7 @@ def test_without_corrections_it_is_the_soft_auc_of_the_curve():
     assert only(plain.estimate(new, chunks=ONE)).estimate == pytest.approx(soft_auc(new, p), abs=1e-12)
 
 
-def test_calibrated_scores_are_taken_as_they_are():
+def test_calibrated_scores_are_unchanged():
     score, y_true = drawn(power=1.0)
     new, _ = drawn(seed=1)
     cbpe = CBPE().fit(score, y_true)
@@ -83,7 +83,7 @@ def test_calibrated_scores_are_taken_as_they_are():
     assert (row.estimate, row.low, row.high, row.standard_error) == pytest.approx(expected)
 
 
-def test_scores_that_are_no_probabilities_get_a_curve():
+def test_scores_that_are_not_probabilities_are_calibrated():
     score, y_true = drawn()
     as_margin = np.log(score + 1e-6)
     cbpe = CBPE().fit(as_margin, y_true)
@@ -145,7 +145,7 @@ def test_several_classes():
         assert only(result).realized == pytest.approx(auc)
 
 
-def test_labels_say_which_column_is_which():
+def test_labels_determine_the_order_of_columns():
     p, y_true, _ = classes_drawn()
     expected = CBPE().fit(p, y_true).estimate(p, y_true=y_true, chunks=ONE)
     turned = CBPE(labels=["c", "b", "a"]).fit(p[:, ::-1], y_true)
@@ -162,7 +162,7 @@ def test_two_columns_are_the_second_column():
     assert figures(CBPE().fit(both, y_true).estimate(both)) == figures(CBPE().fit(score, y_true).estimate(score))
 
 
-def test_few_expected_positives_make_draws():
+def test_few_expected_positives_use_simulations():
     score, y_true = drawn()
     cbpe = CBPE(calibration="none").fit(score, y_true)
     few = np.random.default_rng(1).uniform(0.0, 0.05, 300)

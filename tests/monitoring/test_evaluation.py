@@ -25,8 +25,8 @@ def fitted(metrics, n_reference=600, **options):
     return cbpe, random.random(150)
 
 
-def test_counts_are_shares_times_rows():
-    """The reference has four times the rows: what is taken off a count must shrink with it."""
+def test_counts_are_proportions_times_rows():
+    """The reference has four times the rows, so the correction of a count must be a quarter."""
     counts, new = fitted(["confusion_matrix"])
     shares, _ = fitted(["confusion_matrix"], normalize="all")
     rows = zip(*(cbpe.estimate(new, new > 0.45, chunks=ONE).estimates for cbpe in (counts, shares)))
@@ -46,7 +46,7 @@ def test_drawn_intervals_hold_the_noise_of_the_curve():
 
 
 def test_an_interval_needs_two_draws_of_both_classes():
-    """Positives are possible and never drawn: there is an expectation, and no interval."""
+    """Positives are possible but never occur in simulations: there is an expectation, but no interval."""
     random = np.random.default_rng(0)
     score = random.random(400)
     cbpe = CBPE(calibration="none").fit(score, random.random(400) < score)
@@ -138,12 +138,12 @@ def test_degrees_of_freedom(seed):
     parts = variance_by_block(estimated_auc, list(scores), list(labels), list(new))
     expected = noise.variance**2 / sum(part**2 / max(n_rows - 1, 0.5) for part, n_rows in parts)
     assert noise.freedom == pytest.approx(max(1.0, expected), rel=1e-4)
-    # rows that all weigh twice as much are not more rows
+    # Doubling all weights does not change the degrees of freedom.
     weighted = curves_of(scores, labels[:, None], np.full(scores.size, 2.0))
     assert weighted._freedom == pytest.approx(curves._freedom)
 
 
-def test_one_row_that_decides_is_one_degree_of_freedom():
+def test_one_dominant_block_has_one_degree_of_freedom():
     scores, labels = np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
     curves = curves_of(scores, labels[:, None])
     assert curves.calibration.mass.tolist() == [1, 2, 1]
@@ -186,7 +186,7 @@ def test_covariance_of_block_sums_in_simulation(weighted):
     assert (np.abs(simulated[-1, :-1] - design.cross(influence)) < tolerance[-1, :-1]).all()
 
 
-def test_offset_of_a_metric_that_the_reference_does_not_define_is_nothing():
+def test_offset_is_zero_if_undefined_on_the_reference():
     scores, labels = two_classes(0)
     (precision,) = find_metrics(["precision"], np.arange(2), "ovo", None, None)
     columns = rank_columns(scores)

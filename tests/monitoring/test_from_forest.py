@@ -54,7 +54,7 @@ def test_the_forest_decides(n_classes, threshold):
     random = np.random.default_rng(1)
     X = random.normal(size=(600, 3))
     y = np.digitize(X[:, 0] + random.normal(size=600), [1.2, 2.0][: n_classes - 1])
-    never = threshold == np.inf  # what tuning may end in, but nobody can ask for
+    never = threshold == np.inf  # a result of tuning, but not a valid parameter
     params = {"criterion": "auc", "threshold": None if never else threshold, "oob_score": True, "random_state": 0}
     forest = AUCForestClassifier(20, **params).fit(X, y)
     forest.threshold_ = np.inf if never else forest.threshold_

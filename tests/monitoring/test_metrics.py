@@ -27,7 +27,7 @@ def test_alerts():
     cbpe = CBPE(calibration="none").fit(score, y_true, chunks=Chunks.by_size(500))
     lower, upper = cbpe.limits_["roc_auc"]
     assert lower < roc_auc_score(y_true, score) < upper
-    vague = 0.4 + 0.2 * score  # ranks the same, promises less
+    vague = 0.4 + 0.2 * score  # the same ranks, but a lower expected AUC
     sharp = np.where(score > 0.5, 0.98, 0.02)
     rows = [only(cbpe.estimate(new, chunks=ONE)) for new in (score, vague, sharp)]
     assert [row.alert for row in rows] == [False, True, True]
@@ -35,8 +35,8 @@ def test_alerts():
     assert rows[2].estimate > upper == rows[2].upper_limit
 
 
-def test_rounding_alone_alerts_nobody():
-    """Of a reference that is separated perfectly limits have no width, and sums are one but for rounding."""
+def test_rounding_errors_raise_no_alert():
+    """If classes are perfectly separated, both limits are 1, and estimates are 1 except for rounding errors."""
     y_true = np.random.default_rng(0).random(1000) < 0.3
     cbpe = CBPE(["average_precision"], calibration="none").fit(y_true.astype(float), y_true)
     assert cbpe.limits_["average_precision"] == (1.0, 1.0)
@@ -167,7 +167,7 @@ def test_influence_is_the_derivative(n_classes, normalize):
 
 
 def test_metrics_at_k():
-    """Realized as the metrics say; the estimate of the reference is what was realized there."""
+    """Realized values are those of `aucforest.metrics`, and estimates of the reference equal its realized values."""
     score, y_true = drawn(4000)
     new, labels = drawn(2000, seed=1)
     names = ["precision_at_0.05", "recall_at_0.05"]

@@ -9,11 +9,11 @@ from aucforest.monitoring import CBPE, Chunks
 from tests.monitoring.golden import DATA, load
 
 BINARY, MULTICLASS = 1e-6, 2e-6
-# cumulative sums rounded to 5 decimals weigh more in small chunks
+# The peer rounds cumulative sums to 5 decimals, which changes estimates of small chunks more.
 TOLERANCE = {"titanic": 3e-6, "car_loan_num7": 2e-6}
-# the peer's average precision depends on the order of tied rows
+# The average precision of the peer depends on the order of tied rows.
 TIES = {"car_loan_all_metrics": 1e-3, "mc_cm": 5e-3}
-# a chunk that is not full sets no limits here
+# Alert limits do not use an incomplete chunk here, but they do in the peer.
 INCOMPLETE = ("titanic", "car_loan_num7", "california_size500")
 START = {"car_loan": "2018-01", "california": "2020-10"}
 

@@ -244,7 +244,7 @@ def test_expected_average_precision_is_that_of_all_labels(case):
     scores, p = case
     rows = Rows(rank_columns(scores), p[:, None])
     defined, mean, _ = over_all_labels(average_precision, scores, p)
-    # the enumeration leaves out all rows positive, whose average precision is 1
+    # The enumeration omits the labels that are all positive, whose average precision is 1.
     mean = (mean * defined + p.prod()) / (1 - (1 - p).prod())
     assert soft_average_precision(rows).expected == pytest.approx(mean, abs=1e-12)
 
@@ -323,7 +323,7 @@ def test_average_precisions(case):
     drawn = drawn[~np.isnan(drawn)]
     p = np.array(case["p"])
     defined, mean, _ = over_all_labels(average_precision, case["score"], case["p"])
-    # the enumeration leaves out all rows positive, whose average precision is 1
+    # The enumeration omits the labels that are all positive, whose average precision is 1.
     all_positive, none = p.prod(), (1 - p).prod()
     mean = (mean * defined + all_positive) / (1 - none)
     assert drawn.mean() == pytest.approx(mean, abs=5 * drawn.std() / np.sqrt(drawn.size) + 1e-12)
@@ -344,7 +344,7 @@ def test_batches_do_not_change_the_classes_drawn():
     assert np.nanmean(sample_average_precisions(rows, 20_000, random)) == pytest.approx(np.mean(one), abs=0.003)
 
 
-def test_a_class_that_is_never_drawn_is_not_a_number():
+def test_a_class_that_is_never_drawn_gives_nan():
     rows = Rows(rank_columns(np.arange(3.0)), np.array([[0.0], [0.0], [1e-9]]))
     assert np.isnan(sample_aucs(rows, 10, np.random.default_rng(0))).all()
     assert np.isnan(sample_average_precisions(rows, 10, np.random.default_rng(0))).all()

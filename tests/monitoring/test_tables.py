@@ -84,7 +84,7 @@ def test_two_columns_are_probabilities():
 
 
 def test_columns_without_a_curve_are_chances():
-    """Even where other columns have one."""
+    """They must be in [0, 1] even if other columns have a curve."""
     score, y_true = drawn()
     with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
         CBPE(calibration="none").fit(3 * score, y_true)
@@ -130,7 +130,7 @@ def test_features_are_as_many_as_in_the_reference():
 
 
 def test_importance_weights_need_every_reference_row(monkeypatch):
-    """The domain classifier of the shift report may look at a sample of them."""
+    """Without importance weights, the domain classifier uses a sample of them."""
     monkeypatch.setattr(shift, "MOST_ROWS", 50)
     score, y_true = drawn(200)
     X = score[:, None]
@@ -142,7 +142,7 @@ def test_importance_weights_need_every_reference_row(monkeypatch):
         cbpe.estimate(score, chunks=ONE)
 
 
-def test_chunks_are_chunks():
+def test_chunks_must_be_a_chunks_object():
     score, y_true = drawn()
     for call in (
         lambda: CBPE().fit(score, y_true, chunks=100),
@@ -153,7 +153,7 @@ def test_chunks_are_chunks():
 
 
 def test_periods_of_the_reference_are_not_those_of_new_rows():
-    """Though there be as many rows: their times are others."""
+    """Timestamps in fit belong to the reference, even if there are as many new rows."""
     score, y_true = drawn()
     weeks = Chunks.by_period(pd.date_range("2024-01-01", periods=score.size, freq="h"), "W")
     cbpe = CBPE().fit(score, y_true, chunks=weeks)

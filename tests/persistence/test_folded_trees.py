@@ -32,11 +32,11 @@ trees_of_any_shape = st.tuples(
 
 
 @given(trees_of_any_shape, st.booleans(), st.booleans())
-def test_trees_come_back_to_the_last_bit(shape, whole, with_sets):
+def test_unfolded_trees_are_identical(shape, whole, with_sets):
     by_set = BY_SET if with_sets else ()
     trees = make_trees(*shape, whole=whole, by_set=by_set)
     arrays = fold(trees)
-    # leaves of one class have totals that tell fractions of a row apart from whole ones no more
+    # The totals of leaves of a single class do not reveal fractional weights.
     assert ("tree.total" in arrays) >= whole
     assert_same_trees(trees, unfolded(arrays, shape[2], by_set))
 
@@ -55,7 +55,7 @@ def test_unfolding_agrees_with_the_reference(shape):
         n_splits, n_leaves = splits.stop, leaves.stop
 
 
-def test_whole_numbers_take_few_bytes():
+def test_integer_weights_take_few_bytes():
     arrays = fold(make_trees(n_splits=(100, 100)))
     assert [arrays[f"tree.{name}"].dtype.itemsize for name in ("feature", "pair", "n_samples", "total")] == [1, 1, 2, 2]
     assert arrays["tree.threshold"].shape == arrays["tree.pair"].shape == (200,)
@@ -63,7 +63,7 @@ def test_whole_numbers_take_few_bytes():
 
 @pytest.mark.parametrize("weight", [4.0, 4.0 + 1e-12])
 @pytest.mark.parametrize("change", [0.0, 1e-12])
-def test_almost_whole_numbers_are_kept_as_they_are(weight, change):
+def test_weights_close_to_integers_are_stored_exactly(weight, change):
     leaf = make_tree(0, 0)
     value = np.array([[1.0, 3.0]]) / weight + [change, -change]
     tree = replace(leaf, weight=np.array([weight]), frequencies=value)
@@ -74,7 +74,7 @@ def test_almost_whole_numbers_are_kept_as_they_are(weight, change):
 
 
 @pytest.mark.parametrize("dtypes", [("<i1", 100), ("<i2", 1000), ("<i4", 40_000)])
-def test_features_have_the_room_they_need(dtypes):
+def test_features_have_the_smallest_dtype(dtypes):
     tree = make_tree(0, 3, dtypes[1])
     tree.feature.flags.writeable = True
     tree.feature[0] = dtypes[1] - 1
@@ -252,7 +252,7 @@ def test_trees_that_take_too_much_memory_are_refused_before_they_are_made(monkey
     with pytest.raises(ModelFormatError, match=r"the trees of the file would take .*: use a larger machine"):
         unfolded(arrays)
     assert len(n_made) == 3
-    # one at a time, each takes less than it might have
+    # Trees are restored one at a time, and each takes less memory than estimated.
     monkeypatch.setattr(folded_trees, "_AT_ONCE", 1)
     assert len(unfolded(arrays)) == 3
     monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 3 * 15 * 57)
@@ -263,7 +263,7 @@ def test_trees_that_take_too_much_memory_are_refused_before_they_are_made(monkey
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("most", [1, 60, 2**20])
-def test_trees_that_are_unfolded_by_and_by_are_the_same(whole, most, monkeypatch):
+def test_trees_unfolded_in_groups_are_the_same(whole, most, monkeypatch):
     monkeypatch.setattr(folded_trees, "_AT_ONCE", most)
     trees = make_trees(n_splits=(4, 0, 7, 31, 2), n_classes=3, whole=whole, by_set=BY_SET)
     assert_same_trees(trees, unfolded(fold(trees), 3, BY_SET))

@@ -35,7 +35,7 @@ def assert_same_content(stored):
     stored.check_taken()
 
 
-def test_arrays_and_metadata_come_back(path):
+def test_arrays_and_metadata_round_trip(path):
     assert_same_content(read_model(path))
     assert_same_content(read_model(str(path)))
 
@@ -61,7 +61,7 @@ def test_every_truncation_is_refused(path):
             read_model(path)
 
 
-def test_what_is_appended_is_refused(path):
+def test_appended_bytes_are_refused(path):
     path.write_bytes(path.read_bytes() + b"0")
     with pytest.raises(ModelFormatError, match="not a model file"):
         read_model(path)
@@ -79,7 +79,7 @@ def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
             stored = read_model(path)
         except ModelFormatError:
             continue
-        # spaces between the parts of the header, or escapes in another case
+        # The flipped bit made another whitespace in the header, or changed the case of an escape sequence.
         assert place < first_array
         assert_same_content(stored)
         n_read += 1
@@ -87,7 +87,7 @@ def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
 
 
 def forge(path, header, arrays=b""):
-    """Write a file with a header of one's own."""
+    """Write a file with the given header."""
     header = header if isinstance(header, bytes) else json.dumps(header).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + arrays)
 
@@ -135,10 +135,10 @@ def test_hostile_headers_are_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("length", [2**24 + 1, 2**31, 2**63, 2**64 - 1])
-def test_lengths_of_headers_that_cannot_be_are_refused(length, tmp_path):
+def test_impossible_header_lengths_are_refused(length, tmp_path):
     with open(tmp_path / "model", "wb") as file:
         file.write(length.to_bytes(8, "little"))
-        file.truncate(2**25)  # not there on the disk
+        file.truncate(2**25)  # a sparse file, which takes no space
     with pytest.raises(ModelFormatError, match="its header is too large"):
         read_model(tmp_path / "model")
 
@@ -185,7 +185,7 @@ def test_metadata_too_large_are_refused(path):
     assert path.read_bytes() == content
 
 
-def test_no_file_is_no_model(tmp_path):
+def test_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_model(tmp_path / "model")
     with pytest.raises(OSError, match=os.strerror(21)):
@@ -205,12 +205,12 @@ def test_no_file_is_no_model(tmp_path):
         ("scalar", "d", (1,), r"of shape \(1,\), but is float64 of \(\)"),
     ],
 )
-def test_arrays_are_what_they_must_be(name, dtypes, shape, message):
+def test_arrays_need_the_dtype_and_shape(name, dtypes, shape, message):
     with pytest.raises(ModelFormatError, match=message):
         StoredModel(ARRAYS, {}).take_array(name, dtypes, shape)
 
 
-def test_metadata_are_what_they_must_be():
+def test_metadata_need_the_type():
     stored = StoredModel({}, {"number": True})
     with pytest.raises(ModelFormatError, match="number must be int, but is bool"):
         stored.take("number", int)

@@ -19,12 +19,12 @@ values = st.recursive(
 
 
 @given(values)
-def test_plain_values_come_back(value):
+def test_plain_values_round_trip(value):
     back = from_plain(json.loads(json.dumps(to_plain(value), allow_nan=False)))
     assert repr(back) == repr(value)
 
 
-def test_nan_comes_back():
+def test_nan_round_trips():
     assert math.isnan(from_plain(to_plain(math.nan)))
 
 
@@ -69,7 +69,7 @@ LABELS = [
 
 
 @pytest.mark.parametrize("labels", LABELS, ids=lambda labels: str(labels.dtype))
-def test_labels_come_back(labels):
+def test_labels_round_trip(labels):
     back = labels_from_plain(json.loads(json.dumps(labels_to_plain(labels), allow_nan=False)))
     assert back.dtype == labels.dtype
     assert repr(back.tolist()) == repr(labels.tolist())

@@ -71,7 +71,7 @@ def test_frames_of_every_kind_give_the_same_trees(make, kind):
 
 @both
 @pytest.mark.parametrize("given", [["kind"], [4], [np.int64(4)], [False] * 4 + [True], np.arange(5) == 4])
-def test_names_indices_and_masks_say_the_same(make, given):
+def test_names_indices_and_masks_select_the_same_columns(make, given):
     expected = make().fit(frame(), Y)
     model = make(categorical_features=given).fit(frame(), Y)
     assert digest(model) == digest(expected)
@@ -83,7 +83,7 @@ def test_names_indices_and_masks_say_the_same(make, given):
 
 @both
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
-def test_numbers_may_be_categories(make, dtype):
+def test_numeric_columns_can_be_categorical(make, dtype):
     codes = pd.Series(KINDS).map({"ash": 7, "elm": -3, "fir": 40, "oak": 0, "yew": 12}).fillna(99)
     table = np.nan_to_num(np.column_stack([codes, 10 * X[:, 1:]])).astype(dtype)
     model = make(categorical_features=[0]).fit(table, Y)
@@ -98,7 +98,7 @@ def test_numbers_may_be_categories(make, dtype):
 
 
 @both
-def test_unseen_and_missing_values_follow_the_missing_side(make):
+def test_unseen_and_missing_values_go_to_the_missing_side(make):
     model = make().fit(frame(), Y)
     missing = model.apply(frame([None] * len(X)))
     np.testing.assert_array_equal(model.apply(frame(["no such"] * len(X))), missing)
@@ -107,7 +107,7 @@ def test_unseen_and_missing_values_follow_the_missing_side(make):
 
 
 @both
-def test_paths_follow_sets(make):
+def test_decision_paths_with_sets(make):
     model = make().fit(frame(), Y)
     codes = encode(as_table(frame()), model.categories_)
     table, path = frame(), model.decision_path(frame())
@@ -119,7 +119,7 @@ def test_paths_follow_sets(make):
     assert len(table) == indicator.shape[0]
 
 
-def test_two_categories_are_cut_like_numbers():
+def test_two_categories_are_split_by_a_threshold():
     for values in (np.where(X[:, 1] > 0, "yes", "no"), X[:, 1] > 0, np.where(X[:, 1] > 0, None, "no")):
         table = frame(values)
         model = small_forest().fit(table, Y)
@@ -132,7 +132,7 @@ def test_two_categories_are_cut_like_numbers():
 
 
 @both
-def test_copies_know_the_categories(make):
+def test_copied_models_keep_their_categories(make):
     model = make().fit(frame(), Y)
     expected = model.predict_proba(frame())
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(frame()), expected)
@@ -145,14 +145,14 @@ def test_copies_know_the_categories(make):
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
-def test_threads_change_nothing(n_jobs):
+def test_number_of_threads_does_not_change_trees(n_jobs):
     labels = make_table(n_classes=4)[1]
     models = [small_forest(oob_score=True, n_estimators=20, n_jobs=n).fit(frame(), labels) for n in (1, n_jobs)]
     assert digest(models[0]) == digest(models[1])
     np.testing.assert_array_equal(models[0].oob_decision_function_, models[1].oob_decision_function_)
 
 
-def test_rows_of_weight_zero_are_as_if_absent():
+def test_rows_of_weight_zero_are_ignored():
     weight = np.where(np.arange(len(X)) % 3 == 0, 0.0, 1.0)
     kept = weight > 0
     model = small_forest().fit(frame(), Y, weight)
@@ -160,7 +160,7 @@ def test_rows_of_weight_zero_are_as_if_absent():
     np.testing.assert_array_equal(model.predict_proba(frame()), other.predict_proba(frame()))
 
 
-def test_categories_are_those_of_rows_with_weight():
+def test_categories_of_rows_of_weight_zero_are_ignored():
     numbers = np.repeat(np.arange(300), 3)
     weight = (numbers >= 40).astype(float)
     weight[numbers % 10 == 3] = [1, 0, 0] * 30
@@ -173,7 +173,7 @@ def test_categories_are_those_of_rows_with_weight():
         np.testing.assert_array_equal(model.apply(table), other.apply(table))
 
 
-def test_the_numbers_beside_categories():
+def test_numeric_columns_beside_categorical_ones():
     """Columns that are not categorical become the same numbers in frames of every kind."""
     columns = {"a": [True, None, False], "b": [1, None, 3], "c": ["x", "y", None], "d": [0.5, None, 2.0]}
     expected = [[1, 1, 0, 0.5], [np.nan, np.nan, 1, np.nan], [0, 3, np.nan, 2]]
@@ -191,7 +191,7 @@ def test_the_numbers_beside_categories():
 
 
 def test_codes_of_frames_are_matched_by_value():
-    """The integer codes in a frame are its own affair: the same value may have another one in the next."""
+    """The integer codes of a value can differ between frames."""
     first = pl.DataFrame({"a": pl.Series(["b", None, "a", "c", "b"], dtype=pl.Categorical)})
     coded, categories = learn(first, "from_dtype", None)
     np.testing.assert_array_equal(coded[:, 0], [1, np.nan, 0, 2, 1])
@@ -223,7 +223,7 @@ def learned(values):
     return categories[0].tolist(), encoded[:, 0]
 
 
-def test_codes_are_places_in_the_order_of_values():
+def test_codes_are_indices_of_sorted_categories():
     categories, codes = learned(["b", None, "a", "c", np.nan, "b"])
     assert categories == ["a", "b", "c"]
     np.testing.assert_array_equal(codes, [1, np.nan, 0, 2, np.nan, 1])
@@ -242,7 +242,7 @@ def test_the_rarest_categories_share_a_code(text):
     values = [f"{number:03}" for number in numbers] if text else numbers
     categories, codes = learned(values)
     assert len(categories) == 300
-    # 30 come once; of the others, which come three times, the last 16 find no place.
+    # 30 categories occur once. Of the others, which occur three times, the last 16 have no code of their own.
     shared = (numbers % 10 == 3) | (numbers > 281)
     assert np.count_nonzero(np.bincount(numbers[~shared])) == 254
     assert np.all(codes[shared] == 254)
@@ -280,7 +280,7 @@ def test_refusals(make, what):
 
 
 @both
-def test_names_need_names(make):
+def test_column_names_need_a_frame(make):
     with pytest.raises(
         ValueError, match=r"^categorical_features has the column name 'kind', but the columns of X have no names"
     ):
@@ -346,7 +346,7 @@ def test_inputs_are_not_changed():
 
 
 def test_numeric_columns_of_frames_need_no_second_copy():
-    """Prediction from a frame of float32 makes no more than the matrix that a frame always becomes."""
+    """Prediction from a float32 frame allocates one matrix only."""
     many = pd.DataFrame(np.zeros((200_000, 10), dtype=np.float32))
     model = small_forest().fit(many[:50], np.arange(50) % 2)
     model.predict_proba(many[:1])

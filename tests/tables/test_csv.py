@@ -30,7 +30,7 @@ def written(tmp_path):
 
 
 def test_types_fit_all_rows(written, monkeypatch):
-    """A word far down makes text of all numbers before it, as they are written."""
+    """If a value in a late row is not a number, all values stay strings with their spelling."""
     monkeypatch.setattr(csv, "_BLOCK", 100)
     path = written("a,b,c\n" + "01,2,\n" * 500 + "other,2.5,x\n")
     with open_table(path) as table:
@@ -40,8 +40,8 @@ def test_types_fit_all_rows(written, monkeypatch):
     assert content.column("c").null_count == 500
 
 
-def test_the_words_for_nothing_are_those_of_pandas(written):
-    """Each is read as missing by pandas, in numbers and in text; a few other words are not."""
+def test_missing_value_markers_are_those_of_pandas(written):
+    """pandas reads each of them as missing, in numeric and string columns, and a few other strings not."""
     words = [*MISSING, "none", "-", "0"]
     frame = pd.read_csv(io.StringIO("a,b\n" + "".join(f"{word},x\n" for word in words)))
     with open_table(written("a,b\n" + "".join(f"{word},x\n" for word in words))) as table:
@@ -49,7 +49,7 @@ def test_the_words_for_nothing_are_those_of_pandas(written):
     assert missing == frame["a"].isna().tolist() == [word in MISSING for word in words]
 
 
-def test_batches_are_text_as_it_is(written):
+def test_batches_are_unchanged_strings(written):
     with open_table(written('\ufeffa,b\r\n01,NA\r\n,"x,""y"""\r\n3, z\r\n')) as table:
         assert table.columns == ["a", "b"]
         batches = list(table.batches(["b", "a"]))
@@ -58,7 +58,7 @@ def test_batches_are_text_as_it_is(written):
     assert rows == [{"b": "NA", "a": "01"}, {"b": 'x,"y"', "a": ""}, {"b": " z", "a": "3"}]
 
 
-def test_a_row_is_named_by_the_line_where_it_begins(written):
+def test_place_is_the_first_line_of_a_row(written):
     path = written('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n')
     with open_table(path) as table:
         assert [table.place(row) for row in range(4)] == [f"table.csv, line {line}" for line in (2, 4, 7, 8)]
@@ -72,8 +72,8 @@ def test_a_quote_that_is_not_closed(written, monkeypatch, whole):
         table.whole() if whole else list(table.batches(["a"]))
 
 
-def test_a_pipe_is_a_csv(tmp_path):
-    """As the shell's <(...) gives it; rows stand for lines, which nobody can look up."""
+def test_a_pipe_can_be_read(tmp_path):
+    """Messages name rows instead of lines, because a pipe, as from <(...) of a shell, cannot be read again."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_text, args=("a,b\n1,2\n3\n",))
@@ -97,7 +97,7 @@ def read(path, separator=None):
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".CSV.gz", ".tsv.gz"])
 @pytest.mark.parametrize("separator", [None, ";", r"\t", "|"])
 def test_separators_and_compressed_files(tmp_path, monkeypatch, ending, separator):
-    """Values may hold other separators, and are read alike in all three ways."""
+    """Values can contain other separators, and all three ways of reading return the same."""
     monkeypatch.setattr(csv, "_BLOCK", 200)
     given = separator or ("\t" if ending.startswith(".tsv") else ",")
     frame = pd.DataFrame({"a": range(300), "b": [f"{i},;\t|\n" for i in range(300)]})
@@ -143,7 +143,7 @@ def test_a_compressed_file_that_is_broken(tmp_path, content):
         ("a,b,c", "t.tsv", "t.tsv: the header has no tab but 2 commas: pass --separator ','"),
     ],
 )
-def test_another_separator_is_told(tmp_path, header, name, sentence):
+def test_another_separator_is_suggested(tmp_path, header, name, sentence):
     path = tmp_path / name
     path.write_text(f"{header}\n1\n")
     for opened in (open_table, lambda path: nullcontext(open_source(path))):
@@ -153,14 +153,14 @@ def test_another_separator_is_told(tmp_path, header, name, sentence):
 
 
 def test_one_column_may_have_any_name(tmp_path):
-    """A separator that was given is not doubted."""
+    """No other separator is suggested if one is passed."""
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1\n")
     assert read(path, ",")[1] == [{"a;b": 1}]
 
 
 @pytest.mark.parametrize("separator", ["", ";;", '"', "\n", "§"])
-def test_separators_that_cannot_be(separator):
+def test_invalid_separators(separator):
     with pytest.raises(ValueError, match="the separator must be one character, such as ';'"):
         csv.check_separator(separator)
 
@@ -173,7 +173,7 @@ def test_batches_of_wide_tables_have_few_rows(tmp_path):
         assert table.done(50) == 1.0
 
 
-# Values that arrow's reader takes for different things, and what makes of a column something else further down.
+# Values of different types to Arrow's reader, which change the type of a column if they occur in a late row.
 WORDS = [
     "1", " 1", "+1", "0x1F", "1e5", "-inf", "nan", "true", "TRUE", " true", "0", "", "NA", "2024-02-29",
     "2024-02-29 10:00", "2024-02-29T10:00:00.123", "2024-02-29T10:00:00Z", "2024-02-29T10:00:00.5Z", "10:00",
@@ -182,8 +182,8 @@ WORDS = [
 ]  # fmt: skip
 
 
-def test_types_are_those_of_arrow(written, monkeypatch):
-    """Of columns of one value, of each two, and of those that a word in the last row turns into something else."""
+def test_types_are_those_inferred_by_arrow(written, monkeypatch):
+    """Columns have one value, each pair of values, or a value in the last row that changes the type."""
     monkeypatch.setattr(csv, "_BLOCK", 1000)
     columns = {f"{one}|{other}": [one] * 50 + [other] for one in WORDS for other in WORDS}
     path = written(pd.DataFrame(columns).to_csv(index=False))
@@ -196,7 +196,7 @@ def test_types_are_those_of_arrow(written, monkeypatch):
     assert len(set(expected.schema.types)) == 11
 
 
-def test_files_are_read_again_and_again(tmp_path, monkeypatch):
+def test_files_can_be_read_several_times(tmp_path, monkeypatch):
     """From any row on, in batches of any size, as one table with line breaks in its values."""
     monkeypatch.setattr(csv, "_BLOCK", 200)
     rows = pd.DataFrame({"a": np.arange(90), "b": [f'say "{i}",\n{i % 7}' for i in range(90)], "c": np.arange(90) / 2})
@@ -226,7 +226,7 @@ def test_a_file_that_changes_between_readings(written):
     assert before != open_source(path).fingerprint()
 
 
-def test_files_that_are_no_table(tmp_path, written):
+def test_invalid_files(tmp_path, written):
     path = written("a,b\n1,2\n")
     (tmp_path / "other.csv").write_text("a,c\n1,2\n")
     with pytest.raises(ValueError, match=r"table.csv differs from other.csv in column 'b'"):
@@ -241,15 +241,15 @@ def test_files_that_are_no_table(tmp_path, written):
         open_source(path).schema(["a"])
 
 
-def test_minutes_and_seconds_are_text(tmp_path):
-    """What looks like a time of day but is none, such as 45:61, is text for arrow's reader as well."""
+def test_minutes_and_seconds_are_strings(tmp_path):
+    """Arrow's reader, too, reads an invalid time of day, such as 45:61, as a string."""
     (tmp_path / "t.csv").write_text("length,y\n25:00,a\n45:30,b\n61:10,a\n")
     table = open_source(tmp_path / "t.csv")
     assert table.schema(["length"]).field("length").type == pa.string()
     assert [batch.column(0).to_pylist() for batch in table.batches(["length"])] == [["25:00", "45:30", "61:10"]]
 
 
-def test_a_bad_value_is_in_the_file_that_has_it(tmp_path):
+def test_a_bad_value_is_reported_with_its_file(tmp_path):
     for i, value in enumerate(("bad", "1.0", "2.0")):
         (tmp_path / f"{i}.csv").write_text(f"x\n0.5\n{value}\n")
     table = open_source([tmp_path / f"{i}.csv" for i in range(3)], as_text=None)

@@ -26,7 +26,7 @@ INDICES = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(
 
 
 def gaps(values):
-    """Return a list with None in some places."""
+    """Return a list with None for some of the values."""
     return [None if missing else value for value, missing in zip(list(values), MISSING)]
 
 
@@ -238,8 +238,8 @@ def test_labels(name, tmp_path):
 
 @pytest.mark.parametrize("type_", STRINGS)
 @pytest.mark.parametrize("in_values", [True, False])
-def test_missing_labels_are_missed(type_, in_values):
-    """Numpy reads the missing values of a chunked dictionary as one of the others."""
+def test_missing_labels_raise(type_, in_values):
+    """numpy converts the nulls of a chunked dictionary to other values."""
     column = dictionaries(gaps(TEXT), pa.uint8(), type_, in_values)
     features = pd.DataFrame({"x": X})
     for y in (column, as_arrow_extension(column), column.chunk(0)):
@@ -249,8 +249,8 @@ def test_missing_labels_are_missed(type_, in_values):
         fit_out_of_core(forest(), table_of(column), "c")
 
 
-def test_missing_numbers_are_missed():
-    """In a dictionary that is no category, too."""
+def test_missing_numbers_of_dictionaries():
+    """They are NaN even if the column is a dictionary and not categorical."""
     numbers = gaps((NUMBERS + 40).tolist())
     model = aucforest.AUCForestClassifier(3, random_state=0, categorical_features=None)
     expected = model.fit(table_of(pd.Series(numbers, dtype=float)), Y).predict_proba(table_of(pd.Series(numbers)))

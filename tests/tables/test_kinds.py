@@ -20,8 +20,8 @@ def read(values, kind):
 
 
 @given(st.lists(st.floats() | st.integers(-(2**62), 2**62), min_size=1))
-def test_numbers_are_those_of_a_table_read_as_a_whole(tmp_path_factory, numbers):
-    """Training reads whole tables, prediction reads batches of text: to the last bit the same."""
+def test_numbers_in_batches_equal_those_of_the_whole_table(tmp_path_factory, numbers):
+    """Training reads whole tables and prediction reads batches of strings; the numbers must be identical."""
     path = tmp_path_factory.mktemp("kinds") / "t.csv"
     path.write_text("a,b\n" + "".join(f"{number!r},x\n" for number in numbers))
     with open_table(path) as table:
@@ -33,16 +33,16 @@ def test_kinds_of_values():
     assert kind_of(["a", "b"]) == TEXT
     assert kind_of([False, True]) == FLAG
     assert kind_of([0, 1]) == kind_of([0.5]) == NUMBER
-    assert kind_of([]) == TEXT  # of a column that had nothing
+    assert kind_of([]) == TEXT  # the categories of a column without values
 
 
-def test_text_becomes_what_the_model_wants():
+def test_strings_are_converted_to_the_kind_of_the_model():
     assert read([" 1.5 ", "NA", "", "1e3", None], NUMBER) == [1.5, None, None, 1000.0, None]
     assert read(["1", "True", "false", " TRUE", "", "0"], FLAG) == [True, True, False, True, None, False]
     assert read(["1", "NA", " x"], TEXT) == ["1", None, " x"]
 
 
-def test_types_of_parquet_become_what_the_model_wants():
+def test_parquet_types_are_converted_to_the_kind_of_the_model():
     assert read(pa.array([1, None], pa.int8()), NUMBER) == [1.0, None]
     assert read([True, None], NUMBER) == [1.0, None]
     assert read(["x", "y"], TEXT) == read(pa.array(["x", "y"]).dictionary_encode(), TEXT) == ["x", "y"]
@@ -61,7 +61,7 @@ def test_types_of_parquet_become_what_the_model_wants():
         ([[1], [2]], NUMBER, "column 'a' has type list<item: int64>, but the model needs a number"),
     ],
 )
-def test_what_it_cannot_be_is_named(values, kind, sentence):
+def test_values_that_cannot_be_converted_are_named(values, kind, sentence):
     with pytest.raises(ValueError) as caught:
         read(values, kind)
     assert sentence in str(caught.value)
@@ -102,19 +102,19 @@ def test_kinds_of_columns():
         ([b"a"], "column 'x' has type binary: features"),
     ],
 )
-def test_columns_that_are_no_features(column, sentence):
+def test_columns_of_unsupported_types(column, sentence):
     source = open_source(pa.table({"x": column, "y": [1]}))
     with pytest.raises(ValueError, match=sentence):
         feature_names(source, ["y"])
     assert feature_names(open_source(pa.table({"x": column, "y": [1], "z": [2]})), ["y", "x"]) == ["z"]
 
 
-def test_nothing_to_learn_from():
+def test_tables_without_feature_columns():
     with pytest.raises(ValueError, match="the Table has no feature columns besides 'y'"):
         feature_names(open_source(pa.table({"x": [1], "y": [1]})), ["y", "x"])
 
 
-def test_an_index_of_pandas_is_no_feature():
+def test_the_index_of_pandas_is_not_a_feature():
     source = open_source(pa.table({"x": [1], "y": [1], "__index_level_0__": [7]}))
     with pytest.warns(UserWarning, match="a column without a name, such as a row index, is ignored"):
         assert feature_names(source, ["y"]) == ["x"]

@@ -30,7 +30,7 @@ LABELS = st.sampled_from([
 
 
 @given(LABELS, st.lists(st.integers(0, 2), min_size=2, max_size=30), st.integers(0, 30), st.booleans())
-def test_batches_are_the_whole(kind, places, cut, chunked):
+def test_batches_give_the_same_as_the_whole_column(kind, places, cut, chunked):
     values, type_ = kind
     labels = [values[place % len(values)] for place in places]
     if len(set(labels)) == 1:
@@ -72,7 +72,7 @@ def test_one_label_against_the_others(labels, positive):
     ],
 )
 def test_numbers_are_compared(labels, positive, expected):
-    """Of text it is a label as any other."""
+    """In a string column, ">=18" is an ordinary label."""
     if expected is None:
         with pytest.raises(ValueError, match=r"^column 'y' has no number <=-0.5e-3$"):
             read(pa.array(labels), positive=positive)
@@ -83,7 +83,7 @@ def test_numbers_are_compared(labels, positive, expected):
 
 
 def test_one_of_many_labels_against_the_others():
-    """Of two classes there may be any number of labels."""
+    """With a positive label there are two classes, for any number of labels."""
     numbers = np.arange(2**17)
     assert read(pa.array(numbers), positive="7")[1].tolist() == (numbers == 7).tolist()
     assert read(pa.array(numbers / 2), positive=">=9.5")[1].tolist() == (numbers >= 19).tolist()

@@ -17,7 +17,7 @@ def table(n=50):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Three files of one table, with row groups of different sizes, and a file that is none."""
+    """A folder with three files of one table, with row groups of different sizes, and a file of another format."""
     rows = table()
     for name, part, size in [("2", rows[20:20], 5), ("1", rows[:20], 7), ("3", rows[20:], 40)]:
         pq.write_table(part, tmp_path / f"part{name}.parquet", row_group_size=size)
@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 
 def sources(folder):
-    """Return whatever holds the table, by name."""
+    """Return all sources of the table, by name."""
     whole = pa.concat_tables([table()[:33], table()[33:]])
     return {
         "folder": folder,
@@ -40,7 +40,7 @@ def sources(folder):
     }
 
 
-def test_all_sources_read_alike_as_often_as_asked(folder):
+def test_all_sources_return_the_same_rows_at_each_reading(folder):
     for name, given in sources(folder).items():
         source = open_source(given)
         assert source.columns == ["a", "b", "c"], name
@@ -52,7 +52,7 @@ def test_all_sources_read_alike_as_often_as_asked(folder):
             assert read == list(range(first_row, 50)), (name, first_row)
 
 
-def test_rows_have_places_in_their_files(folder):
+def test_place_is_the_file_and_its_row(folder):
     source = open_source(folder)
     assert [source.place(row) for row in (0, 19, 20, 49)] == [
         "part1.parquet, row 1", "part1.parquet, row 20", "part3.parquet, row 1", "part3.parquet, row 30",
@@ -60,13 +60,13 @@ def test_rows_have_places_in_their_files(folder):
     assert open_source(table()).place(4) == "the Table, row 5"
 
 
-def test_whole_tables_and_shares(folder):
+def test_whole_tables_and_proportions_read(folder):
     source = ParquetFiles(sorted(folder.glob("*.parquet")), "t")
     assert source.whole(as_text=["a"]).equals(table())
     assert [source.done(n_rows) for n_rows in (0, 12, 50)] == [0.0, 0.24, 1.0]
 
 
-def test_fingerprints_tell_files(folder):
+def test_fingerprints_differ_between_files(folder):
     before = open_source(folder).fingerprint()
     assert before == open_source(str(folder)).fingerprint()
     assert before["n_rows"] == 50
@@ -118,8 +118,8 @@ def test_refusals(tmp_path, folder):
             open_source(others(part))
 
 
-def test_types_of_pandas_make_no_difference(tmp_path):
-    """Metadata that tell of an index are no part of a schema."""
+def test_pandas_metadata_do_not_change_the_schema(tmp_path):
+    """The metadata of pandas, which describe its index, are ignored when schemas are compared."""
     frame = table().to_pandas()
     frame[:25].to_parquet(tmp_path / "1.parquet")
     pq.write_table(pa.Table.from_pandas(frame[25:], preserve_index=False), tmp_path / "2.parquet")
