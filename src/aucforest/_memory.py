@@ -1,5 +1,6 @@
 """How much memory there is, and the refusal of what would take more than half of it."""
 
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -9,6 +10,7 @@ _LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit
 _GIB = 2**30
 
 
+@cache
 def machine_memory() -> int:
     """Return the bytes of memory that this process may use: the machine's, or those of its container if fewer."""
     limits = [psutil.virtual_memory().total]

@@ -18,7 +18,6 @@ from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.growing import Stops, Workspace, branch_rows, grow_tree, make_workspace
 from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
-from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Nodes, Tree
 
 # Enough batches that no thread waits long for the last, few enough that buffers are worth making.
@@ -94,25 +93,9 @@ def tree_bounds(params: GrowthParams, weight: int) -> tuple[int, Stops]:
     return least, Stops(params.max_depth, least_rows, 2 * least, params.min_gain, params.max_leaf_nodes or 0)
 
 
-def make_rules(growth: Growth) -> Rules:
-    """Return the rules of the splits; the least weight of a leaf is filled in for each tree."""
-    params = growth.params
-    return Rules(
-        criterion=params.criterion,
-        is_random=params.random_splits,
-        max_features=params.max_features,
-        min_samples_leaf=params.min_samples_leaf,
-        min_weight_leaf=0,
-        signs=np.array(params.signs, dtype=np.int8),
-        kinds=growth.kinds,
-        values=growth.values,
-        is_sampled=growth.is_sampled,
-    )
-
-
 def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int) -> Workspace:
     """Return the buffers for trees of all variants, or branches, of up to most_rows rows."""
-    params, rules = growth.params, make_rules(growth)
+    params, rules = growth.params, growth.rules
     columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
     # Best first, one branch does not follow the other.
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
@@ -133,18 +116,20 @@ def grow_rows(
 
     A branch is grown alike, given the weight of the whole tree.
     """
-    own_criterion, rules = growth.params.own_criterion, make_rules(growth)
+    own_criterion = growth.params.own_criterion
     weights, unit = tree_weights(growth, part, counts)
     n_samples = take_samples(part.labels, counts, len(weights) == 0, work.samples)
     if tree_weight is None:
         tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
     least_weight, stops = tree_bounds(growth.params, tree_weight)
-    address = compile_scorer(own_criterion).address if own_criterion else 0
-    own = work.buffers.own._replace(address=address, unit=unit)
-    work = work._replace(buffers=work.buffers._replace(own=own))
-    columns = Columns(part.codes, growth.n_bins, weights, NO_NAMES)
-    nodes = grow_tree(columns, rules._replace(min_weight_leaf=least_weight), stops, n_samples, key, work)
-    if own.failed[0]:
+    if own_criterion is not None:
+        own = work.buffers.own._replace(address=compile_scorer(own_criterion).address, unit=unit)
+        work = work._replace(buffers=work.buffers._replace(own=own))
+    columns, rules = Columns(part.codes, growth.n_bins, weights, NO_NAMES), growth.rules
+    if least_weight > 0:
+        rules = rules._replace(min_weight_leaf=least_weight)
+    nodes = grow_tree(columns, rules, stops, n_samples, key, work)
+    if own_criterion is not None and work.buffers.own.failed[0]:
         raise ValueError(f"criterion: {own_criterion.py_func.__name__} raised an exception")
     return nodes, unit
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from aucforest.fitting.spec import FitSpec, GrowthParams, tree_keys
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import FixedPoint
+from aucforest.tree.splitter import Rules
 
 
 class Part(NamedTuple):
@@ -104,6 +106,22 @@ class Growth:
     def by_variant(self, keys: Sequence[int]) -> list[int]:
         """Return the places of keys, those of trees of one variant after those of another."""
         return sorted(range(len(keys)), key=lambda place: self.variant(keys[place]))
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules of the splits; a minimum weight of leaves depends on the weight of the tree and is set there."""
+        params = self.params
+        return Rules(
+            criterion=params.criterion,
+            is_random=params.random_splits,
+            max_features=params.max_features,
+            min_samples_leaf=params.min_samples_leaf,
+            min_weight_leaf=0,
+            signs=np.array(params.signs, dtype=np.int8),
+            kinds=self.kinds,
+            values=self.values,
+            is_sampled=self.is_sampled,
+        )
 
     @property
     def is_sampled(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.growing import make_rules, tree_bounds
+from aucforest.fitting.growing import tree_bounds
 from aucforest.fitting.level_kernels import Route, SummedCounts, draw_known, enlarge_top, make_top, split_node
 from aucforest.fitting.level_tasks import Branch, Question, histogram_sizes
 from aucforest.fitting.parts import Growth
@@ -24,7 +24,7 @@ class Searcher:
 
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
-        self.rules = make_rules(growth)
+        self.rules = growth.rules
         table = entropy_table([growth.params.criterion], np.inf if growth.weighted else growth.n_sampled)
         n_codes = int(growth.n_bins.max()) + 1
         self.buffers = SplitBuffers.of(len(growth.kinds), n_codes, growth.n_classes, table)

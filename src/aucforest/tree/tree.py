@@ -19,6 +19,8 @@ from aucforest._compile import bare_kernel
 LEAF = -1
 # With at least this number of classes, frequencies are stored as a sparse matrix if most of them are 0.
 _MANY_CLASSES = 16
+# Larger sums of integers in float64 depend on the order of the terms, which must not change between versions.
+_EXACT_SUMS = 2.0**53
 # Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
 MISSING_CODE = 255
 SET_WORDS = 4
@@ -88,6 +90,18 @@ def depth_first(nodes: Nodes) -> Nodes:
 
 
 @bare_kernel
+def _sum_rows(totals, weight):
+    """Write the sum of each row, and return the number of entries that are not 0."""
+    n_nonzero = 0
+    for row in range(len(totals)):
+        weight[row] = 0.0
+        for k in range(totals.shape[1]):
+            weight[row] += totals[row, k]
+            n_nonzero += totals[row, k] != 0
+    return n_nonzero
+
+
+@bare_kernel
 def _list_nonzero(totals, weight, data, columns, starts):
     """Write the nonzero frequencies row by row."""
     n = 0
@@ -99,15 +113,15 @@ def _list_nonzero(totals, weight, data, columns, starts):
         starts[row + 1] = n
 
 
-def _divide(totals: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
+def _divide(totals: NDArray[Any], weight: NDArray[np.float64], n_nonzero: int) -> NDArray[np.float64] | csr_array:
     """Return class frequencies from class totals and their sums, as a sparse matrix for many classes if most are 0.
 
     The conversion by scipy takes ten times as long.
     """
-    if totals.shape[1] < _MANY_CLASSES or (n_stored := int(np.count_nonzero(totals))) >= totals.size // 4:
+    if totals.shape[1] < _MANY_CLASSES or n_nonzero >= totals.size // 4:
         return totals / weight[:, None]
     starts = np.zeros(len(totals) + 1, dtype=np.int32)
-    data, columns = np.empty(n_stored), np.empty(n_stored, dtype=np.int32)
+    data, columns = np.empty(n_nonzero), np.empty(n_nonzero, dtype=np.int32)
     _list_nonzero(totals, weight, data, columns, starts)
     return csr_array((data, columns, starts), shape=totals.shape)
 
@@ -164,10 +178,13 @@ class Tree:
 
         by_set, (n_features,), is whether a feature is split by sets.
         """
-        totals = nodes.totals.sum(axis=1, dtype=np.float64)
+        totals = np.empty(len(nodes.feature))
+        n_nonzero = _sum_rows(nodes.totals, totals)
+        if totals[0] > _EXACT_SUMS:
+            totals = nodes.totals.sum(axis=1, dtype=np.float64)
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name).copy() for name in names}
-        arrays |= {"weight": totals * unit, "frequencies": _divide(nodes.totals, totals)}
+        arrays |= {"weight": totals * unit, "frequencies": _divide(nodes.totals, totals, n_nonzero)}
         if len(nodes.sets) > 0:
             has_set = by_set[nodes.feature] & (nodes.feature != LEAF)
             arrays |= {"set_nodes": np.flatnonzero(has_set), "sets": nodes.sets[has_set]}
@@ -176,9 +193,9 @@ class Tree:
     def __post_init__(self) -> None:
         given = self.frequencies
         if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES:
-            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given))))
+            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given)), np.count_nonzero(given)))
         for part in self._arrays():
-            part.flags.writeable = False
+            part.setflags(write=False)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy with read-only arrays; kernels would be compiled again for writeable arrays."""
