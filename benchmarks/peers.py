@@ -169,15 +169,20 @@ def fits_for(n_classes: int) -> dict[str, Callable[[np.ndarray, np.ndarray, int]
 
 
 def take_turns(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Return the processor seconds of functions that take turns, after a turn that does not count."""
+    """Return the processor seconds of functions that take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for turn in range(repeats + 1):
+    for _ in range(repeats):
         for name, function in functions.items():
             start = process_time()
             function()
-            if turn > 0:
-                seconds[name].append(process_time() - start)
+            seconds[name].append(process_time() - start)
     return seconds
+
+
+def load_code(fits: dict[str, Callable[..., Any]], X: np.ndarray, y: np.ndarray) -> None:
+    """Load the libraries and the compiled code of fits, which is not timed."""
+    for fit in fits.values():
+        fit(X[:500], y[:500], 10)
 
 
 def print_row(title: str, seconds: dict[str, list[float]]) -> None:
@@ -189,29 +194,34 @@ def print_row(title: str, seconds: dict[str, list[float]]) -> None:
         print(f"    {own:<28}{1000 * median(seconds[own]):>10.2f} ms{ratios}", flush=True)
 
 
-def compare_fits(name: str, n_trees: int, repeats: int) -> None:
-    """Compare fits of a set."""
-    X, _, y, _ = load(name)
-    fits = fits_for(len(np.unique(y)))
-    seconds = take_turns({peer: partial(fit, X, y, n_trees) for peer, fit in fits.items()}, repeats)
-    print_row(f"fit {name} {X.shape[0]:,} x {X.shape[1]}", seconds)
-
-
-def compare_predictions(name: str, n_trees: int, repeats: int) -> None:
-    """Compare predictions of the test rows of a set."""
+def compare_on(name: str, n_trees: int, repeats: int, parts: set[str]) -> None:
+    """Compare fits of the training rows of a set, and predictions of the test rows."""
     X, test_X, y, _ = load(name)
     fits = fits_for(len(np.unique(y)))
-    del fits["aucforest, shrinkage=None"]
-    forests = {peer: fit(X, y, n_trees) for peer, fit in fits.items()}
-    nodes = np.mean([tree.n_nodes for tree in forests[OURS].trees_])
-    seconds = take_turns({peer: partial(forest.predict_proba, test_X) for peer, forest in forests.items()}, repeats)
-    print_row(f"predict {name} {test_X.shape[0]:,} x {X.shape[1]}, {nodes:,.0f} nodes a tree", seconds)
+    forests: dict[str, Any] = {}
+
+    def fit(peer: str) -> None:
+        forests[peer] = fits[peer](X, y, n_trees)
+
+    load_code(fits, X, y)
+    seconds = take_turns({peer: partial(fit, peer) for peer in fits}, repeats if "fit" in parts else 1)
+    if "fit" in parts:
+        print_row(f"fit {name} {X.shape[0]:,} x {X.shape[1]}", seconds)
+    if "predict" in parts:
+        del forests["aucforest, shrinkage=None"]
+        predictions = {peer: partial(forest.predict_proba, test_X) for peer, forest in forests.items()}
+        take_turns(predictions, 1)  # the first call lays the trees out
+        nodes = np.mean([tree.n_nodes for tree in forests[OURS].trees_])
+        title = f"predict {name} {test_X.shape[0]:,} x {X.shape[1]}, {nodes:,.0f} nodes a tree"
+        print_row(title, take_turns(predictions, repeats))
 
 
 def small(n_trees: int, repeats: int) -> None:
     """Compare fits of 500 rows."""
     X, y = make_classification(500, 10, n_informative=5, random_state=0)
-    seconds = take_turns({peer: partial(fit, X, y, n_trees) for peer, fit in fits_for(2).items()}, repeats)
+    fits = fits_for(2)
+    load_code(fits, X, y)
+    seconds = take_turns({peer: partial(fit, X, y, n_trees) for peer, fit in fits.items()}, 3 * repeats)
     print_row("fit 500 x 10", seconds)
 
 
@@ -234,6 +244,8 @@ def large(n_trees: int, repeats: int) -> None:
     X, test_X, y, _ = load("binary")
     rows = np.tile(test_X, (34, 1))[:1_000_000] * np.random.default_rng(0).normal(1.0, 0.01, (1_000_000, 1))
     forests = {peer: FITS[peer](X, y, n_trees) for peer in (OURS, "scikit-learn-intelex") if find_version(peer)}
+    for forest in forests.values():
+        forest.predict_proba(rows[:1000])
     seconds = take_turns({peer: partial(forest.predict_proba, rows) for peer, forest in forests.items()}, repeats)
     print_row("predict 1,000,000 x 30", seconds)
 
@@ -255,7 +267,7 @@ def imports(*_: int) -> None:
     subprocess.run([sys.executable, str(Path(__file__).with_name("import_time.py"))], check=True)
 
 
-BY_SET = {"fit": compare_fits, "predict": compare_predictions}
+BY_SET = {"fit", "predict"}
 PARTS = {"small": small, "single": single, "large": large, "memory": memory, "import": imports}
 
 
@@ -266,15 +278,14 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
-    chosen, known = set(options.parts), {*BY_SET, *PARTS}
+    chosen, known = set(options.parts), BY_SET | set(PARTS)
     if not chosen <= known | set(SETS):
-        parser.error(f"choose from {', '.join([*BY_SET, *PARTS, *SETS])}")
+        parser.error(f"choose from {', '.join([*sorted(BY_SET), *PARTS, *SETS])}")
     versions = ", ".join(f"{name} {find_version(name)}" for name in FITS)
     print(f"{versions}; {options.trees} trees, one thread; parameters are those of the functions in this file")
     parts, sets = chosen & known or known, [name for name in SETS if name in chosen] or list(SETS)
-    for part, compare in BY_SET.items():
-        for name in sets if part in parts else []:
-            compare(name, options.trees, options.repeats)
+    for name in sets if parts & BY_SET else []:
+        compare_on(name, options.trees, options.repeats, parts)
     for part, run in PARTS.items():
         if part in parts:
             run(options.trees, options.repeats)
