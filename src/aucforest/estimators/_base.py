@@ -40,16 +40,17 @@ from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.prediction import PackedTrees, add_probabilities, add_row, find_leaves
 from aucforest.tree.tree import MISSING_CODE, Tree
 
-# Rows of one task of prediction, at most: deep trees are read from far caches once for each task.
+# Maximum number of rows in a task of prediction. Each task reads all trees from memory once.
 _TASK_ROWS = 8192
-# So few rows go down all trees at once, one after another, each copied for every tree, half a megabyte at most; all
-# nodes have to have numbers of 32 bits.
+# Up to _FEW_ROWS rows descend all trees together, row by row. A row is copied for each tree, in at most 512 KiB, and
+# the numbers of all nodes must fit into 32 bits.
 _FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
-# Class frequencies that all leaves may predict to be kept for the next prediction, 1 GiB; and else of some trees.
+# Maximum number of class frequencies of leaves that are kept for the next prediction, 1 GiB. If there are more, groups
+# of trees with up to _PREDICTED_AT_ONCE of them are used one after another.
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
-# Seconds that a node takes to be laid out for walking, or so.
+# Approximate seconds for packing a node.
 _NODE_TIME = 3e-8
-# How the names of types begin, in numpy, pandas, polars and arrow, that would turn into numbers without a word.
+# Prefixes of the names of date types in numpy, pandas, polars and arrow, which numpy would convert to numbers.
 _DATES = ("date", "time", "duration", "period")
 
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
@@ -103,7 +104,7 @@ class TreeBasedClassifier(Model):
     categorical_features: Any
     class_weight: Any
     max_bins: int | None
-    # Corrects for classes that were sampled at different rates.
+    # The correction of probabilities if the classes were sampled at different rates.
     _prior_correction: PriorCorrection | None = None
 
     def __sklearn_tags__(self) -> Tags:
@@ -114,9 +115,9 @@ class TreeBasedClassifier(Model):
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
     ) -> Any:
-        """Validate X, and y where it is given, with codes for categories; a column that is not numeric is named.
+        """Validate X, and y if it is given, and encode categories; errors name the column that is not numeric.
 
-        What the categories are is learned from the rows kept, None for all.
+        With reset=True, the categories are learned from the rows in `kept`, or from all rows if it is None.
         """
         if not reset and self._is_plain(X):
             return X
@@ -141,13 +142,13 @@ class TreeBasedClassifier(Model):
         except (TypeError, ValueError) as error:
             if "Complex data" in str(error):
                 raise ValueError("Complex data not supported: X and y must be real") from None
-            # What float() says of strings and of other objects.
+            # These are messages of float() for strings and for other objects.
             if "could not convert" in str(error) or "float() argument" in str(error):
                 check_numeric(X)
             raise
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
-        """Validate a sparse X, and y where it is given; all features are numeric."""
+        """Validate a sparse X, and y if it is given; all features are numeric."""
         given = self.categorical_features if reset else list(self.categories_)
         if given is not None and len(given) > 0 and not isinstance(given, str):
             raise ValueError("X is sparse, but categorical features need a dense X or a table: pass X.toarray()")
@@ -158,13 +159,13 @@ class TreeBasedClassifier(Model):
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
-        """Say whether X passes all checks as it is; scikit-learn's take longer than the prediction of a row."""
+        """Return whether X is valid without conversion; scikit-learn's checks take longer than predicting one row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
         is_known = is_matrix and X.shape[1] == self.n_features_in_
         return is_known and not self.categories_ and not hasattr(self, "feature_names_in_")
 
     def _params(self) -> dict[str, Any]:
-        """Return the parameters by name; `get_params` looks at the signature, which takes longer than a small tree."""
+        """Return the parameters by name; `get_params` inspects the signature, which takes longer than a small tree."""
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
     def _hold(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> RowsInMemory:
@@ -179,7 +180,7 @@ class TreeBasedClassifier(Model):
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, target)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
-        """Encode training rows, and set what is known of them."""
+        """Encode the training data, and set the attributes for classes, categories and features."""
         coding = table.code(spec)
         check_signs(spec.params.signs, coding.categories)
         self.classes_, self.categories_, self.n_features_in_ = table.target.classes, coding.categories, table.n_features
@@ -202,21 +203,21 @@ class TreeBasedClassifier(Model):
         return gains / gains.sum() if gains.sum() > 0 else gains
 
     def _pack_nodes(self) -> PackedTrees:
-        """Return the trees laid out for walking to their leaves, made at the first call."""
+        """Return the trees in the layout for traversal, which is made at the first call."""
         if "packed" not in self._cache:
             self._cache["packed"] = PackedTrees(self.trees_, self._run_over_trees())
         packed: PackedTrees = self._cache["packed"]
         return packed
 
     def _pack(self) -> PackedTrees:
-        """Return the same with what the leaves predict, made at the first call."""
+        """Return the trees in the layout for traversal with the predictions of the leaves, made at the first call."""
         packed = self._pack_nodes()
         return packed if hasattr(packed, "values") else packed.take_predictions(self.trees_, self._run_over_trees())
 
     def _in_groups(self) -> Iterator[tuple[range, PackedTrees]]:
-        """Yield groups of trees with what their leaves predict.
+        """Yield groups of trees with the predictions of their leaves.
 
-        One group, unless the leaves of all trees predict too much: then the predictions are made anew at each call.
+        There is one group unless these would take too much memory; then they are computed again at each call.
         """
         packed, n_trees = self._pack_nodes(), len(self.trees_)
         if hasattr(packed, "values") or self._n_predicted() <= _MOST_PREDICTED:
@@ -229,18 +230,18 @@ class TreeBasedClassifier(Model):
             yield group, packed.some(group).take_predictions(trees, self._run_over_trees())
 
     def _n_predicted(self) -> int:
-        """Return how many class frequencies the leaves of all trees predict."""
+        """Return the number of class frequencies in the leaves of all trees."""
         return sum(tree.n_nodes // 2 + 1 for tree in self.trees_) * len(self.classes_)
 
     def _run_over_trees(self) -> ParallelMap:
-        """Return a `map` for what takes a moment for each node."""
+        """Return a `map` over trees for functions whose time is proportional to the number of nodes."""
         n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
         return run_in_threads(self._n_jobs, _NODE_TIME * float(n_nodes))
 
     def _walk_blocks(
         self, packed: PackedTrees, X: NDArray[Any], output: NDArray[Any], kernel: Any, *leaves: NDArray[Any]
     ) -> None:
-        """Run a walk over blocks of rows; a block sees all trees in order, so sums do not depend on n_jobs."""
+        """Run a traversal kernel on blocks of rows; a block passes all trees in order, so n_jobs changes no sums."""
         n_rows = min(_TASK_ROWS, -(-len(X) // effective_n_jobs(self._n_jobs)))
         if isinstance(X, SparseRows):
             n_rows = min(n_rows, X.block_rows)
@@ -254,7 +255,7 @@ class TreeBasedClassifier(Model):
             pass
 
     def _add_rows(self, packed: PackedTrees, X: NDArray[Any], total: NDArray[np.float64]) -> None:
-        """Add what leaves predict to the totals of some rows, one after another."""
+        """Add the predictions of all trees to the totals of a few rows, one row after another."""
         n_trees = len(packed.first) - 1
         active, found = np.empty(n_trees, dtype=np.uint64), np.empty(n_trees, dtype=np.uint32)
         for i in range(len(X)):
@@ -286,7 +287,7 @@ class TreeBasedClassifier(Model):
         return self._mean_of_trees(total, len(self.trees_))
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
-        """Return class probabilities from their sums over trees; `n_trees` is a number or one for every row."""
+        """Return class probabilities from sums over trees; `n_trees` is a number, or an array with one for each row."""
         proba = total / n_trees
         return proba if self._prior_correction is None else self._prior_correction.apply(proba)
 
@@ -329,7 +330,7 @@ class TreeBasedClassifier(Model):
 
     @property
     def _n_codes(self) -> dict[int, int]:
-        """How many codes each categorical feature has."""
+        """The number of codes of each categorical feature."""
         return {feature: min(len(categories), MISSING_CODE) for feature, categories in self.categories_.items()}
 
     def encode(self, X: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Out-of-bag ROC AUC of the first trees of a forest: what its shrinkage and its mixture of variants are chosen by."""
+"""Out-of-bag ROC AUC of the first trees of a forest, by which its shrinkage and its mixture of variants are chosen."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,55 +16,57 @@ from aucforest.metrics.ranking import mann_whitney, rank_columns
 from aucforest.metrics.validation import relative_weights
 from aucforest.tree.tree import Tree
 
-# The evidence for all of these is in benchmarks/ranking.py and benchmarks/noisy_sets.py.
+# All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
+# The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
-# What is right on small sets, where out-of-bag scores say little: left only for what is better by so many standard
-# errors of the difference.
+# The amount for small sets, where out-of-bag scores have large errors. Another amount is chosen only if its AUC is
+# better by _STANDARD_ERRORS standard errors of the difference.
 PRIOR = 5.0
-# Variants are weighed by trees that are hardly shrunk: few trees want more shrinkage than the whole forest.
+# Variants are compared at a small amount, because few trees need more shrinkage than the whole forest.
 _WEIGHED_PLACE = 1
 WEIGHED_BY = AMOUNTS[[_WEIGHED_PLACE]]
 _PRIOR_PLACE = int(np.searchsorted(AMOUNTS, PRIOR))
 _STANDARD_ERRORS = 1.5
-# Parts of the rows that take turns in being left out (Tukey's jackknife).
+# Number of parts of the rows for the delete-a-group jackknife (Tukey).
 _N_PARTS = 10
-# Rows to score by in all: more make the choice no better but slower. Each costs a sum for every class, so of many
-# classes fewer rows do, as far as there are so many of each.
+# Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
+# number of classes, so it is also at most _ROWS_TIMES_CLASSES / n_classes, but _ROWS_OF_CLASS rows of each class.
 _ROWS, _ROWS_TIMES_CLASSES, _ROWS_OF_CLASS = 4096, 2**15, 16
-# Rows that are looked through at a time for those of a class.
+# Number of rows that are searched at a time for those of a class.
 _MASK_ROWS = 2**20
-# Trees that are scored: more make the choice no better but slower. Where the rows to score by are but a part of the
-# samples, more trees cost little. Many classes need them: few trees rank too much worse for a line in 1 / n_trees.
+# Number of scored trees. More trees cost little if there are at least _SAMPLES_A_ROW training samples for each scored
+# row, and many classes need them, because the AUC of few trees is not yet linear in 1 / n_trees.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
-# Most numbers of all sums.
+# Maximum size of the array of sums, in numbers.
 _MOST_SUMS = 2**25
-# Seconds that a row takes in a tree, or so.
+# Approximate seconds per row and tree.
 _ROW_TIME = 2e-8
 
-# Numbers of rows, and for each column what `metrics.ranking.rank_rows` says of them.
+# The numbers of the rows that have a score, and the result of `metrics.ranking.rank_rows` for each column.
 Ranked = tuple[NDArray[np.int64], list[NDArray[np.uint64]]]
 
 
 def row_weight(
     weights: NDArray[np.float64] | None, sample_weight: NDArray[np.float64] | None, *, bootstrap: bool
 ) -> float:
-    """Return the weight in trees of what shrinkage counts as a row, given the weights of rows in trees and as such.
+    """Return the weight in a tree that shrinkage counts as one sample.
 
-    That is a row in the mean. Only where trees see all rows is a row of integer weight that many copies of it: a
-    bootstrap does not take copies apart.
+    `weights` include class weights, `sample_weight` does not. The result is the mean weight of a row. Without a
+    bootstrap, a row of integer sample_weight counts as that number of samples; with one, copies of a row are always
+    sampled together, so they count as one sample.
     """
     if weights is None:
         return 1.0
     if not bootstrap and sample_weight is not None and np.all(sample_weight == np.rint(sample_weight)):
         return float(weights.sum() / sample_weight.sum())
-    # Rounding must not make another number of constant weights.
+    # The mean of constant weights may differ from them by a rounding error.
     return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
-    """Return the places of the rows to score by: some of every class, at random, in rising order.
+    """Return the positions of the rows to score, in ascending order: a random sample of the rows of each class.
 
-    An empty array where they would be fewer than two of a class. `seed` is the key of the first tree.
+    The array is empty if there would be fewer than two rows of a class. `seed` is the key of the first tree.
     """
     enough = max(_ROWS_TIMES_CLASSES // n_classes, _ROWS_OF_CLASS * n_classes)
     n_sums = n_scored_sums(n_variants) * n_classes * len(AMOUNTS)
@@ -81,7 +83,7 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
 
 
 def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the r-th True of a mask is, for rising ranks; a little of the mask at a time."""
+    """Return the position of the r-th True of a mask for ascending ranks r; the mask is read in blocks."""
     places, passed = [np.empty(0, dtype=np.int64)], 0
     for start in range(0, len(mask), _MASK_ROWS):
         found = np.flatnonzero(mask[start : start + _MASK_ROWS])
@@ -92,21 +94,21 @@ def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int
 
 
 class OutOfBagScores:
-    """ROC AUC, of more than two classes Hand and Till's, of out-of-bag probabilities shrunk by several amounts.
+    """ROC AUC of out-of-bag probabilities for several amounts of shrinkage; for more than two classes Hand and Till's M.
 
     Parameters
     ----------
     training : TrainingRows
     rows : ndarray of int64
-        The numbers of the rows to score by, rising; see `rows_to_score`.
+        The numbers of the rows to score, in ascending order; see `rows_to_score`.
     n_classes : int
     n_variants : int
-        Trees of each variant are summed apart.
+        The predictions of the trees of each variant are summed separately.
     amounts : ndarray of float64
-        Amounts of shrinkage, as weights in trees: `AMOUNTS`, or `WEIGHED_BY` alone.
+        Amounts of shrinkage in units of the weights in trees: `AMOUNTS`, or only `WEIGHED_BY`.
     finish : callable
-        Turns sums over trees and their number into class probabilities; variants are weighed by plain means, so that
-        trees do not depend on it.
+        Computes class probabilities from sums over trees and the number of trees. Variants are compared by plain means
+        instead, so that the trees do not depend on it.
     n_jobs : int or None
     """
 
@@ -127,7 +129,7 @@ class OutOfBagScores:
         self._weights = np.ones(len(rows)) if weights is None else weights
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
         self._places = [self._bags.find(block, rows)[1] for block in range(self._bags.n_blocks)]
-        # Parts of the trees of each variant, at least two halves.
+        # The trees of each variant are divided into at least two parts.
         n_sums, n_columns = n_scored_sums(n_variants), 1 if n_classes == 2 else n_classes
         self._n_parts = n_sums // n_variants
         self._sums = np.zeros((n_sums, len(rows), n_columns, len(amounts)))
@@ -136,12 +138,12 @@ class OutOfBagScores:
 
     @property
     def n_scored_trees(self) -> int:
-        """How many trees are to be scored, the first ones."""
+        """The number of trees to score, which are the first ones of the forest."""
         is_large = self._bags.sampler.n_rows >= _SAMPLES_A_ROW * len(self._truth)
         return _MOST_SCORED_TREES if is_large else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
-        """Return the number of rows of each class that has some, or of its groups, since rows of a group are alike."""
+        """Return the number of rows of each class that occurs, or of groups, because rows of a group are dependent."""
         if self._groups is None:
             return np.unique(self._truth, return_counts=True)[1]
         of_groups = np.unique(np.stack((self._truth, self._groups)), axis=1)[0]
@@ -149,12 +151,12 @@ class OutOfBagScores:
 
     @property
     def n_rows(self) -> float:
-        """The number of rows, or groups, that the evidence is worth: of two classes nearly that of the rarer one."""
+        """The effective number of rows, or groups: for two classes about the number of rows of the rarer class."""
         counts = self._counts_by_class()
         return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
-        """Add trees that follow each other from a number on, each of a variant."""
+        """Add consecutive trees, the first of which has the number `first`, with the variant of each."""
         parts: dict[int, list[int]] = {}
         for place, variant in enumerate(variants):
             part = variant * self._n_parts + int(self._n_added[variant]) % self._n_parts
@@ -166,20 +168,20 @@ class OutOfBagScores:
                 leaves = leaves_out_of_bag(trees[place], self._table, counts)
                 add_shrunk(trees[place], self._amounts, leaves, counts, self._sums[part], self._n_trees[part])
 
-        # A part is summed by one thread, so sums are rounded alike whatever n_jobs is.
+        # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
         seconds = _ROW_TIME * len(self._table) * len(trees) / max(len(parts), 1)
         for _ in run_in_threads(self._n_jobs, seconds)(add_part, parts):
             pass
 
     def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
-        """Return how often the rows are in the samples of some trees, (n_trees, n_rows)."""
+        """Return how often each row is in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
         blocks = [
             self._bags.counts(block, numbers)[:, chosen] for block, chosen in enumerate(self._places) if len(chosen) > 0
         ]
         return np.ascontiguousarray(np.concatenate(blocks, axis=1))
 
     def _rank(self, sums: NDArray[np.float64], n_trees: NDArray[Any], finish: Finish = np.divide) -> Ranked:
-        """Return the rows that have a score by some sums over trees, (n_rows, n_columns), and how they rank."""
+        """Return the rows that are out of bag for any tree, and their ranks by sums over trees, (n_rows, n_columns)."""
         seen = np.flatnonzero(n_trees)
         if len(seen) == 0:
             return seen, []
@@ -187,7 +189,7 @@ class OutOfBagScores:
         return seen, list(rank_columns(finish(sums[seen], n_trees[seen, None])))
 
     def _score(self, ranked: Ranked, weights: NDArray[np.float64]) -> float:
-        """Return the AUC of rows that weigh so much; NaN where there is none."""
+        """Return the AUC for some weights of the rows, or NaN if it is not defined."""
         seen, columns = ranked
         if len(seen) == 0:
             return float("nan")
@@ -197,7 +199,7 @@ class OutOfBagScores:
         return float(average_pairs(truth, columns, self._n_classes, weights, "macro"))
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the sums over the trees of each variant, shrunk by `WEIGHED_BY`, and the numbers of trees."""
+        """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
         place = 0 if len(self._amounts) == 1 else _WEIGHED_PLACE
         sums, n_trees = (
             array.reshape(len(self._n_added), self._n_parts, *array.shape[1:]).sum(axis=1)
@@ -206,13 +208,13 @@ class OutOfBagScores:
         return sums, n_trees
 
     def variant_scores(self) -> NDArray[np.float64]:
-        """Return the AUC of the trees of each variant, NaN where there is none."""
+        """Return the AUC of the trees of each variant, NaN where it is not defined."""
         return np.array([self._score(self._rank(*pair), self._weights) for pair in zip(*self._by_variant())])
 
     def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the standard errors of scores (Hanley and McNeil 1982), of more than two classes about.
+        """Return the standard errors of scores (Hanley and McNeil 1982); for more than two classes an approximation.
 
-        These count as half as many independent pairs as there are classes, each of classes of the harmonic mean size.
+        K classes count as K / 2 independent pairs of classes, each of which has the harmonic mean size of all classes.
         """
         counts = self._counts_by_class().astype(np.float64)
         n_pairs = len(counts) / 2.0
@@ -224,10 +226,10 @@ class OutOfBagScores:
         return errors
 
     def variant_gains(self) -> NDArray[np.float64]:
-        """Return by how much the AUC of all trees rises when each variant has more trees, as many as the average.
+        """Return the gain in AUC of all trees together if a variant had as many more trees as variants have on average.
 
-        More of the same trees, since there are no others. What a variant adds to the others counts, not how well it
-        ranks alone: that would take more trees to say, and favour variants whose trees are alike.
+        The sums over the trees of the variant stand for those of the new trees. The gain of the whole forest counts and
+        not the AUC of the variant alone, whose estimate needs more trees, and which favors variants with similar trees.
         """
         sums, n_trees = self._by_variant()
         whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
@@ -237,7 +239,7 @@ class OutOfBagScores:
         return np.array(scores) - base
 
     def _parts_of_rows(self) -> NDArray[np.int64]:
-        """Return the part of each row: each has rows of all classes, or whole groups."""
+        """Return the jackknife part of each row; every part has rows of all classes, or whole groups."""
         if self._groups is not None:
             return self._groups % _N_PARTS
         part = np.empty(len(self._truth), dtype=np.int64)
@@ -246,11 +248,11 @@ class OutOfBagScores:
         return part
 
     def choose_amount(self, n_trees: int) -> float:
-        """Return the amount that is best for a forest of so many trees.
+        """Return the amount with the best AUC for a forest of n_trees trees.
 
-        A row sees but a third of the trees out of bag, and fewer trees want more shrinkage: scores are extrapolated as
-        straight lines in 1 / n_trees, through those of all trees and of halves of them. It is `PRIOR` unless another
-        amount is better by `_STANDARD_ERRORS`.
+        A row is out of bag for only about a third of the trees, and fewer trees need more shrinkage. So the scores are
+        extrapolated linearly in 1 / n_trees from those of all scored trees and of two halves of them. The result is
+        `PRIOR` unless another amount is better by `_STANDARD_ERRORS` standard errors.
         """
         halves = [(self._sums[start::2].sum(axis=0), self._n_trees[start::2].sum(axis=0)) for start in range(2)]
         whole = halves[0][0] + halves[1][0], halves[0][1] + halves[1][1]
@@ -266,12 +268,12 @@ class OutOfBagScores:
             return of_all + further * (of_all - 0.5 * (first + second))
 
         scores = [score(rank(amount), self._weights) for amount in range(len(AMOUNTS))]
-        # A half without trees, or of one class, has no score.
+        # The AUC of a half is not defined if it has no trees, or out-of-bag rows of one class only.
         best, prior = int(np.argmax(scores)), _PRIOR_PLACE
         if best == prior or np.any(np.isnan(scores)):
             return PRIOR
         part = self._parts_of_rows()
-        # Rows that are left out lose their weight: the others rank as before.
+        # Rows that are left out get weight 0, so the ranks of the others need not be computed again.
         pair, parts = (rank(best), rank(prior)), [np.where(part == i, 0.0, self._weights) for i in range(_N_PARTS)]
         gains = [score(pair[0], weights) - score(pair[1], weights) for weights in parts]
         error = np.sqrt((_N_PARTS - 1) * np.var(gains))

@@ -1,4 +1,4 @@
-"""The fit of a forest, step by step: trees, how much they lean on their ancestors, threshold, out-of-bag score."""
+"""The fit of a forest, step by step: trees, shrinkage, threshold, out-of-bag score."""
 
 import warnings
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from aucforest.tree.tree import Tree
 
 
 class Start(NamedTuple):
-    """Where a fit starts from: the seed and, with a warm start, the trees there are and what they know."""
+    """The start of a fit: the seed and, with a warm start, the existing trees and their attributes."""
 
     seed: int
     trees: list[Tree]
@@ -49,7 +49,7 @@ class Start(NamedTuple):
     categories: Categories
 
     def check(self, table: TrainingTable) -> None:
-        """Refuse rows of other features or classes than those of the trees there are."""
+        """Raise ValueError if the training data have other features or classes than the existing trees."""
         if not self.trees:
             return
         if self.trees[0].n_features != table.n_features:
@@ -64,7 +64,7 @@ class Start(NamedTuple):
 
 
 class ForestFit(TreeBasedClassifier):
-    """Base of the forest: what happens in `fit`."""
+    """Base class of the forest with the steps of `fit`."""
 
     n_estimators: int
     prior_correction: bool
@@ -77,17 +77,17 @@ class ForestFit(TreeBasedClassifier):
     sampling: Any
     verbose: int
 
-    # Whether the classes were in the other order in the fit: the command line had the first of two as the positive one.
+    # Whether the command line fitted the forest with the first of two classes as the positive one, in reverse order.
     _positive_first: bool = False
-    _thresholds: tuple[float, float] | None = None  # what `_reverse_classes` took and gave
+    _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]
     _seed: int
-    _groups: NDArray[np.int32] | None = None  # the groups of the rows of positive weight, where trees sampled groups
-    _sample_records: list[SampleRecord]  # how trees sampled, one record where all did alike
+    _groups: NDArray[np.int32] | None = None  # of the rows of positive weight, if trees sample groups
+    _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
 
     def _start(self) -> Start:
-        """Return where a fit starts from."""
+        """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
             return Start(seed, [], [], [], np.empty(0), {})
@@ -106,7 +106,7 @@ class ForestFit(TreeBasedClassifier):
         return Start(self._seed, self.trees_, self.variants_, self._sample_records, self.classes_, self.categories_)
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
-        """Fit the forest to training rows, whoever holds them: grow the trees, then use what is out of bag."""
+        """Fit the forest: grow the trees, then choose shrinkage and threshold by out-of-bag predictions."""
         target, n_classes = table.target, len(table.target.classes)
         check_threshold(self.threshold, n_classes, len(target.labels))
         if callable(self.oob_score) and table.sum_rows is not None:
@@ -129,7 +129,7 @@ class ForestFit(TreeBasedClassifier):
             bags = Bags(sampler, tree_keys(start.seed, range(self.n_estimators)), target.kept)
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
             if len(spec.scored) > 0:
-                # Of amounts that are not chosen from, one is enough to weigh variants by.
+                # If shrinkage is not chosen, one amount is enough to compare variants.
                 amounts = unit * (AMOUNTS if self.shrinkage == "auto" else WEIGHED_BY)
                 n_variants = len({*spec.variant_names, *start.variants})
                 scored = rows, target.rows_at(spec.scored), n_classes, n_variants, amounts
@@ -157,13 +157,13 @@ class ForestFit(TreeBasedClassifier):
         return FitSpec.resolve(*known, n_trees_before=len(start.trees), scored=scored, n_sums=n_sums)
 
     def _n_sums(self, n_classes: int) -> int:
-        """Return how many out-of-bag sums a fit keeps at a time."""
+        """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""
         tuned = 2 * N_GROUPS + 1 if is_tuned(self.threshold, n_classes) else 0
         corrected = self.prior_correction and self.sampling not in ("bootstrap", "subsample")
         return max(tuned, 3 if self.oob_score else 0, 1 if corrected else 0)
 
     def _class_frequencies(self, target: Target, sampler: BootstrapSampler | None) -> NDArray[np.float64]:
-        """Return the class frequencies that probabilities refer to."""
+        """Return the class frequencies of the population for which probabilities are predicted."""
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=len(target.classes))
         if sampler is not None and len(sampler.sizes) == len(frequencies) and not self.prior_correction:
             frequencies = frequencies * np.nan_to_num(sampler.rates)
@@ -172,7 +172,7 @@ class ForestFit(TreeBasedClassifier):
     def _grow(
         self, table: TrainingTable, names: list[tuple[str, str]], start: Start, scores: OutOfBagScores | None
     ) -> list[Tree]:
-        """Return all trees, those there were first; of a mixed forest more of the variants that rank better."""
+        """Return all trees, the existing ones first; a mixed forest gets more trees of the variants that rank better."""
         trees, variants = list(start.trees), list(start.variants)
         # Trees of a warm start may be of other variants.
         places = {name: place for place, name in enumerate(dict.fromkeys([*names, *variants]))}
@@ -194,7 +194,7 @@ class ForestFit(TreeBasedClassifier):
         return trees
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float) -> None:
-        """Shrink what the trees predict, by an amount that is given or chosen out of bag; a row weighs one unit."""
+        """Set the shrinkage of the trees, given or chosen out of bag; `unit` is the weight of one sample."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         else:
@@ -202,12 +202,13 @@ class ForestFit(TreeBasedClassifier):
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, Sums | None]:
-        """Return the out-of-bag sums over all trees and over groups of them, where a fit needs them."""
+        """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""
         n_trees = len(self.trees_)
         tuned = is_tuned(threshold, len(self.classes_))
         if rows is None or not (tuned or self.oob_score or self._prior_correction is not None):
             return None, None
-        # Not the sum of the groups, which would be rounded otherwise: a threshold is a probability that a row has.
+        # All trees are summed separately, because the sum of the groups would have other rounding errors, and a
+        # threshold must equal the probability of a row exactly.
         ranges = [range(n_trees)]
         if tuned:
             bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
@@ -216,16 +217,16 @@ class ForestFit(TreeBasedClassifier):
         return whole, Sums(*map(np.stack, zip(*groups))) if tuned else None
 
     def _sum_out_of_bag(self, rows: TrainingRows, ranges: Sequence[range]) -> list[Sums]:
-        """Sum what some trees predict of rows out of bag, for several ranges of trees."""
+        """Return the sums of out-of-bag predictions over several ranges of trees."""
         if rows.sum_rows is not None:
             return rows.sum_rows(rows.bags, self._pack(), ranges)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs)
 
     def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
-        """Return the class frequencies of the training rows as `class_weight` changes them."""
+        """Return the class frequencies of the training data after class weights."""
         prior = self.class_prior_
         if spec.params.balanced_subsample and spec.sampler is not None:
-            # Classes weigh alike in a bootstrap sample.
+            # All classes have the same weight in a bootstrap sample.
             with np.errstate(divide="ignore"):
                 prior = np.where(prior > 0, 1.0 / spec.sampler.rates, 0.0)
         elif spec.class_weights is not None:
@@ -233,7 +234,7 @@ class ForestFit(TreeBasedClassifier):
         return prior / prior.sum()
 
     def _set_threshold(self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: Sums | None) -> None:
-        """Set what turns probabilities into labels, tuned out of bag where there are sums for it."""
+        """Set the decision threshold, tuned out of bag if there are sums for it."""
         if rows is None or sums is None or groups is None:
             self.threshold_ = fixed_threshold(threshold, self.class_prior_)
             self.__dict__.pop("threshold_std_", None)
@@ -244,7 +245,7 @@ class ForestFit(TreeBasedClassifier):
         )
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums) -> None:
-        """Set the out-of-bag probabilities and their score, over the rows that are out of some tree's bag."""
+        """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree."""
         total, n_trees = sums
         seen = n_trees > 0
         proba = np.full_like(total, np.nan)
@@ -256,15 +257,15 @@ class ForestFit(TreeBasedClassifier):
         self.oob_score_ = float("nan")
         if np.any(seen):
             scorer = resolve_scorer("roc_auc" if isinstance(self.oob_score, bool | np.bool_) else self.oob_score)
-            X = rows.X[seen] if callable(self.oob_score) else None  # by name they ask for nothing but probabilities
+            X = rows.X[seen] if callable(self.oob_score) else None  # scorers given by name only need probabilities
             known = X, rows.labels[seen], proba[seen], rows.weights_of(seen)
             self.oob_score_ = score_probabilities(self, scorer, *known)
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
-        """Refuse what needs rows out of bag where there are none, or trees that sampled alike where they did not.
+        """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
 
-        Out of bag because all are sampled anew like the last; the prior correction because it undoes the same rates of
-        all trees.
+        The bootstrap samples of all trees are reproduced with the current sampler to find out-of-bag rows, and the
+        prior correction assumes the same sampling rates for all trees.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.prior_correction and any(len(some.sizes) > 1 for some in records)

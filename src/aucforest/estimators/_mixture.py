@@ -1,4 +1,4 @@
-"""Mixed forests: which criterion and splitter each tree is grown by, in proportion to what they earn out of bag."""
+"""Mixed forests: the choice of the criterion and splitter of each tree by out-of-bag AUC."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
 
-# Trees of each variant before the first look at what they earn. Looks are taken at fixed numbers of trees, so that a
-# forest of more trees begins with the trees of a smaller one.
+# Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees, so that
+# a larger forest begins with the trees of a smaller one.
 _FIRST_TURNS = 4
-# The factor c of the evidence; see benchmarks/ranking.py.
+# The factor c in the weights, chosen with benchmarks/ranking.py.
 _STRENGTH = 2.0
 
 
@@ -35,12 +35,13 @@ def describe_mixture(
 
 
 class Mixture:
-    """Gives the trees of a forest to its variants, one tree after another.
+    """Assigns the trees of a forest to its variants, one tree after another.
 
-    At first variants take turns. At each look the weights become exp(c n (g - max g)), where g is what more trees of a
-    variant would add to the out-of-bag AUC of the forest and n the number of rows that this is worth: on small sets all
-    variants keep about as many trees, on large ones few variants take nearly all. Each tree goes to the variant that
-    lacks most to its weight. Trees of a warm start may be of other variants, which get no more.
+    At first all variants have the same weight. After each evaluation the weights are exp(c n (g - max g)), normalized,
+    where g is the gain in out-of-bag AUC of the forest by more trees of a variant (`OutOfBagScores.variant_gains`), and
+    n the effective number of rows. On small sets all variants keep about the same number of trees, on large ones few
+    variants get nearly all of them. Each tree is assigned to the variant that is furthest below its weight. The trees
+    of a warm start may be of other variants, which get no more trees.
     """
 
     def __init__(self, n_variants: int) -> None:
@@ -48,13 +49,13 @@ class Mixture:
         self.n_trees = np.zeros(n_variants, dtype=np.int64)
 
     def stages(self, n_trees: int, *, with_evidence: bool) -> list[range]:
-        """Return the numbers of the trees from one look to the next."""
+        """Return the numbers of the trees that are grown between two evaluations."""
         first = _FIRST_TURNS * len(self.weights)
-        looks = {first, max(first, SCORED_TREES)} if with_evidence and len(self.weights) > 1 else set()
-        return [range(*pair) for pair in pairwise([0, *sorted(look for look in looks if look < n_trees), n_trees])]
+        evaluated = {first, max(first, SCORED_TREES)} if with_evidence and len(self.weights) > 1 else set()
+        return [range(*pair) for pair in pairwise([0, *sorted(n for n in evaluated if n < n_trees), n_trees])]
 
     def assign(self, n_trees: int, known: Sequence[int]) -> list[int]:
-        """Return the variants of the next trees, after those that are there; these may be of others."""
+        """Return the variants of the next trees, given those of the first ones, which exist and may be of others."""
         for variant in known:
             if variant < len(self.n_trees):
                 self.n_trees[variant] += 1
@@ -66,14 +67,14 @@ class Mixture:
         return variants
 
     def weigh(self, evidence: OutOfBagScores) -> None:
-        """Weigh the variants by what more of their trees would earn."""
+        """Set the weights of the variants from the evidence; they stay as they are if an AUC is not defined."""
         gains = evidence.variant_gains()[: len(self.weights)]
         if not np.any(np.isnan(gains)):
             weights = np.exp(_STRENGTH * evidence.n_rows * (gains - gains.max()))
             self.weights = weights / weights.sum()
 
     def describe(self, names: list[tuple[str, str]], evidence: OutOfBagScores | None) -> dict[str, NDArray[Any]]:
-        """Return what is known of the variants, a value for each."""
+        """Return the attribute `mixture_` of the forest."""
         scores = errors = np.full(len(names), np.nan)
         if evidence is not None:
             scores = evidence.variant_scores()[: len(names)]

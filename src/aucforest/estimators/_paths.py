@@ -1,4 +1,4 @@
-"""The way from the root to a leaf, and what the nodes on it make of the leaves of a shrunk tree."""
+"""Paths from the root to the leaves: decision paths, and the predictions of leaves for several amounts of shrinkage."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,13 +8,13 @@ from aucforest._compile import bare_kernel
 from aucforest.tree.samples import has_code
 from aucforest.tree.tree import MISSING_CODE, Tree
 
-# Shrunk frequencies that are kept at a time, 256 MiB: of more classes, those of some after those of others.
+# Maximum number of shrunk class frequencies in memory, 256 MiB; if there are more, classes are processed in groups.
 _MOST_SHRUNK = 2**25
 
 
 @bare_kernel
 def _walk_out_of_bag(left_child, feature, threshold, missing_left, set_nodes, sets, X, counts, leaves):
-    """Fill the leaves of rows out of bag."""
+    """Write the leaf of each out-of-bag row, and 0 for the other rows."""
     for row in range(len(X)):
         node = np.int64(0)
         while counts[row] == 0 and left_child[node] >= 0:
@@ -28,9 +28,9 @@ def _walk_out_of_bag(left_child, feature, threshold, missing_left, set_nodes, se
 
 
 def leaves_out_of_bag(tree: Tree, X: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Return the leaves of rows, 0 for those in the bootstrap sample, where `counts` is above 0.
+    """Return the leaf of each row, and 0 for rows in the bootstrap sample, for which `counts` is above 0.
 
-    Of few rows this takes less time than to lay a tree out for prediction.
+    For few rows this takes less time than packing the tree for prediction.
     """
     leaves = np.empty(len(X), dtype=np.int64)
     nodes = tree.left_child, tree.feature, tree.threshold, tree.missing_left
@@ -40,7 +40,7 @@ def leaves_out_of_bag(tree: Tree, X: NDArray[np.float64], counts: NDArray[np.uin
 
 @bare_kernel
 def _find_parents(left_child, parent, depth):
-    """Fill the parent of every node, -1 for the root, and its depth; return the greatest."""
+    """Write the parent of each node, -1 for the root, and its depth; return the greatest depth."""
     parent[0], depth[0], most = -1, 0, 0
     for node in range(len(left_child)):
         most = max(most, depth[node])
@@ -52,7 +52,7 @@ def _find_parents(left_child, parent, depth):
 
 @bare_kernel
 def _fill_paths(parent, leaves, ends, nodes):
-    """Fill the nodes on the way to every leaf; those of a row end before `ends`."""
+    """Write the nodes on the path to the leaf of each row; the path of a row ends before `ends[row]`."""
     for row in range(len(leaves)):
         node, place = leaves[row], ends[row]
         while node >= 0:
@@ -62,7 +62,7 @@ def _fill_paths(parent, leaves, ends, nodes):
 
 
 def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
-    """Return the nodes that rows pass, from the root to their leaves: a (n_samples, n_nodes) matrix of ones."""
+    """Return the decision paths of samples: a (n_samples, n_nodes) matrix with ones for the nodes on each path."""
     parent, depth = np.empty((2, tree.n_nodes), dtype=np.int64)
     _find_parents(tree.left_child, parent, depth)
     starts = np.concatenate(([0], np.cumsum(depth[leaves] + 1)))
@@ -73,11 +73,10 @@ def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
 
 @bare_kernel
 def _add_paths(parent, depth, weight, value, amounts, leaves, counts, buffers, total, n_trees):
-    """Add what the leaf of every row out of bag predicts; nodes on the way to no such leaf are left out.
+    """Add the shrunk predictions of the leaves of all out-of-bag rows; only nodes on the paths to them are computed.
 
-    `amounts` is a tuple, whose length compilers know. Leaves are taken in the order of the nodes, so that what was
-    computed for the way to one mostly serves the next: `held` is the node of every depth whose shrunk frequencies are
-    there.
+    `amounts` is a tuple, so that its length is known to the compiler. Leaves are visited in the order of the nodes, so
+    that consecutive paths share most nodes: shrunk[d] has the frequencies of the node held[d] of depth d.
     """
     first, after, path, held, factors, shrunk = buffers
     first[:], held[:] = -1, -1
@@ -121,10 +120,11 @@ def add_shrunk(
     total: NDArray[np.float64],
     n_trees: NDArray[np.int64],
 ) -> None:
-    """Add what the leaves of out-of-bag rows predict when shrunk by several amounts, in units of weight.
+    """Add the predictions of the leaves of out-of-bag rows for several amounts of shrinkage, in units of weight.
 
-    `counts` says how often each row is in the bootstrap sample. `total`, (n_rows, n_last_classes, n_amounts), is added
-    to, and `n_trees` raised by one. Cheaper than to shrink all nodes by every amount where rows reach few leaves.
+    `counts` is how often each row is in the bootstrap sample. The predictions of the last classes are added to `total`,
+    (n_rows, n_last_classes, n_amounts), and 1 to `n_trees`. If rows reach few leaves, this costs less than shrinking
+    all nodes by every amount.
     """
     parent, depth, first = np.empty((3, tree.n_nodes), dtype=np.int64)
     n_columns, n_held = total.shape[1], _find_parents(tree.left_child, parent, depth) + 1
