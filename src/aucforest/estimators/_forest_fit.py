@@ -172,7 +172,7 @@ class ForestFit(TreeBasedClassifier):
     def _grow(
         self, table: TrainingTable, names: list[tuple[str, str]], start: Start, scores: OutOfBagScores | None
     ) -> list[Tree]:
-        """Return all trees, the existing ones first; a mixed forest gets more trees of the variants that rank better."""
+        """Return all trees, the existing ones first; variants that rank better get more trees."""
         trees, variants = list(start.trees), list(start.variants)
         # Trees of a warm start may be of other variants.
         places = {name: place for place, name in enumerate(dict.fromkeys([*names, *variants]))}
