@@ -94,7 +94,7 @@ def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int
 
 
 class OutOfBagScores:
-    """ROC AUC (Hand and Till's M of more than two classes) of out-of-bag probabilities for several amounts of shrinkage.
+    """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
 
     Parameters
     ----------

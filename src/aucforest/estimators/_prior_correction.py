@@ -1,9 +1,9 @@
-"""Probabilities brought back to the class frequencies of the training rows, where trees sample classes at other rates.
+"""Correction of class probabilities if trees sample classes at rates other than their frequencies in the training data.
 
-Sampling at rates r_k turns p_k into p_k r_k, normalised; p_k / r_k undoes it (Elkan 2001; Dal Pozzolo, Caelen, Johnson,
-Bontempi 2015). Trees of few rows are less sure than they should be. Out-of-bag rows tell by how much: p_k becomes
-p_k ** b * c_k, normalised, with b and c fitted by maximum likelihood; the formula is b = 1 and c_k = 1 / r_k. Two
-classes are ranked as before, and the mean of the fitted probabilities is the frequency of each class.
+Sampling at rates r_k turns p_k into p_k r_k, normalized; dividing by r_k reverses it (Elkan 2001; Dal Pozzolo, Caelen,
+Johnson, Bontempi 2015). In addition, trees of few samples are underconfident. So p_k becomes p_k ** b * c_k,
+normalized, with b and c fitted to out-of-bag rows by maximum likelihood; division by r_k is b = 1 and c_k = 1 / r_k.
+For two classes the ranking does not change, and the mean of the fitted probabilities is the frequency of each class.
 """
 
 from typing import NamedTuple
@@ -15,12 +15,12 @@ from scipy.special import logsumexp, softmax
 
 from aucforest.fitting.bootstrap import BootstrapSampler
 
-# Probabilities of 0 have no logarithm.
+# Smaller probabilities are replaced by this one, because 0 has no logarithm.
 LEAST = 1e-6
 
 
 class PriorCorrection(NamedTuple):
-    """The exponent b, and log c_k, shape (n_classes,)."""
+    """The exponent b, and the offsets log c_k, shape (n_classes,)."""
 
     exponent: float
     offsets: NDArray[np.float64]
@@ -36,11 +36,11 @@ def _logarithm(proba: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> PriorCorrection | None:
-    """Return the correction that follows from the rates alone; None where all classes are sampled alike."""
+    """Return the correction by the sampling rates alone, or None if all classes have the same rate."""
     if sampler is None or len(sampler.sizes) < n_classes:
         return None
     rates = sampler.rates[~np.isnan(sampler.rates)]
-    # A class without a row has no rate, and no probability.
+    # A class without samples has no rate, and its corrected probability is 0.
     return (
         None if np.all(rates == rates[0]) else PriorCorrection(1.0, -np.log(np.nan_to_num(sampler.rates, nan=np.inf)))
     )
@@ -53,11 +53,11 @@ def fit_correction(
     sample_weight: NDArray[np.float64] | None,
     prior: NDArray[np.float64],
 ) -> PriorCorrection:
-    """Fit a correction to out-of-bag rows: their probabilities as trees predict them, class codes and weights.
+    """Fit a correction to out-of-bag rows, given their uncorrected probabilities, class codes and weights.
 
-    The logarithm of the exponent has a normal prior of standard deviation 1 around that of `start`, which stays where
-    all rows of a class were sampled by all trees. `prior` are the class frequencies that the probabilities refer to,
-    those of the training rows times class weights: classes that are sampled often have fewer rows out of bag.
+    The logarithm of the exponent has a normal prior with mean 0 and standard deviation 1. The result is `start` if a
+    class has no out-of-bag rows. `prior` are the class frequencies of the training data after class weights; the
+    out-of-bag rows are weighted to have them, because classes with high sampling rates have fewer out-of-bag rows.
     """
     is_sampled = np.isfinite(start.offsets)
     if len(np.unique(labels)) < np.count_nonzero(is_sampled):

@@ -22,15 +22,15 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 # Coefficients of a score, and the loss after each iteration.
 Direction = tuple[Vector, list[float]]
 
-_STEP = math.sqrt(10.0)  # the largest ratio of two widths of the path
+_STEP = math.sqrt(10.0)  # the maximum ratio of consecutive widths
 _LEAST_SLOPE = 1e-3
 
 
 def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: int, tol: float) -> Direction:
-    """Minimise by L-BFGS the pairwise logistic loss, then one minus the AUC smoothed with ever smaller widths.
+    """Minimize the pairwise logistic loss with L-BFGS, then one minus the smoothed AUC with decreasing widths.
 
-    `X` has weighted means of 0. Widths go from 1 down to `eps`, in units of the standard deviation of the score: the
-    smoothed AUC does not depend on the length of theta, and neither does its penalty.
+    `X` has weighted means of 0. Widths decrease from 1 to `eps`, in units of the standard deviation of the score, so
+    that neither the smoothed AUC nor its penalty depends on the length of theta.
     """
     weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
     losses: list[float] = []
@@ -45,7 +45,7 @@ def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: 
         score /= deviation
         theta = theta / deviation
         value, slopes = value_and_gradient(pairs, score, "sigmoid", width)
-        # what would only change the length is taken out of the gradient
+        # the component of the gradient that only changes the length of theta is removed
         along = slopes @ score + alpha * (theta @ theta)
         gradient = ((slopes - along * weights * score) @ X + alpha * theta) / deviation
         return value + 0.5 * alpha * float(theta @ theta), gradient
@@ -55,28 +55,28 @@ def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: 
     for width in np.geomspace(max(1.0, eps), eps, n_widths):
         deviation = np.sqrt(weights @ (X @ theta) ** 2)
         if not deviation > 0.0:
-            break  # no feature tells the classes apart
+            break  # no feature separates the classes
         theta = _descend(partial(smoothed, width=width), theta / deviation, losses, max_iter, tol)
     return theta, losses
 
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Return the loaded libraries that have threads; finding them takes milliseconds."""
+    """Return the controller of the threads of loaded libraries; creating it takes milliseconds."""
     return ThreadpoolController()
 
 
 def _lbfgs(objective: Objective, start: Vector, **arguments: Any) -> OptimizeResult:
-    """Return what L-BFGS makes of `start`.
+    """Return the result of L-BFGS.
 
-    Its own matrices are tiny: handing them to threads takes longer than all the rest, on a busy machine many times.
+    BLAS is limited to one thread, because the matrices of L-BFGS are so small that threads make it slower.
     """
     with _libraries().limit(limits=1, user_api="blas"):
         return minimize(objective, start, jac=True, method="L-BFGS-B", **arguments)
 
 
 def _descend(objective: Objective, start: Vector, losses: list[float], max_iter: int, tol: float) -> Vector:
-    """Return what L-BFGS makes of `start`; add the loss of each iteration to `losses`."""
+    """Return the parameters found by L-BFGS; append the loss of each iteration to `losses`."""
     result = _lbfgs(
         objective,
         start,
@@ -101,14 +101,17 @@ def ascend(
     decay: float,
     random: np.random.RandomState,
 ) -> Direction:
-    """Climb the smoothed AUC of pairs drawn anew in each epoch, from a random start, the rate falling by 1 + decay."""
+    """Maximize the smoothed AUC by stochastic gradient ascent from a random start.
+
+    Pairs are sampled anew for each epoch, and the learning rate is divided by 1 + decay.
+    """
     theta: Vector = np.asarray(random.normal(size=X.shape[1]))
     losses = []
     upper, lower = sample_pairs(pairs, n_epochs * n_pairs, random)
     for epoch in range(n_epochs):
         learning_rate /= 1.0 + decay
-        drawn = slice(epoch * n_pairs, (epoch + 1) * n_pairs)
-        difference = X[upper[drawn]] - X[lower[drawn]]
+        sampled = slice(epoch * n_pairs, (epoch + 1) * n_pairs)
+        difference = X[upper[sampled]] - X[lower[sampled]]
         sigmoid = expit(difference @ theta / eps)
         losses.append(1.0 - float(sigmoid.mean()) + 0.5 * alpha * float(theta @ theta))
         gradient = (sigmoid * (1.0 - sigmoid)) @ difference / (eps * n_pairs)
@@ -117,9 +120,9 @@ def ascend(
 
 
 def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:
-    """Return slope and intercept of the logistic of a standardised score, with Platt's targets.
+    """Return slope and intercept of a logistic regression on the standardized score, with Platt's targets.
 
-    The slope is kept positive: it may not turn the order around.
+    The slope is bounded from below by a positive number, so that the ranking does not change.
     """
     weights = np.ones(score.size) if pairs.weights is None else pairs.weights
     of_positive, of_negative = weights @ pairs.positive, weights @ ~pairs.positive

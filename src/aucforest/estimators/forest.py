@@ -27,7 +27,7 @@ from aucforest.tree.criteria import CRITERIA
 
 
 class _ScorerNames(StrOptions):
-    """Names of scikit-learn's scorers, and such as "precision_at_0.01"."""
+    """Constraint for the names of scikit-learn's scorers and of metrics at k, such as "precision_at_0.01"."""
 
     def is_satisfied_by(self, value: Any) -> bool:
         return super().is_satisfied_by(value) or (isinstance(value, str) and find_at_k(value) is not None)
@@ -372,12 +372,12 @@ class AUCForestClassifier(ForestFit):
         return self
 
     def _reverse_classes(self) -> None:
-        """Exchange the two classes, with the parameters that depend on their order; twice changes nothing."""
+        """Reverse the order of the two classes in all attributes and parameters; two calls restore the forest."""
         self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
         self.trees_ = [replace(tree, frequencies=tree.frequencies[:, ::-1].copy()) for tree in self.trees_]
         if self.threshold_ is not None:
             given, known = self.threshold_, self._thresholds
-            # The other class is predicted above 1 - threshold rather than from there on.
+            # The other class is predicted if its probability is above 1 - threshold, and not if it is equal.
             reflected = max(0.0, float(np.nextafter(1.0 - given, 2.0)))
             self.threshold_ = known[0] if known is not None and known[1] == given else reflected
             self._thresholds = given, self.threshold_

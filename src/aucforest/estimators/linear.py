@@ -171,7 +171,7 @@ class LinearAUCClassifier(Model):
             check_table(X)
             X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
             self._check_sizes(X)
-            code_classes(y)  # refuses invalid labels
+            code_classes(y)  # raises ValueError for invalid labels
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
                 kept = sample_weight > 0.0
@@ -208,14 +208,14 @@ class LinearAUCClassifier(Model):
             theta, losses = ascend(X, pairs, alpha=self.alpha, **steps, **rates)
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
-            theta, score = -theta, -score  # outliers or a bad start led the solver to the wrong side
+            theta, score = -theta, -score  # after outliers or a bad start the solver may end with an AUC below 1/2
         deviation = np.sqrt(np.average(score**2, weights=pairs.weights)) or 1.0
         slope, intercept = calibrate(score / deviation, pairs)
         coef = slope / deviation * theta / scaler.scale_
         return coef, intercept - float(coef @ scaler.mean_), losses
 
     def _check_sizes(self, X: Vector) -> None:
-        """Refuse numbers whose squares, or products with coefficients, would overflow."""
+        """Raise ValueError if squares of values, or products with coefficients, would overflow."""
         if max(-X.min(), X.max()) < LARGEST_DISTANCE:
             return
         row, feature = (int(place) for place in np.unravel_index(np.abs(X).argmax(), X.shape))
@@ -287,11 +287,11 @@ class LinearAUCClassifier(Model):
     def _couple(self, margins: Vector) -> Vector:
         """Return log probabilities (n_samples, n_classes) from the log odds of the pairs."""
         n_classes = len(self.classes_)
-        against = np.zeros((n_classes, n_classes, len(margins)))  # the log odds of column j against row i
+        against = np.zeros((n_classes, n_classes, len(margins)))  # log odds of class j against class i
         for pair, (first, second) in enumerate(combinations(range(n_classes), 2)):
             against[first, second] = margins[:, pair]
             against[second, first] = -margins[:, pair]
-        # 1 / r_ij = 1 + exp(against_ij), so p_i goes with 1 / (1 + the sum of exp(against_ij) over j other than i);
-        # the 1 is the diagonal's
+        # 1 / r_ij = 1 + exp(against_ij), so p_i is proportional to 1 / (1 + sum of exp(against_ij) over j != i). The
+        # diagonal of `against` contributes the 1.
         log_proba = -np.logaddexp.reduce(against, axis=1)
         return np.transpose(log_proba - np.logaddexp.reduce(log_proba, axis=0))

@@ -33,7 +33,7 @@ def _average_precision(estimator: Any, X: Any, y: NDArray[Any], sample_weight: A
 
 
 def _neg_log_loss(estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any = None) -> float:
-    """Return the negative log loss; scikit-learn's scorer of that name fails where y lacks a class."""
+    """Return the negative log loss; scikit-learn's scorer of that name fails if a class does not occur in y."""
     proba = estimator.predict_proba(X)
     return -float(log_loss(y, proba, labels=estimator.classes_, sample_weight=sample_weight))
 
@@ -48,7 +48,7 @@ _SCORERS: dict[Any, Scorer] = {"average_precision": _average_precision, "neg_log
 
 
 def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
-    """Return a scorer by its name, None for "roc_auc": there are no two classes that it needs."""
+    """Return a scorer by its name, or None for "roc_auc", which is not scikit-learn's scorer for many classes."""
     if scoring == "roc_auc":
         return None
     at_k = find_at_k(scoring) if isinstance(scoring, str) else None
@@ -65,16 +65,16 @@ def score_probabilities(
     proba: NDArray[np.float64],
     sample_weight: NDArray[np.float64] | None,
 ) -> float:
-    """Return the score of class probabilities; NaN, with a warning, where the scorer fails and a class has no row.
+    """Return the score of class probabilities, or NaN with a warning if the scorer fails because a class has no row.
 
-    A scorer that asks for labels gets those that follow from the probabilities by the rule of the forest. None is ROC
-    AUC, Hand and Till's for more than two classes.
+    A scorer that needs labels gets those by the threshold of the forest. None is ROC AUC, for more than two classes
+    Hand and Till's.
     """
     if scorer is None:
         return class_roc_auc(labels, proba, sample_weight)
 
     def predict_proba(X: Any) -> NDArray[np.float64]:
-        return proba  # scorers ask for the name of the method
+        return proba  # a function of this name, because scorers compare names of methods
 
     answers = copy.copy(forest)
     answers.predict_proba = predict_proba
@@ -92,10 +92,10 @@ def score_probabilities(
 
 
 def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
-    """Return the training data of a forest with its bootstrap samples, sampled anew; refuse others.
+    """Return the training data of a forest with its bootstrap samples, which are sampled again with the same keys.
 
-    Rows are recognised by the leaves of the first tree, which know how many different rows they were made of and which
-    classes these had.
+    Raises ValueError if X and y are not the training data. This is detected by the leaves of the first tree, whose
+    numbers of samples and classes must be those in training.
     """
     if not forest.bootstrap:
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
@@ -128,7 +128,7 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
 
 
 def _check_leaves(forest: Any, rows: TrainingRows) -> None:
-    """Refuse rows that do not fill the leaves of the first tree, or labels that are not there, as in training."""
+    """Raise ValueError unless the leaves of the first tree get the same numbers of rows and classes as in training."""
     tree, sampled = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
     packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[sampled], dtype=np.float64)
     found = np.empty((1, len(sampled)), dtype=np.int64)

@@ -109,7 +109,7 @@ def fit_out_of_core(
     names = feature_names(table, others)
     reader = LabelReader(table, target, positive)
     rows = Target(*read_target(table, reader, sample_weight))
-    # Changed files are detected by size and time.
+    # Files are known to be unchanged by their size and time; other sources are checked by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
     features, start, open_job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
@@ -124,7 +124,7 @@ def fit_out_of_core(
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:
-    """Refuse a string in place of a list of names."""
+    """Raise TypeError if a string is given instead of a list of names."""
     if isinstance(columns, str):
         raise TypeError(f"{name} must be a list of column names, such as [{columns!r}], but is {columns!r}")
     return columns

@@ -16,15 +16,16 @@ from aucforest.metrics.thresholds import check_bounds, check_cost, check_rows
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
 
-# Trees are resampled in so many groups, so often.
+# For the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS = 20
 _N_RESAMPLES = 50
 
+# Computes class probabilities from sums over trees and the number of trees.
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
 def check_threshold(threshold: Any, n_classes: int, n_rows: int | None = None) -> None:
-    """Refuse an unknown rule, or one that is not defined for this number of classes, or of training rows if known."""
+    """Raise ValueError if a rule is unknown, or not defined for the number of classes or of training rows, if known."""
     if isinstance(threshold, dict):
         check_bounds(threshold, name="threshold", others=("cost",))
         if "cost" in threshold:
@@ -44,12 +45,12 @@ def check_threshold(threshold: Any, n_classes: int, n_rows: int | None = None) -
 
 
 def is_tuned(threshold: Any, n_classes: int) -> bool:
-    """Say whether a rule needs scores of rows with their labels."""
+    """Return whether a rule is tuned on out-of-bag predictions."""
     return n_classes == 2 and (threshold in TUNED or isinstance(threshold, dict))
 
 
 def warn_of_positive(threshold: Any, classes: NDArray[Any], frequencies: NDArray[np.float64]) -> None:
-    """Warn of a rule for the positive class if that is the more frequent one of two texts: it is probably not meant."""
+    """Warn if a rule for the positive class is used with text labels of which the positive one is more frequent."""
     is_one_sided = threshold == "f1" or (isinstance(threshold, dict) and "cost" not in threshold)
     if is_one_sided and isinstance(classes[1], str) and frequencies[1] > 0.5:
         negative, positive = map(str, classes)
@@ -61,7 +62,7 @@ def warn_of_positive(threshold: Any, classes: NDArray[Any], frequencies: NDArray
 
 
 def fixed_threshold(threshold: Any, prior: NDArray[np.float64]) -> Any:
-    """Return what `decide` takes for a rule that is not tuned, given the class frequencies of the training rows."""
+    """Return the threshold for `decide` by a rule that is not tuned; `prior` are the class frequencies."""
     if threshold == "prevalence":
         return float(prior[1]) if len(prior) == 2 else prior
     return np.asarray(threshold["cost"], dtype=np.float64) if isinstance(threshold, dict) else threshold
@@ -76,16 +77,15 @@ def tune_threshold(
     finish: Finish,
     seed: int,
 ) -> tuple[float, float]:
-    """Choose a threshold of two classes, with its standard deviation over resampled groups of trees.
+    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
 
-    `sums` are over all trees and `groups` over groups of them; `finish` turns sums over trees and their number into
-    class probabilities.
+    `sums` are out-of-bag sums over all trees, and `groups` over groups of trees.
     """
     criterion, cost = threshold, None
     if isinstance(threshold, dict) and "cost" in threshold:
         criterion, cost = "cost", np.asarray(threshold["cost"], dtype=np.float64)
     elif isinstance(threshold, dict) and isinstance(threshold.get("alerts"), Integral):
-        # of all training rows of positive weight, though some may not be out of bag
+        # a proportion of all training rows of positive weight, including those that are never out of bag
         n_rows = len(labels) if weights is None else np.count_nonzero(weights)
         criterion = {"alerts": min(threshold["alerts"] / n_rows, 1.0)}
 
@@ -104,7 +104,7 @@ def tune_threshold(
     n_groups = len(groups.n_trees)
     resamples = np.random.default_rng(seed).multinomial(n_groups, np.full(n_groups, 1 / n_groups), _N_RESAMPLES)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a precision that is not reached
+        warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
         spread = np.array([tune(np.tensordot(times, groups.total, 1), times @ groups.n_trees) for times in resamples])
     spread = spread[np.isfinite(spread)]
     return best, float(np.std(spread, ddof=1)) if n_groups > 1 and len(spread) > 1 else float("nan")
