@@ -30,8 +30,9 @@ _STANDARD_ERRORS = 1.5
 # Number of parts of the rows for the delete-a-group jackknife (Tukey).
 _N_PARTS = 10
 # Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
-# number of classes, so it is also at most _ROWS_TIMES_CLASSES / n_classes, but _ROWS_OF_CLASS rows of each class.
-_ROWS, _ROWS_TIMES_CLASSES, _ROWS_OF_CLASS = 4096, 2**15, 16
+# number of classes, so for many classes the number is at most _ROWS_TIMES_CLASSES / n_classes, or if this is more, a
+# proportion of the training rows or _ROWS_OF_CLASS rows of each class.
+_ROWS, _ROWS_TIMES_CLASSES, _PROPORTION, _ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
 # Number of rows that are searched at a time for those of a class.
 _MASK_ROWS = 2**20
 # Number of scored trees. More trees cost little if there are at least _SAMPLES_A_ROW training samples for each scored
@@ -68,7 +69,7 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
 
     The array is empty if there would be fewer than two rows of a class. `seed` is the key of the first tree.
     """
-    enough = max(_ROWS_TIMES_CLASSES // n_classes, _ROWS_OF_CLASS * n_classes)
+    enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
     n_sums = n_scored_sums(n_variants) * n_classes * len(AMOUNTS)
     most = min(_ROWS, enough, _MOST_SUMS // n_sums) // n_classes
     if most < 2:

@@ -1,4 +1,4 @@
-"""What the rows with the highest scores hold: precision at k, recall and lift by the number of alerts."""
+"""The section on alerts: precision, recall and lift among the rows with the highest scores."""
 
 from collections.abc import Iterable
 
@@ -11,13 +11,13 @@ _PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
 def top_rows(rows: ScoredRows, k: int, level: float) -> MetricsAtK:
-    """Return the metrics of the k rows with the highest scores; where there are weights, of that proportion of them."""
+    """Return the metrics of the k rows with the highest scores; with weights, of the same proportion of the weight."""
     scored = rows.labels == 1, rows.scores[:, 1]
     return metrics_at_k(*scored, k / rows.labels.size, level=level, sample_weight=rows.sample_weight)
 
 
 def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, int]:
-    """Return numbers of alerts per 1,000 rows, and how many of the rows these are, where that is one or more."""
+    """Return pairs of alerts per 1,000 rows and the corresponding number of rows, if it is at least one."""
     return {each: round(n_rows * each / 1000) for each in per_1000 if n_rows * each >= 1000}
 
 

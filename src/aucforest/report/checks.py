@@ -1,4 +1,4 @@
-"""Whether the rows of a report were trained on."""
+"""Checks whether the rows of a report were part of the training data."""
 
 from typing import Any, NamedTuple
 
@@ -13,11 +13,11 @@ from aucforest.report.metrics import auc_interval
 from aucforest.report.page import number, percent
 from aucforest.report.rows import ScoredRows
 
-_LEVEL = 0.999  # of the interval above which an AUC is too good beside the out-of-bag one
+_LEVEL = 0.999  # confidence level: an AUC whose interval is above the out-of-bag AUC is suspicious
 
 
 class Training(NamedTuple):
-    """The training data, and of a forest with bootstrap samples also which rows are in them."""
+    """The training data and, for a forest with bootstrap samples, which rows are in them."""
 
     X: Any
     y: NDArray[Any]
@@ -29,8 +29,9 @@ class Training(NamedTuple):
 def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
     """Return a sentence on whether rows were trained on, and a warning or None.
 
-    With training rows there is a warning where more rows have a duplicate among them than they have among themselves,
-    by three standard errors. Without, there is one where the ROC AUC is too good beside the out-of-bag one.
+    If the training data are given, the warning is for a proportion of rows with a duplicate in the training data that
+    is larger than that within the training data by three standard errors. Otherwise it is for a ROC AUC far above the
+    out-of-bag AUC.
     """
     if training is None:
         unknown = "Whether the model was trained on these rows was not checked: no training rows were given."
@@ -48,21 +49,21 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
 
 
 def _count_seen(rows: ScoredRows, X: Any, labels: NDArray[np.int64]) -> tuple[int, float]:
-    """Return how many rows equal a training row, and the proportion of training rows that equal another one."""
+    """Return the number of rows equal to a training row, and the proportion of training rows with a duplicate."""
     ours, theirs = columns_of(rows.X), columns_of(X)
     generator, n_rows = np.random.default_rng(0), rows.labels.size
     keys = np.zeros(n_rows + labels.size, dtype=np.uint64)
     pairs = [(ours[name], theirs[name]) for name in ours if name in theirs]
     for pair in [(rows.labels, labels), *pairs]:
         codes = _codes(*pair)
-        # A row's key is the sum of a random word for each of its values (Zobrist's hash).
+        # The hash of a row is the sum of a random word for each of its values (Zobrist hashing).
         keys += generator.integers(2**64, size=int(codes.max()) + 1, dtype=np.uint64)[codes]
     trained, counts = np.unique(keys[n_rows:], return_counts=True)
     return int(np.isin(keys[:n_rows], trained).sum()), float(counts[counts > 1].sum() / labels.size)
 
 
 def _codes(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of every value among the distinct ones of both."""
+    """Return the positions of the values of both arrays among their distinct values."""
     if "O" in (ours.dtype.kind, theirs.dtype.kind):
         values = [*ours.tolist(), *theirs.tolist()]
         both = np.array(["" if is_missing(value) else f"={value}" for value in values])
@@ -72,7 +73,7 @@ def _codes(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _beyond_out_of_bag(rows: ScoredRows) -> str | None:
-    """Return a warning where a forest of two classes ranks these rows far better than its out-of-bag rows."""
+    """Return a warning if a forest of two classes ranks these rows far better than its out-of-bag rows."""
     forest = rows.model
     if len(rows.classes) != 2 or not isinstance(forest, AUCForestClassifier) or forest.oob_score is not True:
         return None

@@ -8,7 +8,7 @@ from aucforest.report.page import Section, Table, interval, number, signed
 
 
 def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
-    """Return the picture, and a table a metric."""
+    """Return the sections: a plot, and a table for each metric."""
     pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
     figure = comparison.plot()
     caption = (
@@ -30,7 +30,7 @@ def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
 
 
 def comparison_facts(comparison: CriteriaComparison) -> dict[str, str]:
-    """Return what stands below the title."""
+    """Return the subtitle."""
     n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
     return {
         "Criteria": ", ".join(comparison.criteria),
@@ -40,7 +40,7 @@ def comparison_facts(comparison: CriteriaComparison) -> dict[str, str]:
 
 
 def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
-    """Return the means of a metric, a row a criterion."""
+    """Return the means of a metric by criterion."""
     better = "more" if find_metric(metric).higher_is_better else "less"
     body = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What the rows of a report look like: classes, columns, missing values, and columns that cannot help."""
+"""The section on the data: classes, columns, missing values, and columns that are hardly useful as features."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -13,29 +13,29 @@ from aucforest.report.page import Table, number, percent, shortened
 
 _MOST_COLUMNS = 200
 _MOST_VALUES = 3
-_LEAST_ROWS = 50  # of a column that may be called an identifier
-_DISTINCT = 0.95  # and the proportion of its values that are distinct
+_LEAST_ROWS = 50  # minimum number of values to recognize an identifier
+_DISTINCT = 0.95  # minimum proportion of distinct values of an identifier
 
 
 class Column(NamedTuple):
-    """A column as it is described."""
+    """The description of a column."""
 
     name: str
     kind: str
     missing: float
     n_known: int
     n_distinct: int
-    is_whole: bool  # integers or text
+    is_whole: bool  # whether all values are integers, or text
     usual: str
 
     @property
     def is_identifier(self) -> bool:
-        """Whether nearly every row has an integer or a text of its own."""
+        """Whether the values are integers or text and nearly all distinct."""
         return self.is_whole and self.n_known >= _LEAST_ROWS and self.n_distinct >= _DISTINCT * self.n_known
 
 
 def class_table(caption: str, classes: tuple[str, ...], labels: NDArray[Any], weights: NDArray[Any] | None) -> Table:
-    """Return rows and frequencies of the classes."""
+    """Return a table of the number of rows and the frequency of each class."""
     counts = np.bincount(labels, minlength=len(classes))
     columns = ["class", "rows", "frequency"]
     body = [[name, f"{n:,}", percent(n / labels.size)] for name, n in zip(classes, counts.tolist())]
@@ -53,12 +53,12 @@ def columns_of(X: Any) -> dict[str, NDArray[Any]]:
 
 
 def describe_columns(X: Any) -> list[Column]:
-    """Describe the columns of a table; of what is no table there are none."""
+    """Return the descriptions of the columns of X, which are none if X is not a table."""
     return [_describe(name, column) for name, column in _series(X)]
 
 
 def column_table(columns: list[Column]) -> Table:
-    """Return type, missing values and usual values of the first columns."""
+    """Return a table of type, missing values and typical values of the first columns."""
     left_out = len(columns) - _MOST_COLUMNS
     caption = f"The {len(columns)} columns" + (f"; {left_out} more are not listed" if left_out > 0 else "")
     body = [
@@ -69,7 +69,7 @@ def column_table(columns: list[Column]) -> Table:
 
 
 def useless_columns(columns: list[Column]) -> list[str]:
-    """Return sentences that name empty, constant and identifier-like columns."""
+    """Return sentences with the names of empty, constant and identifier-like columns."""
     found = {
         "Empty columns, without any value on these rows": [each.name for each in columns if each.n_known == 0],
         "Constant columns, with a single value on these rows": [each.name for each in columns if each.n_distinct == 1],
@@ -81,7 +81,7 @@ def useless_columns(columns: list[Column]) -> list[str]:
 
 
 def numbers_in(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return the values of a column as numbers, missing ones as NaN; None for what are no numbers."""
+    """Return the values of a column as numbers with NaN for missing ones, or None if they are not numeric."""
     try:
         return values.astype(np.float64) if values.dtype.kind in "fiuO" else None
     except (TypeError, ValueError):
@@ -98,7 +98,7 @@ def _series(X: Any) -> list[tuple[str, Any]]:
 
 
 def _n_distinct(column: Any, values: NDArray[Any], numbers: NDArray[np.float64]) -> int:
-    """Count the distinct numbers of a column: integers as they are, since float64 does not tell large ones apart."""
+    """Return the number of distinct values; integers are not converted to float64, which merges large ones."""
     if isinstance(column, nw.Series) and column.dtype.is_integer():
         return column.drop_nulls().n_unique()
     if values.dtype.kind == "O":
@@ -107,7 +107,7 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: NDArray[np.float64])
 
 
 def _describe(name: str, column: Any) -> Column:
-    """Return type, missing values, number of distinct values, and the usual ones."""
+    """Return the description of a column."""
     values: NDArray[Any] = column.to_numpy() if isinstance(column, nw.Series) else column
     numbers = numbers_in(values)
     if numbers is not None:

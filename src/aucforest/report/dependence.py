@@ -16,19 +16,19 @@ _MOST_VALUES = 12
 
 
 class Dependence(NamedTuple):
-    """Mean scores, (n_values, n_classes), if all rows had a value of one feature; a value is a number or a text."""
+    """Partial dependence on one feature: mean scores, (n_values, n_classes), with the feature set to each value."""
 
     name: str
     values: list[float] | list[str]
     means: FloatArray
-    of_missing: FloatArray | None  # where numbers are missing
+    of_missing: FloatArray | None  # mean scores with the feature missing
 
 
 def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list[Dependence]:
     """Return the partial dependence of some features, by its definition, on a sample of the rows.
 
-    The values are those of rows, so that frames of any library keep their types; scikit-learn's function takes no
-    frames of polars.
+    Values are taken from rows, so that frames of any library keep their types; scikit-learn's function does not accept
+    polars frames.
     """
     n_rows = rows.labels.size
     chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
@@ -51,7 +51,7 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
 
 
 def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
-    """Return values of a column, for each a row that has it, and a row whose number is missing."""
+    """Return some values of a column, the index of a row with each value, and that of a row where it is missing."""
     numbers = numbers_in(column)
     if numbers is None:
         texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])

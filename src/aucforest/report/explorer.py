@@ -17,21 +17,21 @@ _MOST_THRESHOLDS = 500
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Rising thresholds; a row is predicted positive when its score is at least the threshold."""
+    """Thresholds in ascending order; a row is predicted positive if its score is at least the threshold."""
 
-    thresholds: FloatArray  # scores of rows, and infinity last: nothing is predicted positive
+    thresholds: FloatArray  # scores of rows, and infinity, with which no row is predicted positive
     tp: FloatArray  # weight of true positives
-    fp: FloatArray  # and of false ones
-    own: int | None  # the place of the model's own threshold, None where its labels follow none
-    own_threshold: float | None  # what the model calls it
-    best_g_mean: int  # a place
+    fp: FloatArray  # weight of false positives
+    own: int | None  # index of the model's threshold, None if its labels do not follow a threshold
+    own_threshold: float | None  # the value of the threshold of the model
+    best_g_mean: int  # index of the threshold with the best G-mean
 
     def curves(self) -> dict[str, FloatArray]:
-        """Return metrics at the thresholds; precision is NaN where nothing is predicted positive."""
+        """Return the metrics at each threshold; precision is NaN if no row is predicted positive."""
         return {name: curve[::-1] for name, curve in threshold_curves(self.tp[::-1], self.fp[::-1]).items()}
 
     def as_json(self, cost: FloatArray) -> dict[str, Any]:
-        """Return what the page's program needs; the threshold of infinity is None."""
+        """Return the data for the script of the page as JSON values; None stands for infinity."""
         return {
             "thresholds": [*self.thresholds[:-1].tolist(), None],
             "tp": self.tp.tolist(),
@@ -42,7 +42,7 @@ class Thresholds:
 
 
 def find_thresholds(rows: ScoredRows) -> Thresholds:
-    """Return some 500 thresholds, among them the model's own, and all that G-mean, F1 or some costs make the best."""
+    """Return about 500 thresholds, including the model's own and all that are optimal by G-mean, F1 or any costs."""
     cumulated = cumulate_class(rows, 1)
     own_score, own_threshold = _own_threshold(rows)
     best = int(gain_at_thresholds(cumulated.tps, cumulated.fps, "gmean").argmax())
@@ -64,10 +64,10 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
 
 
 def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
-    """Return the least score that the model predicts positive (infinity if none), and its name for its threshold.
+    """Return the lowest score of a row that the model predicts positive (infinity if none), and the threshold to show.
 
-    The model's own threshold is taken where its labels agree with it, else that least score; None twice where a row
-    predicted negative has a score as high as one predicted positive.
+    The threshold is that of the model if its labels agree with it, else the lowest score. Both are None if labels do
+    not follow a threshold.
     """
     score, positive = rows.scores[:, 1], rows.predicted == 1
     highest_negative = float(score[~positive].max(initial=-np.inf))
@@ -81,9 +81,9 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
 
 
 def costs_of(model: Any) -> FloatArray:
-    """Return the cost matrix that a forest was given as its threshold, else that of two classes and errors of 1.
+    """Return the cost matrix in the threshold parameter of a forest, or one with a cost of 1 for each error.
 
-    Of a matrix for each training sample it is the mean.
+    If there is a matrix for each training sample, their mean is returned.
     """
     rule = getattr(model, "threshold", None)
     known = rule["cost"] if isinstance(rule, dict) and "cost" in rule else [[0, 1], [1, 0]]

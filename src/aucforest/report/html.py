@@ -41,7 +41,7 @@ from aucforest.report.subgroups import Groups, default_groups, read_groups, subg
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A page that `report` wrote; in a notebook it shows itself.
+    """A page made by `report`, which notebooks display.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Report:
     html: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, whole or not at all; OSError where the folder cannot be written."""
+        """Write the page to a file; if this raises OSError, an existing file is unchanged."""
         write_whole(path, self.html.encode())
 
     def __repr__(self) -> str:
@@ -198,7 +198,7 @@ def report(
 
 
 class _Request(NamedTuple):
-    """What a report on a model is made of."""
+    """The arguments of `report` for a model, validated."""
 
     rows: ScoredRows
     training: Training | None
@@ -240,7 +240,7 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
 
 
 def _read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Training | None:
-    """Return the training data where they are given."""
+    """Return the training data if they are given."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
@@ -255,7 +255,7 @@ def _read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: Array
 
 
 def _importance(request: _Request) -> PermutationImportance | None:
-    """Return permutation importances, out of bag where that can be; None for what has no columns."""
+    """Return permutation importances, out of bag if possible, or None if X has no columns to permute."""
     rows, training, n_repeats, seed = request.rows, request.training, request.n_repeats, request.seed
     if training is not None and training.rows is not None:
         options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": request.n_jobs}
@@ -265,7 +265,7 @@ def _importance(request: _Request) -> PermutationImportance | None:
 
 
 def _facts(rows: ScoredRows) -> dict[str, str]:
-    """Return what stands below the title; the date is that of SOURCE_DATE_EPOCH where it is set."""
+    """Return the subtitle; the date is that of SOURCE_DATE_EPOCH if it is set."""
     facts = {"Model": type(rows.model).__name__, "Rows evaluated": f"{rows.labels.size:,}"}
     if len(rows.classes) == 2:
         facts["Positive class"] = rows.classes[1]

@@ -20,7 +20,7 @@ _MOST_POINTS = 12
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a table; None for what has no columns that could be permuted."""
+    """Return the names of the columns of X, or None if it has no columns to permute."""
     if hasattr(X, "columns"):
         return [str(name) for name in X.columns]
     if issparse(X) or np.ndim(X) != 2:
@@ -29,7 +29,7 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> PermutationImportance:
-    """Measure the same as `oob_permutation_importance`, for any model and for rows that it was not trained on."""
+    """Return permutation importances as `oob_permutation_importance`, but for any model and rows not in training."""
     names = column_names(rows.X)
     assert names is not None
     generator = np.random.default_rng(seed)
@@ -53,7 +53,7 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
 
 
 def permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:
-    """Return a table with one column in another order."""
+    """Return a table with one column permuted."""
     if hasattr(X, "columns"):
         frame = nw.from_native(X, eager_only=True)
         return frame.with_columns(frame[:, feature][order]).to_native()
@@ -72,7 +72,7 @@ class TreePoint(NamedTuple):
 
 
 def auc_by_trees(forest: Any, training: TrainingRows, level: float) -> list[TreePoint]:
-    """Return the out-of-bag ROC AUC of the first trees, at a dozen numbers with rows of every class out of bag."""
+    """Return the out-of-bag ROC AUC of the first trees for up to twelve numbers of trees."""
     points = []
     for part in first_trees(forest, training, _MOST_POINTS):
         labels = training.labels[part.seen]

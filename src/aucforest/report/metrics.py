@@ -1,4 +1,4 @@
-"""The metrics of a report: scores against a model without skill, intervals, curves, calibration, thresholds."""
+"""The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report.rows import FloatArray, ScoredRows
 
-_MOST_GROUPS = 2000  # distinct scores beyond so many are merged before curves are bootstrapped
+_MOST_GROUPS = 2000  # maximum number of distinct scores for bootstrapped curves; others are merged
 _BINS = 10
-_ROUNDING = 1e-12  # a recall of 7 / 20 and the number 0.35 differ by as much
+_ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
 RECALLS = np.linspace(0.0, 1.0, 101)
 _MEANINGS = {
     "ROC AUC": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
@@ -29,7 +29,7 @@ _MEANINGS = {
 
 
 class Score(NamedTuple):
-    """A metric, its interval (NaN where there is none), and what a model without skill has."""
+    """A metric, its interval (NaN if there is none), and its value for a model without skill."""
 
     name: str
     value: float
@@ -42,8 +42,8 @@ class Score(NamedTuple):
 class Resamples(NamedTuple):
     """Metrics of bootstrap samples."""
 
-    scores: dict[str, FloatArray]  # by the name of the score
-    precision: FloatArray  # at `RECALLS`, (n_bootstrap, len(RECALLS)); of two classes only
+    scores: dict[str, FloatArray]  # by name
+    precision: FloatArray  # at `RECALLS`, (n_bootstrap, len(RECALLS)); only for two classes
 
     @property
     def n_draws(self) -> int:
@@ -61,12 +61,12 @@ class Resamples(NamedTuple):
 
 
 def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
-    """Return the weights of class k and of the rest at or above every distinct score of class k, descending."""
+    """Return the weights of class k and of the rest with at least each distinct score, in descending order."""
     return cumulate(rows.labels == k, np.ascontiguousarray(rows.scores[:, k]), rows.sample_weight)
 
 
 def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return the places of about `most` thresholds, evenly spread over the rows of both classes, ends included."""
+    """Return the indices of about `most` thresholds, evenly spaced in the rows of both classes, with both ends."""
     n_places = cumulated.tps.size
     if n_places <= most:
         return np.arange(n_places)
@@ -114,9 +114,9 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
 
 
 def group_by_score(rows: ScoredRows, k: int, most: int) -> tuple[NDArray[np.int64], int]:
-    """Return groups of rows with like scores of class k, from the highest on, and how many: about `most`."""
+    """Return the group of each row by descending score of class k, and the number of groups, about `most`."""
     cumulated = cumulate_class(rows, k)
-    # of a group all scores reach the threshold at its end, and none that of the group before
+    # a threshold separates whole groups
     ends = cumulated.thresholds[thin(cumulated, most)[1:]]
     return np.searchsorted(-ends, -rows.scores[:, k]), ends.size
 
@@ -129,7 +129,7 @@ class _Curves:
         self._positive = (rows.labels == 1).astype(np.float64)
 
     def draw(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """Return average precision, and precision at `RECALLS`, of rows by their weights."""
+        """Return average precision, and precision at `RECALLS`, for some weights of the rows."""
         tps = np.cumsum(np.bincount(self._group, self._positive * weights, minlength=self._n_groups))
         called = np.cumsum(np.bincount(self._group, weights, minlength=self._n_groups))
         precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
@@ -140,14 +140,14 @@ class _Curves:
 def auc_interval(
     positive: NDArray[np.bool_], score: FloatArray, weights: FloatArray | None, level: float
 ) -> tuple[float, float, float]:
-    """Return ROC AUC and its interval, NaN where a class has a single row."""
+    """Return ROC AUC and its interval, which is NaN if a class has a single row."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         return auc_confidence_interval(positive, score, level=level, sample_weight=weights)
 
 
 def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Score]:
-    """Return the metrics of all rows, each beside that of a model that only knows the class frequencies."""
+    """Return the metrics of all rows, with those of a model that predicts the class frequencies."""
     frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
     values["G-mean"] = g_mean(rows.confusion())
@@ -169,7 +169,7 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
 
 
 class Bin(NamedTuple):
-    """Rows of like probability: their range, number, mean probability and observed frequency with its interval."""
+    """A calibration bin: range of probabilities, number of rows, mean probability, observed frequency and interval."""
 
     least: float
     most: float
@@ -181,9 +181,9 @@ class Bin(NamedTuple):
 
 
 def reliability(rows: ScoredRows, k: int, level: float) -> list[Bin]:
-    """Return bins of the probability of class k that hold like proportions of class k and of the rest.
+    """Return bins of the probability of class k with about equal proportions of class k and of the rest.
 
-    Intervals are Wilson's, of the effective number of rows where there are weights.
+    Intervals are Wilson's; with weights, they are for the effective number of rows.
     """
     group, n_groups = group_by_score(rows, k, _BINS + 1)
     bins, quantile = [], normal_quantile(level)

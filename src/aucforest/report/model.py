@@ -40,7 +40,7 @@ def importance_section(importance: PermutationImportance, *, out_of_bag: bool) -
 
 
 def dependence_sections(rows: ScoredRows, importance: PermutationImportance, seed: int) -> list[Section]:
-    """Return the partial dependence of the most important features, in equal scales; nothing where all are constant."""
+    """Return the section on partial dependence with plots of equal scale, or none if all features are constant."""
     most = np.argsort(-importance.importances_mean, kind="stable")[:_MOST_DEPENDENCES].tolist()
     found = partial_dependence(rows, most, seed)
     if not found:
@@ -63,7 +63,7 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
 
 
 def model_section(model: Any, training: TrainingRows | None) -> Section:
-    """Return the parameters of a model; of a forest also its trees, and whether there are enough of them."""
+    """Return the section on parameters; for a forest also on its trees and whether more would help."""
     lead, drawn, tables = "How the model was fitted.", [], []
     changed = sorted(_changed_params(model).items())
     body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _OF_THE_MACHINE]
@@ -88,7 +88,7 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
 
 
 def _forest_table(forest: AUCForestClassifier) -> Table:
-    """Return the size of the trees."""
+    """Return a table of the sizes of the trees."""
     size = forest_summary(forest)
     body = [
         ["trees", f"{size.n_trees:,}"],

@@ -1,4 +1,4 @@
-"""From metrics to the page: tables, pictures, and one HTML text that needs nothing else."""
+"""The elements of a page: tables, plots and sections, and the HTML text that contains them."""
 
 import math
 from base64 import b64encode
@@ -12,7 +12,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Table(NamedTuple):
-    """A table whose first column heads its rows; `align` has an "l" or an "r" a column."""
+    """A table with row headers in the first column; `align` has an "l" or "r" for each column."""
 
     caption: str
     columns: list[str]
@@ -21,16 +21,16 @@ class Table(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """A picture as an SVG element, and what stands below it."""
+    """A plot as an SVG element, and its caption."""
 
     svg: str
     caption: str
 
 
 class Section(NamedTuple):
-    """A part of the page: a heading, a sentence that says what it shows, and what is shown.
+    """A section of the page: a heading, an introductory sentence, and elements.
 
-    `explorer` holds what the threshold explorer needs, where it belongs to the section; `points` are listed sentences.
+    `points` are sentences in a list. `explorer` has the data of the threshold explorer if it is part of the section.
     """
 
     id: str
@@ -43,7 +43,7 @@ class Section(NamedTuple):
 
 
 def number(value: float) -> str:
-    """Return a number as it is printed, to about three digits; a dash for what is not known."""
+    """Return a number formatted to about three digits, or a dash if it is NaN."""
     size = abs(value)
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
@@ -60,28 +60,28 @@ def number(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """Return a difference as it is printed."""
+    """Return a difference formatted with its sign."""
     return f"{'+' if value > 0 else ''}{number(value)}"
 
 
 def interval(low: float, high: float, form: Callable[[float], str] = number) -> str:
-    """Return the ends of an interval as they are printed, each in the form given."""
+    """Return an interval, with both ends formatted by a function."""
     return "–" if math.isnan(low) else f"{form(low)} to {form(high)}"
 
 
 def percent(proportion: float) -> str:
-    """Return a proportion as it is printed: small ones with more digits."""
+    """Return a proportion formatted as a percentage, with more digits if it is small."""
     digits = 1 if proportion >= 0.0995 or proportion <= 0.0 else -1 - math.floor(math.log10(proportion))
     return f"{100 * proportion:.{digits}f} %"
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many letters."""
+    """Return a text, shortened to a maximum length."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def render(title: str, facts: dict[str, str], sections: list[Section], warnings: Sequence[str] = ()) -> str:
-    """Return the page; all text is escaped, and a browser runs no program but the page's own."""
+    """Return the page. All text is escaped, and the content security policy allows no other scripts."""
     jinja2 = import_optional("jinja2", purpose="a report", extra="report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("aucforest.report"),

@@ -1,4 +1,4 @@
-"""The pictures of a report, as SVG elements that a page can hold side by side."""
+"""The plots of a report, as SVG elements with distinct ids."""
 
 import re
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ from aucforest.report.metrics import RECALLS, Bin, cumulate_class, thin
 from aucforest.report.page import Plot, number, shortened
 from aucforest.report.rows import FloatArray, ScoredRows
 
-# Okabe and Ito's colours, which the colour-blind tell apart, the light ones darkened to be seen on white.
+# Okabe and Ito's palette for color-blind readers, with the light colors darkened for a white background.
 COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
 _MOST_POINTS = 800
-_WIDTH = 4.6  # inches: on a phone, letters are still large enough
+_WIDTH = 4.6  # inches, so that text is large enough on a phone
 _MOST_FEATURES = 20
 _PIXELS_PER_POINT = 1.5
-# Control characters, which a name may hold.
+# Control characters, which matplotlib cannot draw.
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STYLE = {
     "svg.fonttype": "none",
-    "svg.hashsalt": "aucforest",  # else ids differ from run to run
-    "text.parse_math": False,  # a name may hold dollars
+    "svg.hashsalt": "aucforest",  # makes ids reproducible
+    "text.parse_math": False,  # because names may contain dollar signs
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
@@ -54,19 +54,19 @@ _STYLE = {
 
 
 def drawing() -> Any:
-    """Return a context in which everything is drawn in the style of the page."""
+    """Return a context manager with the plot style of the page."""
     return import_optional("matplotlib", purpose="a report", extra="report").rc_context(_STYLE)
 
 
 def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple[Any, Any]:
-    """Return a figure of a size in inches, and its axes."""
+    """Return a figure of the given size in inches, and its axes."""
     figures = import_optional("matplotlib.figure", purpose="a report", extra="report")
     figure = figures.Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, **options)
 
 
 def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> str:
-    """Return a figure as an SVG element whose ids begin with `name`; a cursor moves over its first axes."""
+    """Return a figure as an SVG element whose ids begin with `name`, with a cursor for the script of the page."""
     content = BytesIO()
     figure.savefig(content, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", content.getvalue().decode()))
@@ -90,7 +90,7 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure and what stands below it, which is also for those who do not see it."""
+    """Return a figure with a caption, which is also its text alternative."""
     return Plot(as_svg(figure, name, caption, cursor=cursor), caption)
 
 
@@ -137,7 +137,7 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
 
 
 def _gains(rows: ScoredRows, kind: Literal["gains", "lift"], least: float = 0.0) -> tuple[Any, Any, Any]:
-    """Draw gains or lift from a proportion of the rows on; return figure, axes and the curve of the model."""
+    """Draw gains or lift, starting at a proportion of the rows; return figure, axes and the curve of the model."""
     figure, axes = _panels(_WIDTH, 4.4)
     cumulated = cumulate_class(rows, 1)
     places = thin(cumulated, _MOST_POINTS)
@@ -160,7 +160,7 @@ def lift_plot(rows: ScoredRows) -> Any:
     """Draw the lift against the proportion of rows with the highest scores, from five rows on."""
     figure, axes, line = _gains(rows, "lift", min(5.0 / rows.labels.size, 0.5))
     axes.set(xscale="log", xlabel="rows alerted, % (logarithmic)", ylabel="lift")
-    # a perfect model may be far above
+    # the curve of a perfect model may be far above the limit of the axis
     axes.set(xlim=(min(0.5, line.get_xdata()[0]), 1), ylim=(0, 1.1 * line.get_ydata().max()))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100.0 * value:g}")
     axes.xaxis.set_minor_formatter(lambda value, _: "")
@@ -168,7 +168,7 @@ def lift_plot(rows: ScoredRows) -> Any:
 
 
 def dependence_plot(found: Dependence, classes: dict[str, int], limits: tuple[float, float], label: str) -> Any:
-    """Draw the partial dependence on one feature: a curve on numbers, dots on categories."""
+    """Draw the partial dependence on one feature: a curve for a numeric one, dots for categories."""
     figure, axes = _panels(3.4, 2.7)
     is_number = not isinstance(found.values[0], str)
     places = np.asarray(found.values) if is_number else np.arange(len(found.values))
@@ -195,7 +195,7 @@ def dependence_plot(found: Dependence, classes: dict[str, int], limits: tuple[fl
 
 
 def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
-    """Draw observed frequencies against mean probabilities, with intervals where there is one class."""
+    """Draw observed frequencies against mean probabilities, with intervals if there is one class."""
     figure, axes = _panels(_WIDTH, 4.4)
     drawn = [each for bins in by_class.values() for each in bins]
     top = max(max(each.high if len(by_class) == 1 else each.observed, each.mean) for each in drawn)
@@ -229,7 +229,7 @@ def score_plot(rows: ScoredRows) -> Any:
 
 
 def thresholds_plot(found: Thresholds) -> Any:
-    """Draw metrics at the thresholds, evenly spaced as on the slider below the picture."""
+    """Draw metrics at the thresholds, evenly spaced like on the slider below the plot."""
     figure, axes = _panels(5.0, 3.6)
     places = np.arange(found.thresholds.size, dtype=np.float64)
     display = ThresholdCurveDisplay(places, found.curves(), threshold=found.own).plot(axes)

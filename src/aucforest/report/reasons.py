@@ -1,4 +1,4 @@
-"""The section on the rows with the highest scores: what moved their predictions most."""
+"""The section on reasons: the features with the largest contributions to the highest scores."""
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -13,7 +13,7 @@ _N_REASONS = 3
 
 
 def reasons_section(rows: ScoredRows, n_jobs: int | None) -> Section | None:
-    """Return the rows with the highest scores of the positive class and their reasons; None for other models."""
+    """Return the section on the rows with the highest scores, or None if the model is not ours or has many classes."""
     if len(rows.classes) != 2 or not isinstance(rows.model, TreeBasedClassifier):
         return None
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
@@ -35,5 +35,5 @@ def reasons_section(rows: ScoredRows, n_jobs: int | None) -> Section | None:
 
 
 def _listed(reasons: list[Reason]) -> str:
-    """Return reasons as they are printed."""
+    """Return formatted reasons."""
     return "; ".join(f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons)

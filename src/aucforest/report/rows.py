@@ -1,4 +1,4 @@
-"""Labelled rows that a fitted model has scored."""
+"""Labeled rows and the predictions of a fitted model for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,30 +18,30 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Rows, their labels, and what a model says of them."""
+    """Rows, their labels, and the predictions of a model."""
 
     model: Any
-    X: Any  # as it was given, without rows of weight 0
+    X: Any  # as given, without rows of weight 0
     classes: tuple[str, ...]  # names, in the model's order
     labels: NDArray[np.int64]  # numbers of the true classes
-    predicted: NDArray[np.int64]  # and of the predicted ones
+    predicted: NDArray[np.int64]  # numbers of the predicted classes
     scores: FloatArray  # (n_rows, n_classes): probabilities, or decision values of a model that has none
     is_probability: bool
     sample_weight: FloatArray | None
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Weights of the rows, ones where none were given."""
+        """Weights of the rows, ones if none were given."""
         return np.ones(len(self.labels)) if self.sample_weight is None else self.sample_weight
 
     @cached_property
     def totals(self) -> FloatArray:
-        """Weight of the rows of every class, shape (n_classes,)."""
+        """Total weight of the rows of each class, shape (n_classes,)."""
         return np.bincount(self.labels, self.weights, minlength=len(self.classes)).astype(np.float64)
 
     @property
     def frequencies(self) -> FloatArray:
-        """Class frequencies, by weight."""
+        """Weighted class frequencies."""
         return np.asarray(self.totals / self.totals.sum())
 
     @property
@@ -51,18 +51,18 @@ class ScoredRows:
 
     @cached_property
     def _cells(self) -> NDArray[np.int64]:
-        """The cell of every row in the confusion matrix."""
+        """The index of each row's cell in the flattened confusion matrix."""
         return self.labels * len(self.classes) + self.predicted
 
     def confusion(self, weights: FloatArray | None = None) -> FloatArray:
-        """Return weight, their own by default, by true and by predicted class, shape (n_classes, n_classes)."""
+        """Return the confusion matrix, (n_classes, n_classes), of some weights, by default those of the rows."""
         n_classes = len(self.classes)
         cells = np.bincount(self._cells, self.weights if weights is None else weights, minlength=n_classes**2)
         return cells.astype(np.float64).reshape(n_classes, n_classes)
 
 
 def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> ScoredRows:
-    """Let a fitted classifier score rows; say in one sentence what does not fit."""
+    """Predict labeled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not fit."""
     if not (hasattr(model, "predict") and is_classifier(model)):
         raise TypeError(f"report needs a fitted classifier or a CriteriaComparison, but got a {type(model).__name__}")
     check_is_fitted(model)
@@ -90,14 +90,14 @@ def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike
 
 
 def scores_of(model: Any, X: Any) -> FloatArray:
-    """Return class probabilities, or else decision values, (n_rows, n_classes)."""
+    """Return class probabilities, or decision values if the model has none, (n_rows, n_classes)."""
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
     return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
 def _check_columns(model: Any, X: Any) -> None:
-    """Refuse a frame that lacks a column of the fit."""
+    """Raise ValueError if a frame lacks a column of the training data."""
     columns = getattr(X, "columns", None)
     if columns is not None:
         lacking = [name for name in getattr(model, "feature_names_in_", []) if name not in set(columns)]
@@ -106,7 +106,7 @@ def _check_columns(model: Any, X: Any) -> None:
 
 
 def _ask(method: Callable[[Any], Any], X: Any) -> Any:
-    """Return what the model says of X_test; its complaint becomes one sentence."""
+    """Return the result of a method for X_test; an error of the model is raised again with an explanation."""
     try:
         return method(X)
     except (ValueError, TypeError) as error:
@@ -114,7 +114,7 @@ def _ask(method: Callable[[Any], Any], X: Any) -> Any:
 
 
 def number_labels(given: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Return the number of every label's class; refuse labels that the model does not know."""
+    """Return the number of the class of each label; raise ValueError if a label is unknown to the model."""
     strangers_are = f"none of the {len(classes)} classes of the model"
     codes, _ = class_codes(given, len(given), labels=classes, name=name, strangers_are=strangers_are)
     return codes.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The sections of a report on how well a model does, and on which rows."""
+"""The sections of a report on the performance of a model."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _METRICS = [
 
 
 def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
-    """Return the scores beside those of a model without skill."""
+    """Return the section on scores, compared with those of a model without skill."""
     scores = summarize(rows, resamples, LEVEL)
     auc = scores[0]
     sources = "Intervals are"
@@ -51,7 +51,7 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
 
 
 def _headline(rows: ScoredRows, auc: float) -> str:
-    """Return what the model is worth, for readers who know no metric."""
+    """Return the headline for readers who do not know the metrics."""
     hits, totals = rows.confusion(), rows.totals
     correct = f"The class that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows"
     if len(rows.classes) > 2:
@@ -79,7 +79,7 @@ def _headline(rows: ScoredRows, auc: float) -> str:
 
 
 def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_groups: bool) -> Section:
-    """Return what the model is for, as far as it is known, and what the metrics of this page do not say."""
+    """Return the section on the intended use, if it is known, and on the limits of the metrics."""
     few = float(rows.totals[rows.present].min())
     points = [
         f"Intended use: {intended_use or 'not stated by the author of this page.'}",
@@ -99,7 +99,7 @@ def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_group
 
 
 def _by_class(rows: ScoredRows) -> Table:
-    """Return the scores of every class against the rest."""
+    """Return a table of the scores of each class against the rest."""
     confusion, body = rows.confusion(), []
     called = confusion.sum(axis=0)
     for k in rows.present:
@@ -114,14 +114,14 @@ def _by_class(rows: ScoredRows) -> Table:
 
 
 def _confusion(rows: ScoredRows) -> Table:
-    """Return the confusion matrix of the predicted labels."""
+    """Return the section on the confusion matrix of the predicted labels."""
     body = [[rows.classes[k], *(number(cell) for cell in cells)] for k, cells in enumerate(rows.confusion())]
     columns = ["true class", *(f"predicted {name}" for name in rows.classes)]
     return Table("Confusion matrix of the labels that the model predicts", columns, body, "l" + "r" * len(rows.classes))
 
 
 def drawn_classes(rows: ScoredRows) -> list[int]:
-    """Return the classes whose curves are drawn: the second of two, or the most frequent ones."""
+    """Return the classes with curves: the second of two classes, or the most frequent ones."""
     if len(rows.classes) == 2:
         return [1]
     frequent = np.argsort(-rows.totals, kind="stable")[:_MOST_CURVES]
@@ -129,7 +129,7 @@ def drawn_classes(rows: ScoredRows) -> list[int]:
 
 
 def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
-    """Return ROC and precision-recall curves."""
+    """Return the section on ROC and precision-recall curves."""
     classes, two = drawn_classes(rows), len(rows.classes) == 2
     of = rows.classes[1] if two else "each class against all others"
     captions = [
@@ -159,7 +159,7 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
 
 
 def calibration_section(rows: ScoredRows) -> Section:
-    """Return whether predicted probabilities agree with observed frequencies."""
+    """Return the section on calibration."""
     classes, two = drawn_classes(rows), len(rows.classes) == 2
     bins = {rows.classes[k]: reliability(rows, k, LEVEL) for k in classes}
     caption = "Observed frequencies against mean predicted probabilities; on the diagonal they agree."
@@ -188,7 +188,7 @@ def calibration_section(rows: ScoredRows) -> Section:
 
 
 def threshold_section(rows: ScoredRows, cost: NDArray[np.float64]) -> Section:
-    """Return the explorer of thresholds."""
+    """Return the section with the threshold explorer."""
     found = find_thresholds(rows)
     negative, positive = rows.classes
     alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {found.tp.size} thresholds."
@@ -210,7 +210,7 @@ def threshold_section(rows: ScoredRows, cost: NDArray[np.float64]) -> Section:
 
 
 def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | None] | None) -> Section:
-    """Return what the rows look like; `training` holds the labels and weights of the training rows."""
+    """Return the section on the data; `training` has the labels and weights of the training data."""
     tables = [class_table("Classes of the rows of this report", rows.classes, rows.labels, rows.sample_weight)]
     if training is not None:
         tables.append(class_table("Classes of the training rows", rows.classes, *training))

@@ -16,14 +16,14 @@ from aucforest.report.page import Section, Table, interval, number, percent, sho
 from aucforest.report.rows import ScoredRows
 
 _MOST_GROUPS = 10
-_MOST_COLUMNS = 2  # where none are named
-_FEW = 10  # rows of a class, below which no metric of it is given
+_MOST_COLUMNS = 2  # if no columns are given
+_FEW = 10  # minimum number of rows of a class for its metrics
 
 Groups = dict[str, NDArray[Any]]
 
 
 def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> Groups | None:
-    """Return the columns that rows are grouped by: columns of the rows by name, or given by themselves."""
+    """Return the grouping columns, which are given by name or as arrays."""
     if by is None:
         return None
     if isinstance(by, str):
@@ -44,7 +44,7 @@ def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> G
 
 
 def default_groups(rows: ScoredRows, importance: PermutationImportance | None) -> Groups:
-    """Return the most important columns of a few categories, or the first ones."""
+    """Return the most important columns with few categories, or the first such columns."""
     columns = columns_of(rows.X)
     order = range(len(columns)) if importance is None else np.argsort(-importance.importances_mean, kind="stable")
     names, found = list(columns), {}
@@ -68,7 +68,7 @@ def subgroups_section(rows: ScoredRows, groups: Groups, level: float) -> Section
 
 
 def _table(rows: ScoredRows, name: str, values: NDArray[Any], level: float) -> Table:
-    """Return the metrics of every group of a column."""
+    """Return the metrics of each group of a column."""
     metrics = _of_two_classes if len(rows.classes) == 2 else _of_more_classes
     members = _group(values)
     body = [[group, f"{np.count_nonzero(inside):,}", *metrics(rows, inside, level)] for group, inside in members]
@@ -80,7 +80,7 @@ def _table(rows: ScoredRows, name: str, values: NDArray[Any], level: float) -> T
 
 
 def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Return groups by quarters of many numbers, or else by the most frequent values; missing ones are a group."""
+    """Return groups by quartile for many numbers, else by the most frequent values; missing values are a group."""
     numbers, missing = numbers_in(values), np.array([is_missing(value) for value in values.tolist()])
     if numbers is not None and np.unique(numbers[~missing]).size > _MOST_GROUPS:
         ends = np.unique(np.quantile(numbers[~missing], [0.25, 0.5, 0.75]))
@@ -94,7 +94,7 @@ def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
 
 
 def _rate(rows: ScoredRows, inside: NDArray[np.bool_], hit: NDArray[np.bool_], level: float) -> list[str]:
-    """Return the proportion of hits among some rows, by weight, with Wilson's interval."""
+    """Return the weighted proportion of hits among some rows with Wilson's interval."""
     if np.count_nonzero(inside) < _FEW:
         return ["too few", "–"]
     weights = rows.weights[inside]
