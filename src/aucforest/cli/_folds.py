@@ -1,4 +1,4 @@
-"""Folds of the rows of a table: stratified ones, of whole groups, or forward in time."""
+"""Cross-validation folds of a table: stratified, by group, or by time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,15 +13,15 @@ from aucforest.inspection.folds import Fold, check_classes_of_folds, group_folds
 
 
 def check_folds_by(groups: str | None, time: str | None) -> None:
-    """Refuse two ways to make folds as a wrong call."""
+    """Raise a usage error if two kinds of folds are requested."""
     if groups is not None and time is not None:
         raise typer.BadParameter("cannot be combined with --groups", param_hint="--time")
 
 
 def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[Fold] | int:
-    """Return folds by time or group where rows have some, else the number of stratified ones."""
+    """Return folds by time or by group if a column is given for one of them, else the number of stratified folds."""
     counts = np.bincount(data.y)
-    if counts.min() < n_folds:  # what comes after knows no names of classes
+    if counts.min() < n_folds:  # checked here, because later messages do not have the names of classes
         raise ValueError(f"class {data.classes[counts.argmin()]} has {counts.min()} rows, too few for {n_folds} folds")
     if data.times is not None:
         folds = time_folds(data.times, n_folds)
@@ -34,7 +34,7 @@ def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[
 
 
 def describe_time_folds(data: Labelled, folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    """Return times, rows, and rows by class of training and test of every fold."""
+    """Return times, numbers of rows, and numbers of rows by class of the training and test rows of each fold."""
     assert data.times is not None
     described, classes = [], list(map(str, data.classes.tolist()))
     for number, fold in enumerate(folds):
@@ -48,7 +48,7 @@ def describe_time_folds(data: Labelled, folds: Sequence[Fold]) -> list[dict[str,
 
 
 def time_folds_table(described: list[dict[str, Any]]) -> Table:
-    """Return the same as a table, with the rows of the positive one of two classes."""
+    """Return a table of the folds with the number of rows of the positive class, if there are two classes."""
     headings, has_positive = ["fold"], len(described[0]["train_class_counts"]) == 2
     for part in ("training", "test"):
         headings += [part, ">rows", *([">positives"] if has_positive else [])]
@@ -64,7 +64,7 @@ def time_folds_table(described: list[dict[str, Any]]) -> Table:
 
 
 def _as_text(time: Any) -> str:
-    """Return a date without its time at midnight, or a number."""
+    """Return a date, without the time if it is midnight, or a number as text."""
     if not isinstance(time, np.datetime64):
         return str(time)
     text = str(np.datetime_as_string(time, unit="s"))

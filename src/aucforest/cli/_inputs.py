@@ -1,6 +1,6 @@
-"""Models and tables that commands read, in files and on standard input; and labelled rows of tables.
+"""Input of commands: models, tables in files or on standard input, and labeled rows.
 
-Rows to train on have the types that the file shows, rows to evaluate a model on those of the model.
+The types of training data are inferred from the file; those of other rows are the types that the model expects.
 """
 
 import sys
@@ -39,15 +39,15 @@ from aucforest.tables.labels import LabelReader, find_comparison, not_label, rea
 from aucforest.tables.notes import column_notes
 from aucforest.tables.sources import ParquetFiles, open_source
 
-# How messages write the option.
+# The option in error messages.
 _OPTION = "--positive "
-# Labels of which the second is positive, however many rows it has.
+# Pairs of labels of which the second is positive even if it is more frequent.
 _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 
 
 @contextmanager
 def open_table(file: Path, separator: str | None = None) -> Iterator[CsvTable | ParquetFiles]:
-    """Open a CSV or Parquet file, or a CSV on standard input or from a pipe, to be read once from its beginning."""
+    """Open a CSV or Parquet file, or a CSV from standard input or a pipe, which can be read only once."""
     if file == STANDARD:
         yield CsvTable(sys.stdin.buffer, "standard input", separator=separator)
     elif not file.exists():
@@ -64,7 +64,7 @@ def open_table(file: Path, separator: str | None = None) -> Iterator[CsvTable | 
 
 
 def read_model(file: Path, jobs: int | None = None) -> Any:
-    """Read a model file, to be run in some threads; the second of two classes is the positive one."""
+    """Load a model and set its number of threads; the second of two classes is the positive one."""
     if not file.exists():
         raise ValueError(f"there is no file {file}")
     if file.is_dir():
@@ -74,11 +74,11 @@ def read_model(file: Path, jobs: int | None = None) -> Any:
 
 
 class Labelled(NamedTuple):
-    """What a table is called, its features, labels and weights.
+    """The name, features, labels and weights of a table.
 
-    Rows to train on have the numbers of their classes as `y`, the positive one of two last, and `positive` is its label
-    where the order of labels does not make it so. Folds are made by their `groups` or `times`. Rows to evaluate a model
-    on have classes of the model as `y`.
+    For training data, `y` has the numbers of the classes, the positive one of two last, and `positive` is its label
+    unless it also comes last in sorted order. Folds may be made by `groups` or `times`. For other rows, `y` has the
+    classes of the model.
     """
 
     title: str
@@ -102,7 +102,7 @@ def read_training(
     groups: str | None = None,
     time: str | None = None,
 ) -> Labelled:
-    """Read a table to train on, all columns except some."""
+    """Read the training data with all columns except some."""
     others = [target, *(name for name in (weight, groups, time) if name is not None), *drop]
     with open_table(file, separator) as table:
         for name in others:
@@ -125,7 +125,7 @@ def read_training(
 
 
 def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:
-    """Return a column of groups, none of which is missing."""
+    """Return a column of groups; raise ValueError if a group is missing."""
     column = decode(column)
     column = as_text(column, table.missing) if holds_text(column.type) else column
     row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
@@ -135,12 +135,12 @@ def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:
 
 
 def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
-    """Return a column of dates or numbers, none of which is missing: text as pandas reads dates."""
+    """Return a column of dates or numbers, with text parsed as dates by pandas; raise ValueError if one is missing."""
     column = decode(column)
     values, type_ = column.to_pandas(date_as_object=False), column.type
     if holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of text without a common format
+            warnings.simplefilter("ignore", UserWarning)  # that text has no common format
             values = pd.to_datetime(values, errors="coerce", utc=True).dt.tz_localize(None)
     elif not is_number(type_):
         raise ValueError(f"column {name!r} has type {type_}, but times must be dates or numbers")
@@ -154,7 +154,7 @@ def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
 def read_labels(
     file: Path, target: str, positive: str | None = None, weight: str | None = None, separator: str | None = None
 ) -> Labelled:
-    """Read no more than labels and weights of a file to train on."""
+    """Read only the labels and weights of the training data."""
     table = open_source(file, as_text=None, separator=separator)
     for name in [target, *([] if weight is None else [weight])]:
         find_column(table, name)
@@ -172,7 +172,7 @@ def read_for_model(
     weight: str | None = None,
     separator: str | None = None,
 ) -> Labelled:
-    """Read labelled rows for a model, whose classes the labels must be."""
+    """Read labeled rows for a model; raise ValueError if a label is not one of its classes."""
     others = [target, *([] if weight is None else [weight])]
     with open_table(file, separator) as table:
         columns, n_rows = ModelColumns(model, table, others), 0
@@ -193,11 +193,11 @@ def read_for_model(
 
 
 def _large_integers_kept(typed: Any, batch: Any) -> Any:
-    """Return the numbers of a batch with integers beyond 2**53 as such, since float64 does not tell them apart."""
+    """Return the numbers of a batch; integers are not converted to float64, which merges those above 2**53."""
     for place, name in enumerate(typed.column_names):
         column = typed.column(place)
         if pa.types.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) > 2**53:
-            with suppress(pa.ArrowInvalid):  # no integers
+            with suppress(pa.ArrowInvalid):  # not all values are integers
                 given = batch.column(name)
                 integers = (as_text(given) if holds_text(given.type) else given).cast(pa.int64())
                 typed = typed.set_column(place, name, integers)
@@ -205,7 +205,7 @@ def _large_integers_kept(typed: Any, batch: Any) -> Any:
 
 
 def _title(table: Columns, target: str, positive: str | None) -> str:
-    """Return what results are called."""
+    """Return the title of the results."""
     of = "" if positive is None else f" {positive}" if find_comparison(positive) else f" = {positive}"
     return f"{table.name}, {target}{of}"
 
@@ -215,7 +215,7 @@ def _order(
 ) -> tuple[NDArray[Any], NDArray[np.uint16], str | None]:
     """Return the classes, the positive one of two last, the number of each row's class, and the positive label.
 
-    That is None where it is the greater of two labels anyway.
+    The label is None if it comes last in sorted order.
     """
     if positive is not None:
         return reader.names(), labels, positive
@@ -231,7 +231,7 @@ def _order(
 
 
 def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.uint16]) -> None:
-    """Refuse labels that are hardly classes: there are many, of few rows each."""
+    """Raise ValueError if there are many labels with few rows each, which are probably not classes."""
     n_rows, n_classes = len(labels), len(classes)
     is_integer = classes.dtype.kind in "iu"
     if n_classes <= MOST_LABELS or n_rows >= (LEAST_ROWS_OF_INTEGERS if is_integer else LEAST_ROWS) * n_classes:
@@ -261,7 +261,7 @@ def _labels_of(model: Any, table: Columns, column: Any, target: str, positive: s
         return classes[reader.finish()[1]]
     words = {str(label).lower(): label for label in classes.tolist()}
     if pa.types.is_boolean(column.type) and kind == TEXT and words.keys() == {"false", "true"}:
-        column = pc.if_else(column, words["true"], words["false"])  # flags that the training table spelled so
+        column = pc.if_else(column, words["true"], words["false"])  # booleans, with the spelling in the training data
     try:
         labels = as_kind(column, kind, target, table.place, table.missing)
     except ValueError as error:
@@ -290,11 +290,11 @@ def _listed(classes: NDArray[Any]) -> str:
 
 
 def _to_frame(table: Any) -> pd.DataFrame:
-    """Return an arrow table as a DataFrame, where text and flags are categories and nothing is a number."""
+    """Return an arrow table as a DataFrame with text and booleans as categories and NaN for null columns."""
     for place, (name, column) in enumerate(zip(table.column_names, table.columns)):
         if pa.types.is_boolean(column.type):
             table = table.set_column(place, name, column.dictionary_encode())
         elif pa.types.is_null(column.type):
             table = table.set_column(place, name, column.cast(pa.float64()))
-    table = table.replace_schema_metadata(None)  # the types of pandas that wrote a Parquet
+    table = table.replace_schema_metadata(None)  # of pandas, which would determine the types
     return table.to_pandas(strings_to_categorical=True, date_as_object=False)

@@ -8,8 +8,8 @@ import typer
 from aucforest.tables.csv import check_separator
 from aucforest.tree.criteria import CRITERIA
 
-# A target with more distinct labels than the first, and fewer rows for each on average than the second (for integers,
-# which may be a quantity, the third), is refused.
+# A target is not accepted if it has more than MOST_LABELS distinct labels and on average fewer than LEAST_ROWS rows of
+# each, or LEAST_ROWS_OF_INTEGERS if they are integers, which may be a quantity.
 MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
 STANDARD = Path("-")
 
@@ -43,7 +43,7 @@ Time = Annotated[
 
 
 def _check_separator(separator: str | None) -> str | None:
-    """Refuse a separator of a CSV as a wrong call."""
+    """Return the separator of a CSV, or raise a usage error if it is not valid."""
     try:
         return separator if separator is None else check_separator(separator)
     except ValueError as error:
@@ -81,5 +81,5 @@ Jobs = Annotated[int, typer.Option(callback=_check_jobs, help="Number of threads
 
 
 def names_in(listed: str | None) -> list[str]:
-    """Return the names in a list with commas."""
+    """Return the names in a comma-separated list."""
     return [] if listed is None else [name.strip() for name in listed.split(",")]

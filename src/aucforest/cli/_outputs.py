@@ -1,4 +1,4 @@
-"""What commands write, and where: files, tables batch by batch, and metrics with their intervals."""
+"""Output of commands: files, tables in batches, and metrics with confidence intervals."""
 
 import csv
 import io
@@ -31,14 +31,14 @@ from aucforest.tables.kinds import holds_text
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".parquet")
-# The metrics of a comparison that say how good predictions are.
+# The metrics of a comparison that measure the quality of predictions.
 QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")
 
 Write = Callable[[Any], None]
 
 
 class MetricValue(NamedTuple):
-    """A metric and its 95 % interval, NaN where there is none."""
+    """A metric and its 95 % confidence interval, which is NaN if there is none."""
 
     metric: str
     value: float
@@ -52,12 +52,12 @@ def auc_with_interval(is_positive: NDArray[np.bool_], score: NDArray[np.float64]
 
 
 def positive_class(model: Any) -> str:
-    """Return the beginning of a line: which of two classes is positive."""
+    """Return a text that names the positive class of two."""
     return f"positive class: {model.classes_[1]}; " if len(model.classes_) == 2 else ""
 
 
 def describe_threshold(model: Any, rule: str) -> str:
-    """Return a line that says how probabilities become labels."""
+    """Return a line that describes the decision threshold."""
     threshold = getattr(model, "threshold_", None)
     if threshold is None:
         return "labels: the most probable class"
@@ -67,7 +67,7 @@ def describe_threshold(model: Any, rule: str) -> str:
 
 
 def probability(option: str, text: str, *words: str) -> float:
-    """Return the value of an option that is a probability, and not one of some words."""
+    """Return the value of an option as a probability; the usage error also names the words that the option accepts."""
     try:
         if 0.0 <= float(text) <= 1.0:
             return float(text)
@@ -77,7 +77,7 @@ def probability(option: str, text: str, *words: str) -> float:
 
 
 def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
-    """Return metrics as a table; those of a kind, such as "out of bag", stand together."""
+    """Return a table of metrics, grouped by kind, such as "out of bag"."""
     rows = []
     for kind, measured in metrics.items():
         for place, (metric, value, low, high) in enumerate(measured):
@@ -87,7 +87,7 @@ def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
 
 
 def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
-    """Refuse outputs that overwrite a file of this call or cannot be written, before there is work to lose."""
+    """Raise an error before the work begins if an output overwrites another file of the call or cannot be written."""
     taken = {file.resolve() for file in inputs if file is not None}
     for out in outs:
         if out is None or out == STANDARD:
@@ -104,13 +104,13 @@ def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
 
 
 def check_suffix(option: str, out: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse a file of no known kind."""
+    """Raise a usage error if the kind of a file is not known."""
     if out is not None and out != STANDARD and out.suffix.lower() not in suffixes:
         raise typer.BadParameter(f"must end in {', '.join(suffixes)}, got {out.name}", param_hint=option)
 
 
 def rich_table(title: str | None, headings: list[str], rows: Iterable[Sequence[str | Text]], **options: Any) -> Table:
-    """Return a table of texts, in which brackets are brackets; a heading that begins with ">" is that of numbers."""
+    """Return a table of texts without markup; columns with a heading that begins with ">" are right-aligned."""
     table = Table(title=title and escape(title), box=box.SIMPLE_HEAD, **options)
     for heading in headings:
         side: Any = "right" if heading[:1] == ">" else "left"
@@ -121,12 +121,12 @@ def rich_table(title: str | None, headings: list[str], rows: Iterable[Sequence[s
 
 
 def console(json_out: Path | None) -> Console:
-    """Return where tables are printed: on standard error where standard output takes the metrics."""
+    """Return the console for tables, which is standard error if metrics are written to standard output."""
     return Console(stderr=json_out == STANDARD)
 
 
 def write_json(out: Path | None, content: Any) -> None:
-    """Write metrics, unless they go nowhere; what is not a number is null."""
+    """Write metrics as JSON if an output is given; NaN becomes null."""
     if out is None:
         return
     text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
@@ -147,7 +147,7 @@ def write_picture(out: Path, figure: Any) -> None:
 
 @contextmanager
 def table_writer(out: Path, schema: Any) -> Iterator[Write]:
-    """Give a function that adds arrow tables to a CSV or Parquet file, which appears once all is written, or stdout."""
+    """Yield a function that writes arrow tables to standard output or to a CSV or Parquet file, which appears at the end."""
     if out == STANDARD:
         yield _csv_writer(sys.stdout.buffer, schema)
         sys.stdout.buffer.flush()
@@ -162,13 +162,13 @@ def table_writer(out: Path, schema: Any) -> Iterator[Write]:
 
 
 def _csv_writer(handle: BinaryIO, schema: Any) -> Write:
-    """Write a header; return what writes rows after it."""
+    """Write a header, and return a function that writes rows."""
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(schema.names)
     handle.write(header.getvalue().encode())
 
     def write(table: Any) -> None:
-        # flags in the words that name their classes: arrow writes others
+        # booleans are spelled like the names of classes, unlike by arrow
         columns = [pc.if_else(part, "True", "False") if part.type == pa.bool_() else part for part in table.columns]
         texts = [column for column in columns if holds_text(column.type)]
         needs_quotes = any(pc.any(pc.match_substring_regex(text, '[",\r\n]')).as_py() for text in texts)

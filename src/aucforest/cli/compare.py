@@ -36,7 +36,7 @@ SIGNIFICANT = 0.05
 
 
 def _check_criteria(criteria: str) -> str:
-    """Refuse an unknown criterion as a wrong call."""
+    """Raise a usage error if a criterion is unknown."""
     known = ("auto", *CRITERIA)
     for name in names_in(criteria):
         if name not in known:
@@ -115,7 +115,7 @@ def compare(
         n_jobs=jobs,
         n_estimators=trees,
         splitter=splitter,
-        threshold="prevalence",  # as in `fit`: else the G-mean of a rare class is often 0
+        threshold="prevalence",  # as in `fit`, because otherwise the G-mean is often 0 if a class is rare
         verbose=int(sys.stderr.isatty()),
     )
     to = console(json_out)
@@ -130,7 +130,7 @@ def compare(
 
 
 def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
-    """Return the means as a table, a row a metric and a column a criterion."""
+    """Return a table of means with a row for each metric and a column for each criterion."""
     caption = (
         f"Means of {len(comparison.folds)} folds with 95 % intervals. p: corrected resampled t-test against gini;"
         f" significant differences (p < {SIGNIFICANT}) are green where better and red where worse."
@@ -144,7 +144,7 @@ def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
 
 
 def _cell(row: ComparisonRow) -> Text:
-    """Return the mean and its interval with as many decimals as that warrants, and the p-value."""
+    """Return the formatted mean with its interval, decimals according to its width, and the p-value."""
     text = f"{row.mean:.4f}"
     if not math.isnan(row.low):
         decimals = max(0, 1 - math.floor(math.log10((row.high - row.low) / 2)))
@@ -157,7 +157,7 @@ def _cell(row: ComparisonRow) -> Text:
 
 
 def _as_json(data: Labelled, comparison: CriteriaComparison) -> dict[str, Any]:
-    """Return data, summary and the metrics of every fit."""
+    """Return the data, the summary and the metrics of each fit."""
     return {
         "data": data.title,
         "n_samples": len(data.y),

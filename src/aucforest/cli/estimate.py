@@ -18,14 +18,14 @@ from aucforest.tables.kinds import find_column, nearest
 
 # The exit code of --fail-on-alert.
 ALERT = 3
-# Metrics that can be asked for: those of costs need a matrix. The first of them are metrics of scores alone.
+# Metrics that can be requested. Those of costs need a cost matrix; the first ones only need scores.
 _KNOWN = tuple(name for name in NAMES if name not in COSTS)
 _OF_SCORES = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
 
 
 def _check_metrics(metrics: str) -> str:
-    """Refuse an unknown metric as a wrong call."""
+    """Raise a usage error if a metric is unknown."""
     for name in names_in(metrics):
         try:
             is_known = name in _KNOWN or proportion_at_k(name) is not None
@@ -123,7 +123,7 @@ def estimate(
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
     known, asked = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
     if period is not None:
-        times = known["time"], asked["time"]  # a reference without times is divided evenly
+        times = known["time"], asked["time"]  # a reference without times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, cast(Any, period)) for t in times]
     else:
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
@@ -147,7 +147,7 @@ def estimate(
 
 
 def _read(file: Path, columns: dict[str, list[str]], separator: str | None, optional: str = "") -> Any:
-    """Read a table as a frame after a check that it has all columns but an optional one."""
+    """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one."""
     with open_table(file, separator) as table:
         for name in {name for names in columns.values() for name in names} - {optional}:
             find_column(table, name)
@@ -155,7 +155,7 @@ def _read(file: Path, columns: dict[str, list[str]], separator: str | None, opti
 
 
 def _classes_of(scores: list[str], labels: Any) -> list[str] | None:
-    """Return the classes that the names of columns of probabilities tell, the positive one of two last; else None."""
+    """Return the classes in the names of probability columns, the positive one last, or None if there are none."""
     named = [score.removeprefix(_PROBABILITY) for score in scores if score.startswith(_PROBABILITY)]
     classes = _as_texts(labels).dropna().unique().tolist()
     if len(named) < len(scores) or not set(named) <= set(classes):
@@ -166,14 +166,14 @@ def _classes_of(scores: list[str], labels: Any) -> list[str] | None:
 
 
 def _as_texts(labels: Any) -> Any:
-    """Return labels as text; integers without the ".0" that a column gets by a missing value."""
+    """Return labels as text; integers in a column with missing values are written without ".0"."""
     return labels.convert_dtypes().astype("string")
 
 
 def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
-    """Return what each option names: a column, several as a matrix, None for nothing or for an empty optional column.
+    """Return the columns named by each option: one as an array, several as a matrix, None for none.
 
-    Labels are texts where classes are given.
+    The optional column is also None if it is empty. Labels are converted to text if classes are given.
     """
     rows: dict[str, Any] = dict.fromkeys(columns)
     for option, names in columns.items():
@@ -183,13 +183,13 @@ def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None
         if classes is not None and option in ("target", "prediction"):
             values = _as_texts(values)
         if option == "time" and getattr(values.dtype, "tz", None) is not None:
-            values = values.dt.tz_localize(None)  # the calendar of the column's own zone
+            values = values.dt.tz_localize(None)  # local time in the time zone of the column
         rows[option] = values.to_numpy()
     return rows
 
 
 def _as_table(title: str, result: CBPEResult) -> Table:
-    """Return a row a chunk and metric; alerts are red."""
+    """Return a table with a row for each chunk and metric, and alerts in red."""
     caption = (
         "Estimates hold as long as P(label | score) is unchanged. A PSI (population stability index) above 0.2 is a"
         " large shift of the scores."
@@ -204,10 +204,10 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
     known = [place for place in range(len(headings)) if any(row[place].plain for row in rows)]
     shown = [[row[place] for place in known] for row in rows]
-    narrow = {"collapse_padding": True, "pad_edge": False}  # 80 letters, mostly
+    narrow = {"collapse_padding": True, "pad_edge": False}  # mostly fits into 80 characters
     return rich_table(title, [headings[place] for place in known], shown, caption=caption, **narrow)
 
 
 def _spell(numbers: tuple[float, ...]) -> str:
-    """Return a number or an interval as text; what is not known is left empty."""
+    """Return a number or an interval as text, which is empty if it is not known."""
     return "" if all(map(math.isnan, numbers)) else " to ".join(f"{number:.4g}" for number in numbers)

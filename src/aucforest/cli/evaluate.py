@@ -1,4 +1,4 @@
-"""``aucforest evaluate``: how good a model is on labelled rows."""
+"""``aucforest evaluate``: the performance of a model on labeled rows."""
 
 from typing import Annotated, Any
 
@@ -106,7 +106,7 @@ def evaluate(
 
 
 def _set_threshold(model: Any, threshold: str | None) -> str:
-    """Set the threshold of a model that can have one, and say which it is."""
+    """Set the threshold of a model if it has one, and return a description of it."""
     if not hasattr(model, "set_threshold"):
         if threshold is not None:
             raise ValueError(f"--threshold is for forests, but the model is a {type(model).__name__}")

@@ -17,7 +17,7 @@ from aucforest.cli._options import TABLE_HELP, Model, Separator
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.tables.kinds import ModelColumns
 
-# Largest difference of probabilities: those of ONNX are float32.
+# Maximum difference of probabilities, which are float32 in ONNX.
 _TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}
 
 PredictProba = Callable[[NDArray[np.float32]], NDArray[Any]]
@@ -64,13 +64,13 @@ def export(
 
 
 def _read_onnx(file: Path) -> PredictProba:
-    """Return what predicts with an ONNX file."""
+    """Return a function that predicts probabilities with an ONNX file."""
     session = import_optional("onnxruntime", purpose="--check of ONNX", extra="onnx").InferenceSession(file)
     return lambda X: session.run(["probabilities"], {"X": X})[0]
 
 
 def _read_skops(file: Path) -> PredictProba:
-    """Return what predicts with a skops file that was written just now, whose types are therefore trusted."""
+    """Return a function that predicts probabilities with a skops file, which was just written and so is trusted."""
     skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
     model = skops.load(file, trusted=skops.get_untrusted_types(file=file))
     names = getattr(model, "feature_names_in_", None)
@@ -78,7 +78,7 @@ def _read_skops(file: Path) -> PredictProba:
 
 
 def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, separator: str | None) -> None:
-    """Compare probabilities on values that are rounded to float32, as the files read them; refuse a difference."""
+    """Compare probabilities for values rounded to float32, which the files read; raise ValueError if they differ."""
     n_rows, rounding, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
     with open_table(data, separator) as table:
         columns = ModelColumns(forest, table)
@@ -105,6 +105,6 @@ def _largest(differences: NDArray[Any]) -> float:
 
 
 def _as_float32(table: Any) -> Any:
-    """Return an arrow table with its numbers rounded."""
+    """Return an arrow table with its numbers rounded to float32."""
     columns = [column.cast(pa.float32()) if pa.types.is_floating(column.type) else column for column in table.columns]
     return pa.table(columns, names=table.column_names)

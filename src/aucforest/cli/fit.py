@@ -50,7 +50,7 @@ from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
 
-# Bytes of a CSV that is read once into memory, where it takes up to 1 GB, unless a limit or a folder is given.
+# Maximum bytes of a CSV that is read into memory, where it takes up to 1 GB, unless a limit or a folder is given.
 _SMALL = 2**25
 
 
@@ -191,7 +191,7 @@ def fit(
     metrics = {"out of bag": [_out_of_bag(forest, data)], **metrics}
     if reference is not None:
         _write_reference(reference, forest, data, target)
-    # What is of no use to whoever gets the file: as large as the training data, and how many cores there are here.
+    # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
     del forest.oob_decision_function_
     forest.set_params(n_jobs=None, verbose=0)
     forest.save(out)
@@ -215,14 +215,14 @@ def fit(
 
 
 def _describe(forest: AUCForestClassifier, counts: dict[str, int]) -> str:
-    """Return the numbers of rows by class and of features as a line."""
+    """Return a line with the numbers of rows by class and of features."""
     rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     features = f"{forest.n_features_in_} features, {len(forest.categories_)} of them categorical"
     return f"{positive_class(forest)}{sum(counts.values()):,} rows ({rows}); {features}"
 
 
 def _rule(threshold: str) -> str | float | dict[str, Any] | None:
-    """Return what `threshold` of the forest takes."""
+    """Return the parameter `threshold` of the forest."""
     if threshold in RULES:
         return threshold
     key, _, bound = threshold.partition("=")
@@ -238,7 +238,7 @@ def _rule(threshold: str) -> str | float | dict[str, Any] | None:
 
 
 def _number(option: str, text: str, *words: str) -> str | int | float:
-    """Return the value of an option that is one of some words or a number, of which integers stay integers."""
+    """Return the value of an option that is one of some words, an integer or a float."""
     if text in words:
         return text
     try:
@@ -282,7 +282,7 @@ def _cross_validate(forest: AUCForestClassifier, data: Labelled, cv: Any, seed: 
 
 
 def _out_of_bag(forest: AUCForestClassifier, data: Labelled) -> MetricValue:
-    """Return the out-of-bag ROC AUC, of two classes with an interval, which takes rows for independent."""
+    """Return the out-of-bag ROC AUC; for two classes with an interval that assumes independent rows."""
     if len(forest.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", forest.oob_score_)
     score = forest.oob_decision_function_[:, 1]

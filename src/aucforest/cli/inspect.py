@@ -1,4 +1,4 @@
-"""``aucforest inspect``: what is in a model file."""
+"""``aucforest inspect``: the content of a model file."""
 
 from collections import Counter
 from pathlib import Path
@@ -16,10 +16,10 @@ from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of
 from aucforest.persistence.model_file import read_version
 
-# Features and categories that are printed; --json has all.
+# Maximum number of features and categories that are printed; --json has all.
 MOST_FEATURES = 25
 MOST_CATEGORIES = 6
-# Digits after the point of thresholds and probabilities.
+# Decimals of thresholds and probabilities.
 _DECIMALS = 3
 
 
@@ -55,7 +55,7 @@ def inspect(
 
 
 def _facts(forest: Any, file: Path) -> dict[str, Any]:
-    """Return the facts about the model as a whole."""
+    """Return the properties of the model."""
     facts = {
         "model": type(forest).__name__,
         "parameters": {name: value for name, value in forest.get_params(deep=False).items() if name != "n_jobs"},
@@ -81,7 +81,7 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
 
 
 def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Return name, kind, categories and importance of some features."""
+    """Return the name, kind, categories and importance of some features."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
     features = []
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
@@ -92,7 +92,7 @@ def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.i
 
 
 def _facts_table(facts: dict[str, Any]) -> Table:
-    """Return a row for each fact."""
+    """Return a table with a row for each property."""
     rows = []
     for name, value in facts.items():
         if name == "file_bytes":
@@ -108,7 +108,7 @@ def _facts_table(facts: dict[str, Any]) -> Table:
 
 
 def _features_table(features: list[dict[str, Any]], n_features: int) -> Table:
-    """Return a row for each of the most important features."""
+    """Return a table of the most important features."""
     left_out = n_features - len(features)
     caption = f"and {left_out} less important features, which are in --json" if left_out > 0 else None
     rows = []

@@ -57,7 +57,7 @@ def predict(
 
 
 def _reasons(model: Any, k: int) -> Notes | None:
-    """Return what writes the k reasons of greatest absolute value for each row."""
+    """Return a function that computes the k reasons with the largest absolute values for each row."""
     if k == 0:
         return None
     classes = model.classes_

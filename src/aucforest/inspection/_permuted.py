@@ -1,6 +1,6 @@
-"""Walking rows anew that another value of one feature may lead elsewhere.
+"""Predictions with the values of one feature permuted.
 
-A row whose way to a leaf meets no split of the feature stays where it is: only the others walk again.
+Only rows whose path to the leaf contains a split of the feature are traversed again; the others keep their leaf.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from aucforest._compile import bare_kernel
 from aucforest.tree.prediction import PackedTrees, add_leaf, nodes_of, walk
 from aucforest.tree.tree import LEAF, Tree
 
-BLOCK_ROWS = 512  # rows that walk together
-WORD_FEATURES = 64  # features whose splits are marked at once: the bits of a word
+BLOCK_ROWS = 512  # rows that descend a tree together
+WORD_FEATURES = 64  # number of features that are marked in a word, one bit for each
 
 
 def path_words(trees: Sequence[Tree], packed: PackedTrees, first_feature: int) -> NDArray[np.uint64]:
-    """Return of every leaf in `packed` which features the way there meets: bit b stands for first_feature + b."""
+    """Return the features on the path to each leaf in `packed`: bit b is set if first_feature + b is on the path."""
     paths = np.empty(packed.first_leaf[-1], dtype=np.uint64)
     words = np.empty(max(tree.n_nodes for tree in trees), dtype=np.uint64)
     for i, tree in enumerate(trees):
@@ -30,7 +30,7 @@ def path_words(trees: Sequence[Tree], packed: PackedTrees, first_feature: int) -
 
 @bare_kernel
 def _mark_paths(feature, left_child, first_feature, words):
-    """Mark the features above every node; children come after their parents."""
+    """Mark the features on the path to each node; children come after their parents."""
     words[0] = 0
     for node in range(len(feature)):
         if feature[node] == LEAF:
@@ -42,9 +42,9 @@ def _mark_paths(feature, left_child, first_feature, words):
 
 
 class Homes(NamedTuple):
-    """The leaves of rows that trees did not draw: entries by blocks of BLOCK_ROWS rows, then by trees, then rows."""
+    """The leaves of out-of-bag rows; entries are sorted by block of BLOCK_ROWS rows, then by tree, then by row."""
 
-    starts: NDArray[np.int64]  # where the entries of a block and tree begin, and the end
+    starts: NDArray[np.int64]  # the first entry of each block and tree, and the number of entries
     rows: NDArray[np.uint32]  # rows within their block; the last element is scratch
     leaves: NDArray[np.uint32]  # numbers of nodes within their trees
     met: NDArray[np.uint64]  # the bits of `path_words`
@@ -53,7 +53,7 @@ class Homes(NamedTuple):
 def find_homes(
     arguments: tuple[Any, ...], X: NDArray[np.float64], counts: NDArray[np.uint16], any_missing: bool
 ) -> Homes:
-    """Find the leaves of the rows that trees did not draw (`counts`, a row a tree), and the features on the way."""
+    """Return the leaves of out-of-bag rows and the features on their paths; `counts` has shape (n_trees, n_rows)."""
     n_entries, n_blocks = int(np.count_nonzero(counts == 0)), -(-len(X) // BLOCK_ROWS)
     homes = Homes(
         np.empty(n_blocks * len(counts) + 1, dtype=np.int64),
@@ -68,7 +68,7 @@ def find_homes(
 
 @bare_kernel
 def _fill_homes(nodes, first, paths, first_leaf, X, counts, any_missing, active, leaves, homes):
-    """Fill the arrays of homes."""
+    """Write the arrays of `Homes`."""
     n_entries = np.uint64(0)
     place = 0
     for start in range(0, len(X), BLOCK_ROWS):
@@ -95,17 +95,17 @@ def _fill_homes(nodes, first, paths, first_leaf, X, counts, any_missing, active,
 def add_permuted(
     nodes, first, values, first_leaf, X, feature, bit, column, any_missing, homes, total, active, leaves, marks
 ):
-    """Add the leaf frequencies of the trees that did not draw a row, in order, with other values of one feature.
+    """Add the leaf frequencies of all trees for which a row is out of bag, in order, with other values of one feature.
 
-    `column` has these values and `bit` stands for the feature in `path_words`; X and column are changed meanwhile. The
-    last three have BLOCK_ROWS elements of scratch.
+    `column` has the values, and `bit` is that of the feature in `path_words`. X and column are changed temporarily. The
+    last three arguments are work space of BLOCK_ROWS elements.
     """
     place = 0
     for start in range(0, len(X), BLOCK_ROWS):
         block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
         other = column[start : start + BLOCK_ROWS]
         for i in range(np.uint64(len(block))):
-            # A missing value is not equal to itself: such rows walk for nothing, and end where they were.
+            # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
             marks[i] = bit if block[i, feature] != other[i] else np.uint64(0)
             block[i, feature], other[i] = other[i], block[i, feature]
         for tree in range(len(first) - 1):

@@ -290,7 +290,7 @@ class CriteriaComparison(HtmlTable):
 
 
 def chosen(what: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return names as a tuple, after a check that there are some, none twice and all of them known."""
+    """Return names as a tuple; raise ValueError if there are none, duplicates or unknown ones."""
     if isinstance(names, str) or not len(names):
         raise ValueError(f"{what} must be a non-empty list of names, got {names!r}")
     for name in names:
@@ -317,7 +317,7 @@ def resampled_mean(
 def _resampled_difference(
     values: NDArray[np.float64], others: NDArray[np.float64], folds: NDArray[np.void], upper: float, level: float
 ) -> tuple[float, float, float, float]:
-    """Return the mean of `values` less `others`, its interval, and the p-value of its being zero."""
+    """Return the mean of `values` minus `others`, its confidence interval, and the p-value for a mean of zero."""
     rounding = _rounding(np.append(values, others))
     mean, variance, quantile = _corrected(values - others, folds, level, rounding)
     if np.isnan(variance):
@@ -328,7 +328,7 @@ def _resampled_difference(
 
 
 def _rounding(values: NDArray[np.float64]) -> float:
-    """Return how far values, and their mean, may lie apart by rounding alone."""
+    """Return the largest difference between values, or of their mean, that may be a rounding error."""
     return float(4 * len(values) * np.finfo(np.float64).eps * values.max())
 
 

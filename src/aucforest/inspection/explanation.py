@@ -1,4 +1,4 @@
-"""What each feature adds to the prediction of a row: Shapley values, reasons, a table and pictures."""
+"""Explanations of predictions: Shapley values, reasons, a table and plots."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -22,11 +22,11 @@ from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.
 _MOST_TREES, _MOST_PREDICTED = 16, 2**24
-_MOST_DOTS = 2_000  # rows of a picture: more dots hide each other
+_MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
 
 class Reason(NamedTuple):
-    """A feature of a row, its value there, and what it adds to the prediction.
+    """A feature of a row, its value, and its contribution to the prediction.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Reason(NamedTuple):
         return self.condition_in(lambda number: f"{number:.5g}")
 
     def condition_in(self, form: Callable[[float], str]) -> str:
-        """Return the same with numbers in a form of one's own."""
+        """Return the feature and its value, with numbers formatted by a function."""
         if self.value is None:
             return f"{self.feature} missing"
         return f"{self.feature} = {self.value if isinstance(self.value, str) else form(self.value)}"
@@ -59,7 +59,7 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Explanation:
-    """What `explain` found: what each feature adds to the prediction of each row. ``explanation[rows]`` has some rows.
+    """The contribution of each feature to the prediction of each row, by `explain`. ``explanation[rows]`` selects rows.
 
     ``shap.Explanation(e.values, e.base_values, e.data, feature_names=e.feature_names)`` is the same for shap's plots.
 
@@ -91,7 +91,7 @@ class Explanation:
 
     @property
     def predictions(self) -> NDArray[np.float64]:
-        """What the values add up to, (n_samples,) or (n_samples, n_classes): base values plus values."""
+        """The sum of base value and values, (n_samples,) or (n_samples, n_classes)."""
         return np.asarray(self.base_values + self.values.sum(axis=1))
 
     def __len__(self) -> int:
@@ -184,7 +184,7 @@ class Explanation:
         return self.values
 
     def _reason(self, row: int, feature: int) -> Reason:
-        """Return what a feature adds to the prediction of a row; the rarest of very many categories share a code."""
+        """Return the reason for a feature; of very many categories, the rarest ones share a code."""
         number, names = float(self.data[row, feature]), self.categories.get(feature)
         value: float | str | None = None if np.isnan(number) else number
         if value is not None and names is not None:
@@ -194,13 +194,13 @@ class Explanation:
 
 
 def _target(classes: str, note: str) -> str:
-    """Return what is explained, in words."""
+    """Return the description of the explained quantity."""
     return f"probability of {classes}" + (note and f", {note}")
 
 
 @dataclass(repr=False, eq=False)
 class ExplanationDisplay(Display):
-    """Bars of what features add to the prediction of a row, or dots of many rows; made by `Explanation.plot`.
+    """Plot of Shapley values: bars for one row, or dots for many rows; created by `Explanation.plot`.
 
     Of one row the features of greatest absolute value, and below the sum of all others. Of many rows, drawn at random
     where there are more than 2,000, the features of greatest mean absolute value, with a dot for each row, blue to red
@@ -253,7 +253,7 @@ class ExplanationDisplay(Display):
         ax.grid(axis="x", alpha=0.3)
 
     def _draw_row(self, ax: Any, drawn: NDArray[np.int64], others: NDArray[np.int64]) -> list[str]:
-        """Draw bars; return what they are called."""
+        """Draw bars; return their labels."""
         of = self.explanation
         names, values = [of._reason(0, j).condition for j in drawn.tolist()], of.values[0, drawn].tolist()
         if len(others) > 0:
@@ -280,7 +280,7 @@ class ExplanationDisplay(Display):
 
 
 def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> Explanation:
-    """Say what each feature adds to the prediction of each row: exact Shapley values.
+    """Explain predictions by the contribution of each feature: exact Shapley values.
 
     These are the path-dependent values of TreeSHAP [1]_: where a feature is not known, a row goes both ways from a
     split of it, in proportion to the training weight. They are of the forest as it predicts, with hierarchical

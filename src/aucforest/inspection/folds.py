@@ -51,7 +51,7 @@ def run_folds(
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(folds))
     names = list(forests)
     for forest in forests.values():
-        forest._validate_params()  # fit would do it too, but after others were compiled
+        forest._validate_params()  # before the first fit, so that errors come at once
     for forest in tqdm(forests.values(), desc="compile", leave=False, disable=not verbose):
         # one tree leaves too few rows out of bag for a score or a threshold
         _fit(clone(forest).set_params(n_estimators=1, oob_score=False, threshold=None), *known(folds[0][0]))
@@ -80,7 +80,7 @@ def make_folds(
 ) -> list[Fold]:
     """Return training and test rows of every fold, each with rows of all classes; see `compare_criteria`."""
     y = np.asarray(column_or_1d(y))
-    code_classes(y)  # refuses what a fit would refuse
+    code_classes(y)  # raises ValueError for labels that `fit` would not accept
     check_consistent_length(X, y)
     groups = None if groups is None else check_groups(groups, len(y))
     classes, counts = np.unique(y, return_counts=True)
@@ -129,14 +129,14 @@ def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
     places = [-1]
     for k in range(n_folds):
         nearest = int(np.argmin(np.abs(changes - (k + 1) * len(order) / (n_folds + 1))))
-        # Each fold has a cut of its own, and leaves one for each fold to come.
+        # The times of the folds differ, and leave at least one for each later fold.
         places.append(min(max(nearest, places[-1] + 1), len(changes) - n_folds + k))
     ends = [*changes[places[1:]].tolist(), len(order)]
     return [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in pairwise(ends)]
 
 
 def check_classes_of_folds(folds: Sequence[Fold], y: NDArray[Any], classes: Any, names: Any = None) -> None:
-    """Refuse folds that lack a class in training or test rows; messages call classes by their names."""
+    """Raise ValueError if a class has no training or test rows in a fold; `names` are used in the message."""
     for number, fold in enumerate(folds):
         for part, rows in zip(("training", "test"), fold):
             missing = np.setdiff1d(classes, y[rows])

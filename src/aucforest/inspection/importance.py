@@ -306,7 +306,7 @@ def oob_permutation_importance(
 
 
 class Part(NamedTuple):
-    """Some rows to score: their places among all that are scored, and the score of their class probabilities."""
+    """Some of the scored rows: their positions, and the function that scores their class probabilities."""
 
     places: NDArray[np.int64]
     score: Callable[[NDArray[np.float64]], float]
@@ -315,14 +315,14 @@ class Part(NamedTuple):
 def split_into_parts(
     forest: Any, X: Any, rows: Any, scored: NDArray[np.int64], scorer: Scorer | None, seed: int
 ) -> list[Part]:
-    """Return all rows that are scored, then random parts of equal class frequencies, if two can hold every class.
+    """Return all scored rows, then random parts with equal class frequencies, if there can be at least two.
 
     `rows` has labels and sample_weight of X; `scorer` is as in scikit-learn, None is ROC AUC.
     """
     labels = rows.labels[scored]
     counts = np.bincount(labels)
     n_parts = min(_MOST_PARTS, int(counts[counts > 0].min())) if len(labels) else 0
-    # Rows in random order within their classes, dealt out in turn.
+    # Rows in random order within their classes are assigned to the parts in turn.
     order = np.random.default_rng(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     places = [np.arange(len(labels))]
@@ -339,7 +339,7 @@ def split_into_parts(
 
 
 def deal_out(of_parts: list[T], n_repeats: int) -> list[list[T]]:
-    """Return what belongs to every repeat: the first, of all rows, to each of them, that of every part to one."""
+    """Return the items for each repeat: the first item, of all rows, in each of them, and that of each part in one."""
     whole, *parts = of_parts
     return [[whole, *parts[repeat::n_repeats]] for repeat in range(n_repeats)]
 
@@ -352,9 +352,9 @@ def measure_falls(before: list[list[float]], after: Iterable[list[float]]) -> tu
 
 
 def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64]) -> float:
-    """Return the standard error of a mean over repeats, given what single parts had in one repeat each.
+    """Return the standard error of a mean over repeats, given the values of the parts, each for one repeat.
 
-    The parts vary by the rows they hold and by one permutation; by permutations the mean over repeats varies less.
+    The values of parts vary with their rows and one permutation; the mean over repeats varies less with permutations.
     """
     if len(of_parts) < 2:
         return np.nan
@@ -365,7 +365,7 @@ def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64
 
 
 class _Walks:
-    """Sums of leaf frequencies over the trees that did not draw a row, as the data are and with features permuted."""
+    """Sums of leaf frequencies over the trees for which a row is out of bag, with and without permuted features."""
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed = forest, rows, n_repeats, seed

@@ -106,7 +106,7 @@ def _estimate_variances(forest: Any, X: Any) -> NDArray[np.float64]:
 
 
 def _bootstrap(forest: Any) -> BootstrapSampler:
-    """Return how the trees of a forest sampled; refuse anything but one bootstrap."""
+    """Return the sampler of a forest; raise ValueError unless all trees have the same kind of bootstrap sample."""
     record, *others = forest._sample_records
     if others or len(record.sizes) != 1 or not record.replace:
         raise ValueError(

@@ -102,7 +102,7 @@ def conditions(
 
 
 def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> Iterator[str]:
-    """Yield the categories on the side without missing values, by their codes where they have no names."""
+    """Yield the names, or else the codes, of the categories on the side without missing values."""
     goes_left = tree.goes_left(node) if tree.has_set(node) else np.arange(MISSING_CODE) <= tree.threshold[node]
     known: Sequence[Any] = range(MISSING_CODE) if names is None else names
     for code in np.flatnonzero(goes_left != missing_left).tolist():
@@ -112,6 +112,6 @@ def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: b
 
 
 def check_count(name: str, value: int, least: int) -> None:
-    """Refuse a value that is not an integer of at least `least`."""
+    """Raise ValueError if a value is not an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")

@@ -171,16 +171,16 @@ def proximity_neighbors(
 
 
 class _Prepared(NamedTuple):
-    """What proximities are counted from."""
+    """The leaves of the rows, and the rows of the leaves."""
 
-    places: NDArray[np.int64]  # leaves by number among all, (n_rows, n_trees); _NOT_COUNTED where a tree does not count
-    n_counted: NDArray[np.int64]  # how many trees count for each row
-    leaves: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # where each begins, rows, their weights
-    n_others: int  # how many rows leaves may hold
+    places: NDArray[np.int64]  # (n_rows, n_trees), leaves by number in all trees; _NOT_COUNTED if in bag
+    n_counted: NDArray[np.int64]  # (n_rows,), the number of trees that count
+    leaves: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # start, rows, weights
+    n_others: int  # number of rows that are compared with
 
 
 def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -> _Prepared:
-    """Walk the rows to their leaves and list the rows of every leaf."""
+    """Find the leaves of the rows and list the rows of each leaf."""
     check_forest(forest)
     first_node = np.concatenate(([0], np.cumsum([tree.n_nodes for tree in forest.trees_])))
     if oob_labels is None:
@@ -195,8 +195,8 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
     training = training_rows(forest, X, oob_labels, sample_weight)
     places = forest.apply(X) + first_node[:-1]
     counts = training.counts(range(len(forest.trees_)))
-    drawn = counts if training.sample_weight is None else counts * training.sample_weight[:, None]
-    leaves = _list_rows(places, drawn, int(first_node[-1]))
+    weighted = counts if training.sample_weight is None else counts * training.sample_weight[:, None]
+    leaves = _list_rows(places, weighted, int(first_node[-1]))
     places[counts > 0] = _NOT_COUNTED
     n_counted = np.count_nonzero(counts == 0, axis=1)
     n_seen = int(np.count_nonzero(n_counted == 0))
@@ -204,15 +204,15 @@ def _prepare(forest: Any, X: Any, Y: Any, oob_labels: Any, sample_weight: Any) -
     return _Prepared(places, n_counted, leaves, len(places))
 
 
-def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: int) -> Any:
-    """List the rows of every leaf; with `drawn` those of positive weight there, and their proportions in it."""
-    if drawn is None:
+def _list_rows(places: NDArray[np.int64], counts: NDArray[Any] | None, n_leaves: int) -> Any:
+    """List the rows of each leaf; with `counts`, (n_rows, n_trees), those of positive count and their proportions."""
+    if counts is None:
         starts = np.arange(0, places.size + 1, places.shape[1])
         weights, columns = np.ones(places.size), places.ravel()
     else:
-        is_drawn = drawn > 0
-        starts = np.concatenate(([0], np.cumsum(np.count_nonzero(is_drawn, axis=1))))
-        weights, columns = drawn[is_drawn].astype(np.float64), places[is_drawn]
+        is_sampled = counts > 0
+        starts = np.concatenate(([0], np.cumsum(np.count_nonzero(is_sampled, axis=1))))
+        weights, columns = counts[is_sampled].astype(np.float64), places[is_sampled]
         weights /= np.bincount(columns, weights, minlength=n_leaves)[columns]
     by_leaf = csr_matrix((weights, columns, starts), shape=(len(places), n_leaves)).tocsc()
     return by_leaf.indptr.astype(np.int64), by_leaf.indices.astype(np.int32), by_leaf.data
@@ -220,7 +220,7 @@ def _list_rows(places: NDArray[np.int64], drawn: NDArray[Any] | None, n_leaves: 
 
 @bare_kernel
 def _add_proximities(places, first, rows, weights, matrix):
-    """Add to matrix[i, j] what row j weighs in the leaves of row i."""
+    """Add to matrix[i, j] the weights of row j in the leaves of row i."""
     for i in range(len(places)):
         sums = matrix[i]
         for tree in range(np.uint64(places.shape[1])):

@@ -89,7 +89,7 @@ METRICS = {
 
 
 def find_metric(name: str) -> Metric:
-    """Return a metric by its name: one of METRICS, or such as "precision_at_0.01"; ValueError for other names."""
+    """Return a metric by name: one of METRICS, or for example "precision_at_0.01"; raise ValueError for other names."""
     if name in METRICS:
         return METRICS[name]
     found = find_at_k(name)

@@ -1,4 +1,4 @@
-"""Shapley values of what trees predict, where features that are not known leave rows to the training weights.
+"""Path-dependent Shapley values of tree predictions.
 
 On the way to a leaf let z_j be the proportion of the training weight that passes the splits of feature j, the product
 over these, and o_j 1 if the row itself passes them all, else 0. A leaf of value v predicts v times the product of o_j
@@ -24,14 +24,14 @@ from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.prediction import is_right_of_set
 from aucforest.tree.tree import LEAF, Tree
 
-# Rows that go down a tree together, and bytes of their products: these stay in the second cache.
+# Rows that descend a tree together, and the bytes of their products, which fit into the second-level cache.
 _MOST_ROWS, _LEAST_ROWS, _CACHE_BYTES = 128, 8, 2**20
-# On which side of a split a row is that passed the splits of its feature above; 0 if it did not pass them.
+# The side of a split on which a row is; 0 if it did not satisfy the earlier splits of the same feature.
 _LEFT, _RIGHT = 1, 2
 
 
 class ShapleyTree(NamedTuple):
-    """What `add_shapley_values` reads of a tree. An edge goes by the node that it leads to, 0 stands for none."""
+    """The input of `add_shapley_values` for a tree. An edge is numbered by the node at its end; 0 is no edge."""
 
     feature: NDArray[np.int32]
     threshold: NDArray[np.float64]
@@ -41,14 +41,14 @@ class ShapleyTree(NamedTuple):
     depth: NDArray[np.int64]
     set_number: NDArray[np.int64]  # -1 for a split without a set
     sets: NDArray[np.uint64]
-    last_edge: NDArray[np.int64]  # of a split: the last edge above it that a split of the same feature decides
-    fraction: NDArray[np.float64]  # of an edge: z of its feature, from the root down to it
+    last_edge: NDArray[np.int64]  # of a split: the last edge above it that belongs to a split of the same feature
+    fraction: NDArray[np.float64]  # of an edge: z of its feature on the path from the root to it
     points: NDArray[np.float64]
     weights: NDArray[np.float64]  # of the points
 
     @classmethod
     def of(cls, tree: Tree) -> "ShapleyTree":
-        """Return what is read of a tree."""
+        """Prepare a tree."""
         number = np.full(tree.n_nodes, -1)
         number[tree.set_nodes] = np.arange(len(tree.set_nodes))
         (last_edge, parent, n_distinct), fraction = np.zeros((3, tree.n_nodes), dtype=np.int64), np.ones(tree.n_nodes)
@@ -66,7 +66,7 @@ def _gauss_legendre(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 @bare_kernel
 def _follow_edges(feature, left_child, weight, parent, n_distinct, last_edge, fraction):
-    """Fill `last_edge` and `fraction`, whose first is 1; return how many features a way has at most."""
+    """Write `last_edge` and `fraction`, whose first element is 1; return the maximum number of features on a path."""
     most = 0
     for node in range(len(feature)):
         left = left_child[node]
@@ -103,7 +103,7 @@ def make_scratch(shape: tuple[int, int, int]) -> tuple[NDArray[Any], ...]:
 
 @bare_device
 def _part_rows(tree, node, X, sides):
-    """Find the sides of a split that rows are on, and write them at its depth plus 1."""
+    """Write the side of a split on which each row is, at the depth of the split plus 1."""
     edge, column, found = tree.last_edge[node], X[tree.feature[node]], sides[tree.depth[node] + 1]
     above, passed = sides[tree.depth[edge]], _side_of(edge)
     threshold, missing_left, number = tree.threshold[node], tree.missing_left[node], tree.set_number[node]
@@ -121,24 +121,24 @@ def _part_rows(tree, node, X, sides):
 
 @bare_device
 def _side_of(edge):
-    """Return the side of an edge: all children but the root stand in pairs, the left one first."""
+    """Return the side of an edge; left children have odd numbers."""
     return _LEFT if edge & 1 else _RIGHT
 
 
 @bare_device
 def _place(tree, node):
-    """Return where the products of a node are: the root has its own place, each depth below has one for each side."""
+    """Return the index of the products of a node; each depth has one for left and one for right children."""
     return 2 * tree.depth[node] - (node & 1)
 
 
 @bare_device
 def _multiply(tree, values, node, products, n_rows, sides):
-    """Write the products of both children at all points, of a leaf times its value, from those of a node."""
+    """Write the products of both children at all points from those of a node; those of a leaf times its value."""
     left = tree.left_child[node]
     old, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
     v_left = values[left] if tree.feature[left] == LEAF else 1.0
     v_right = values[left + 1] if tree.feature[left + 1] == LEAF else 1.0
-    # rows that did not pass the splits of the feature above: what rounds to 0 in z is a number here
+    # for rows that did not satisfy the earlier splits of the feature, where z may be rounded to 0
     none_left = tree.weight[left] / tree.weight[node] * v_left
     none_right = tree.weight[left + 1] / tree.weight[node] * v_right
     for q in range(len(tree.points)):

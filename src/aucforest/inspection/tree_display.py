@@ -144,7 +144,7 @@ class TreeDisplay(Display):
         ax.set_axis_off()
 
     def _drawn(self) -> NDArray[np.int64]:
-        """Return the nodes that are drawn."""
+        """Return the nodes in the plot."""
         depth = self.tree.depth
         nodes = np.flatnonzero(depth <= (depth.max() if self.max_depth is None else self.max_depth))
         if len(nodes) > _MOST_NODES:
@@ -154,7 +154,7 @@ class TreeDisplay(Display):
     def _draw_node(self, node: int, x: float, is_cut: bool, prediction: NDArray[np.float64]) -> Any:
         """Draw the box of a node in the color of the class with the highest ratio of probability to that of the root.
 
-        By probability alone a rare class would never give the color.
+        By probability alone, the color would never be that of a rare class.
         """
         tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
@@ -180,7 +180,7 @@ def _mixed(number: int, strength: float) -> NDArray[np.float64]:
 
 
 def _places(tree: Tree, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return where nodes stand across the page: ends side by side in their order, parents midway above children."""
+    """Return the horizontal positions of nodes: terminal ones side by side, parents midway between their children."""
     drawn = np.zeros(tree.n_nodes, dtype=np.bool_)
     drawn[nodes] = True
     across = np.full(tree.n_nodes, np.nan)
