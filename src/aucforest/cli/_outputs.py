@@ -147,7 +147,7 @@ def write_picture(out: Path, figure: Any) -> None:
 
 @contextmanager
 def table_writer(out: Path, schema: Any) -> Iterator[Write]:
-    """Yield a function that writes arrow tables to standard output or to a CSV or Parquet file, which appears at the end."""
+    """Yield a function that writes arrow tables to standard output or to a file, which appears at the end."""
     if out == STANDARD:
         yield _csv_writer(sys.stdout.buffer, schema)
         sys.stdout.buffer.flush()
