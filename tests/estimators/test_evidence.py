@@ -224,3 +224,15 @@ def test_too_many_classes_to_choose_by(n_classes):
     table = np.random.default_rng(0).normal(size=(len(y), 3))
     forest = small_forest(1, shrinkage="auto", max_depth=3).fit(table, y)
     assert forest.shrinkage_ == PRIOR
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_rows", "n_scored"),
+    [(2, 1_000, 1_000), (2, 20_000, 4096), (26, 5_200, 26 * 48), (26, 20_800, 2_600), (26, 260_000, 26 * 157)],
+)
+def test_numbers_of_scored_rows(n_classes, n_rows, n_scored):
+    """Of 26 classes, 2**15 / 26 rows of small tables are scored, an eighth of the rows of large ones, 4096 at most."""
+    labels = np.arange(n_rows, dtype=np.uint16) % n_classes
+    rows = _evidence.rows_to_score(labels, n_classes, n_variants=8, seed=3)
+    assert np.array_equal(rows, np.unique(rows))
+    assert set(np.bincount(labels[rows])) == {n_scored // n_classes}
