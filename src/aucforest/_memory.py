@@ -1,4 +1,4 @@
-"""How much memory there is, and the refusal of what would take more than half of it."""
+"""The memory of the machine, and a check that an operation takes at most half of it."""
 
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ _GIB = 2**30
 
 @cache
 def machine_memory() -> int:
-    """Return the bytes of memory that this process may use: the machine's, or those of its container if fewer."""
+    """Return the bytes of memory of the machine, or of the container if it has a lower limit."""
     limits = [psutil.virtual_memory().total]
     for path in map(Path, _LIMIT_FILES):
         if path.exists() and (text := path.read_text().strip()).isdigit():
@@ -21,7 +21,7 @@ def machine_memory() -> int:
 
 
 def check_memory(n_bytes: float, what: str, advice: str) -> None:
-    """Raise a ValueError that begins and ends with `what` and `advice` above half of the machine's memory."""
+    """Raise ValueError, with `what` and `advice` in the message, if n_bytes are more than half of the memory."""
     memory = machine_memory()
     if n_bytes > _PART * memory:
         raise ValueError(
