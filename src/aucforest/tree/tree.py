@@ -193,7 +193,7 @@ class Tree:
     def __post_init__(self) -> None:
         given = self.frequencies
         if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES:
-            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given)), np.count_nonzero(given)))
+            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given)), int(np.count_nonzero(given))))
         for part in self._arrays():
             part.setflags(write=False)
 
