@@ -10,7 +10,6 @@ from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag
 from aucforest.estimators.thresholds import Finish
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.fitting.plan import n_scored_sums
 from aucforest.metrics.multiclass import average_pairs
 from aucforest.metrics.ranking import mann_whitney, rank_columns
 from aucforest.metrics.validation import relative_weights
@@ -38,6 +37,8 @@ _MASK_ROWS = 2**20
 # Number of scored trees. More trees cost little if there are at least _SAMPLES_A_ROW training samples for each scored
 # row, and many classes need them, because the AUC of few trees is not yet linear in 1 / n_trees.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
+# Minimum number of sums, so that several threads can add to them.
+_LEAST_SUMS = 8
 # Maximum size of the array of sums, in numbers.
 _MOST_SUMS = 2**25
 # Approximate seconds per row and tree.
@@ -64,13 +65,23 @@ def row_weight(
     return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
+def _n_sums(n_variants: int) -> int:
+    """Return the number of sums over out-of-bag trees: at least two for each variant."""
+    return n_variants * max(2, _LEAST_SUMS // n_variants)
+
+
+def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int) -> int:
+    """Return the maximum bytes of the sums for a number of scored rows."""
+    return 8 * _n_sums(n_variants) * n_rows * (1 if n_classes == 2 else n_classes) * len(AMOUNTS)
+
+
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
     """Return the positions of the rows to score, in ascending order: a random sample of the rows of each class.
 
     The array is empty if there would be fewer than two rows of a class. `seed` is the key of the first tree.
     """
     enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
-    n_sums = n_scored_sums(n_variants) * n_classes * len(AMOUNTS)
+    n_sums = _n_sums(n_variants) * n_classes * len(AMOUNTS)
     most = min(_ROWS, enough, _MOST_SUMS // n_sums) // n_classes
     if most < 2:
         return np.empty(0, dtype=np.int64)
@@ -131,7 +142,7 @@ class OutOfBagScores:
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
         self._places = [self._bags.find(block, rows)[1] for block in range(self._bags.n_blocks)]
         # The trees of each variant are divided into at least two parts.
-        n_sums, n_columns = n_scored_sums(n_variants), 1 if n_classes == 2 else n_classes
+        n_sums, n_columns = _n_sums(n_variants), 1 if n_classes == 2 else n_classes
         self._n_parts = n_sums // n_variants
         self._sums = np.zeros((n_sums, len(rows), n_columns, len(amounts)))
         self._n_trees = np.zeros((n_sums, len(rows)), dtype=np.int64)

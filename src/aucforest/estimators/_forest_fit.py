@@ -15,6 +15,7 @@ from aucforest.estimators._evidence import (
     PRIOR,
     WEIGHED_BY,
     OutOfBagScores,
+    bytes_of_sums,
     row_weight,
     rows_to_score,
 )
@@ -147,14 +148,15 @@ class ForestFit(TreeBasedClassifier):
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
-        target, n_classes, scored = table.target, len(table.target.classes), None
+        target, n_classes, scored, score_bytes = table.target, len(table.target.classes), None, 0
         variants = resolve_variants(self.criterion, self.splitter)
         if self.bootstrap and (len(variants) > 1 or self.shrinkage == "auto"):
             n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
+            score_bytes = bytes_of_sums(len(scored), n_classes, n_variants)
         known = (self._params(), target, table.names, table.n_features, start.seed)
-        n_sums = self._n_sums(n_classes)
-        return FitSpec.resolve(*known, n_trees_before=len(start.trees), scored=scored, n_sums=n_sums)
+        sums = {"scored": scored, "n_sums": self._n_sums(n_classes), "score_bytes": score_bytes}
+        return FitSpec.resolve(*known, n_trees_before=len(start.trees), **sums)
 
     def _n_sums(self, n_classes: int) -> int:
         """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""

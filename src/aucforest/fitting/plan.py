@@ -41,8 +41,6 @@ _HANDED_BYTES, _HANDED_OVER = 12, 4
 _SAMPLED_BYTES, _WEIGHED_BYTES = 16, 40
 # Out of core: bytes of batches on their way, for each thread that reads and what is read ahead; and most such threads.
 _BATCH_BYTES, _READERS = 2**26, 8
-# Sums over out-of-bag trees that are kept at least, so that several threads add to them; and most amounts of each.
-_SCORED_SUMS, _MOST_AMOUNTS = 8, 8
 # Out of core: how often the histograms of a part are there, in two rounds and as sums of them; and those that a thread
 # counts, in words of twice the size.
 _HISTOGRAMS, _COUNTED = 3, 2
@@ -81,7 +79,6 @@ class FitSize:
         tree_rows = n_rows if spec.sampler is None else spec.sampler.n_distinct
         tree_nodes = _most_nodes(params, tree_rows, n_classes)
         weight_bytes = 0 if spec.weights is None else _WEIGHT_BYTES
-        n_columns = 1 if n_classes == 2 else n_classes
         return cls(
             n_rows,
             n_features,
@@ -93,7 +90,7 @@ class FitSize:
             params.max_features,
             _BALANCED_BYTES if params.balanced_subsample else weight_bytes,
             0 if spec.sampler is None else spec.sampler.bytes_of_tree * spec.numbers.stop,
-            _MOST_AMOUNTS * n_scored_sums(len(spec.variants)) * 8 * n_columns * len(spec.scored),
+            spec.score_bytes,
         )
 
     @property
@@ -170,11 +167,6 @@ def format_bytes(n_bytes: float) -> str:
     units = ["KiB", "MiB", "GiB", "TiB"]
     place = min(int(np.log2(max(n_bytes, 1024)) / 10), len(units))
     return f"{n_bytes / 1024**place:,.2f} {units[place - 1]}"
-
-
-def n_scored_sums(n_variants: int) -> int:
-    """Return how many sums over the out-of-bag trees of variants are kept: two halves at least, for threads more."""
-    return n_variants * max(2, _SCORED_SUMS // n_variants)
 
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
