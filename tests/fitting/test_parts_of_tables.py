@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from aucforest.fitting.coding import (
-    Request,
     choose_coding,
     merge_all,
     places_within,
@@ -21,7 +20,7 @@ from aucforest.fitting.out_of_bag import RunningSums
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target import Target, code_part
-from aucforest.tables.columns import as_table
+from aucforest.tables.columns import as_table, find_categorical
 from aucforest.tree import binning
 from tests.estimators.data import digest, make_table, small_forest
 from tests.fitting.rows import grow_trees
@@ -56,11 +55,13 @@ class RowsInParts:
         self.firsts = np.cumsum([0, *self.counts]).tolist()
 
     def code(self, spec):
-        request, summaries = Request.of(spec, self.tables[0]), []
+        categorical, summaries = find_categorical(self.tables[0], spec.categorical_features), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         for rows, chosen, first, count in zip(self.tables, self.kept, self.firsts, self.counts):
             some = places_within(sample, first, count)
-            summaries.append(summarize(rows, chosen, some if chosen is None else chosen[some], request))
+            summaries.append(
+                summarize(rows, chosen, some if chosen is None else chosen[some], categorical, spec.max_bins)
+            )
         coding = choose_coding(merge_all(summaries, spec.max_bins), sample_weight, spec.max_bins, map)
         self.matrices = [coding.read(rows, chosen) for rows, chosen in zip(self.tables, self.kept)]
         kept, scored = self.target.kept, spec.scored

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from operator import getitem
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from aucforest.distributed._growing import grow_replicated
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler
 from aucforest.fitting.coding import (
     Coding,
-    Request,
     Summary,
     choose_coding,
     merge_all,
@@ -38,7 +37,7 @@ from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import FitSize, Plan, advice_on_cluster, plan_on_cluster
 from aucforest.fitting.spec import FitSpec, combine_weights, tree_keys
 from aucforest.fitting.target import Target, code_part, kept_rows
-from aucforest.tables.columns import decode_labels, read_table
+from aucforest.tables.columns import decode_labels, find_categorical, read_table
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 
@@ -67,16 +66,12 @@ class ReadTarget(NamedTuple):
 
 def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
     """Read the labels and weights of partitions."""
-    n_parts, weights = len(partitions.y), partitions.sample_weight
     # All at once: what tables and labels are made of is read once.
-    y, *others = executor.compute(partitions.y, *([] if weights is None else [weights]), partitions.X)
-    tables = others.pop()
-    labelled = [
-        executor.submit(_look_at_target, place, y[place], others[0][place] if others else None)
-        for place in range(n_parts)
-    ]
+    y, weights, tables = executor.compute(partitions.y, partitions.sample_weight or [], partitions.X)
+    pairs = enumerate(zip_longest(y, weights))
+    labelled = [executor.submit(_look_at_target, place, *pair) for place, pair in pairs]
     parts = executor.gather(labelled)
-    sample_weight = np.concatenate([part.sample_weight for part in parts]) if others else None
+    sample_weight = np.concatenate([part.sample_weight for part in parts]) if weights else None
     first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
     return ReadTarget(Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows)
 
@@ -113,9 +108,8 @@ class RowsOnCluster:
         executor.advice = advice_on_cluster(self._plan)
         if self._plan.worker_bytes > self._plan.workers.memory:
             raise ClusterError(f"too little memory: {executor.advice}")
-        request = Request.of(spec, read_table(self._meta))
         sample, sample_weight = sample_for_bins(target, spec.max_bins)
-        summary = self._summarize(sample, request)
+        summary = self._summarize(spec, target.rows_at(sample))
         self._coding = executor.submit(_choose_coding, summary, sample_weight, spec.max_bins)
         coding: Coding = executor.gather([self._coding])[0]
         classes = executor.share(target.classes)
@@ -172,13 +166,14 @@ class RowsOnCluster:
         for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
             yield [place], [tree]
 
-    def _summarize(self, sample: NDArray[np.int64], request: Request) -> Any:
-        """Return a future of what all partitions say."""
-        executor, rows, summaries = self._executor, self.target.rows_at(sample), []
+    def _summarize(self, spec: FitSpec, rows: NDArray[np.int64]) -> Any:
+        """Return a future of the summary of all partitions; bins are chosen by some rows, given by numbers."""
+        executor, summaries = self._executor, []
+        request = find_categorical(read_table(self._meta), spec.categorical_features), spec.max_bins
         for place, (first, last) in enumerate(pairwise(self._firsts.tolist())):
             look = self._X[place], self._labelled[place], places_within(rows, first, last - first)
-            summaries.append(executor.submit(_look_at_values, place, *look, request))
-        return merge_by_groups(executor.submit, _merge, summaries, _MERGED, request.max_bins)
+            summaries.append(executor.submit(_look_at_values, place, *look, *request))
+        return merge_by_groups(executor.submit, _merge, summaries, _MERGED, spec.max_bins)
 
     def _make_parts(self, spec: FitSpec) -> list[Any]:
         """Return futures of coded parts of about equal size."""
@@ -263,13 +258,15 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
 
 
 def _look_at_values(
-    place: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], request: Request
+    place: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], categorical: list[int], max_bins: int | None
 ) -> Summary | None:
     """Return what the values of a partition are, None without rows."""
     n_rows = len(labelled.labels)
     if len(X) != n_rows:
         raise ValueError(f"partition {place} of X has {len(X)} rows, that of y has {n_rows}")
-    return summarize(read_table(X), kept_rows(labelled.sample_weight), sample, request) if n_rows > 0 else None
+    if n_rows == 0:
+        return None
+    return summarize(read_table(X), kept_rows(labelled.sample_weight), sample, categorical, max_bins)
 
 
 def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:

@@ -155,7 +155,7 @@ class ForestFit(TreeBasedClassifier):
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
             score_bytes = bytes_of_sums(len(scored), n_classes, n_variants)
         known = (self._params(), target, table.names, table.n_features, start.seed)
-        sums = {"scored": scored, "n_sums": self._n_sums(n_classes), "score_bytes": score_bytes}
+        sums: dict[str, Any] = {"scored": scored, "n_sums": self._n_sums(n_classes), "score_bytes": score_bytes}
         return FitSpec.resolve(*known, n_trees_before=len(start.trees), **sums)
 
     def _n_sums(self, n_classes: int) -> int:

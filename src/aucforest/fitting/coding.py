@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import (
     Categories,
@@ -18,7 +17,6 @@ from aucforest.tables.columns import (
     count_values,
     encode,
     feature_kinds,
-    find_categorical,
     order_categories,
     read_column,
     read_numbers,
@@ -36,21 +34,6 @@ from aucforest.tree.binning import (
 )
 from aucforest.tree.samples import exact_weights
 
-# A feature with more distinct values than bins; which they are does not matter then.
-_MANY = None
-
-
-class Request(NamedTuple):
-    """What to find out about tables."""
-
-    categorical: list[int]  # features
-    max_bins: int | None
-
-    @classmethod
-    def of(cls, spec: FitSpec, table: Table) -> "Request":
-        """Return what a fit needs to know, given any of the tables."""
-        return cls(find_categorical(table, spec.categorical_features), spec.max_bins)
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -67,9 +50,9 @@ def _merge_distinct(
 ) -> NDArray[np.float64] | None:
     """Return the distinct values of both, None for too many."""
     if one is None or other is None:
-        return _MANY
+        return None
     both = np.union1d(one, other)
-    return both if max_bins is None or len(both) <= max_bins else _MANY
+    return both if max_bins is None or len(both) <= max_bins else None
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
@@ -82,25 +65,31 @@ def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.in
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
 
 
-def summarize(table: Table, rows: NDArray[np.int64] | None, sample: NDArray[np.int64], request: Request) -> Summary:
-    """Find out what the rows of a table say; of some rows that count, None for all, and of those that are sampled."""
-    n_features, room = table.shape[1], request.max_bins
+def summarize(
+    table: Table,
+    rows: NDArray[np.int64] | None,
+    sample: NDArray[np.int64],
+    categorical: Sequence[int],
+    max_bins: int | None,
+) -> Summary:
+    """Summarise the rows of positive weight of a table, None for all, and the rows that bins are chosen by."""
+    n_features = table.shape[1]
     names = [column_name(table, feature) for feature in range(n_features)]
     counted: dict[int, Counted] = {}
     distinct: dict[int, NDArray[np.float64] | None] = {}
     sampled = np.full((n_features, len(sample)), np.nan)
     for feature in range(n_features):
-        if feature in request.categorical:
+        if feature in categorical:
             counted[feature] = count_values(read_column(table, feature), rows)
             continue
         values = np.asarray(read_numbers(table, feature), dtype=np.float64)
         sampled[feature] = values[sample]
-        if room is None:
+        if max_bins is None:
             # All rows are sampled.
-            distinct[feature] = _MANY
+            distinct[feature] = None
             continue
         kept = values if rows is None else values[rows]
-        distinct[feature] = add_distinct(kept[:, None], 0, np.empty(0), room)
+        distinct[feature] = add_distinct(kept[:, None], 0, np.empty(0), max_bins)
     return Summary(names, counted, distinct, sampled)
 
 

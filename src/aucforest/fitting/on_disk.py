@@ -16,7 +16,6 @@ from tqdm import tqdm
 from aucforest.fitting.code_matrix import CodeMatrix
 from aucforest.fitting.coding import (
     Coding,
-    Request,
     Summary,
     choose_coding,
     merge_all,
@@ -34,7 +33,7 @@ from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.plan import format_bytes, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
-from aucforest.tables.columns import Table, read_table
+from aucforest.tables.columns import Table, find_categorical, read_table
 from aucforest.tree.prediction import PackedTrees
 from aucforest.tree.tree import Tree
 
@@ -184,13 +183,14 @@ class RowsOnDisk:
     def _choose_coding(self) -> Coding:
         """Choose codes as a fit of all rows in memory does."""
         features, spec = self._features, self._spec
-        request = Request.of(spec, read_table(features.to_frame(next(features.source.batches(features.names, rows=1)))))
+        first_row = read_table(features.to_frame(next(features.source.batches(features.names, rows=1))))
+        categorical = find_categorical(first_row, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
 
         def look(start: int, table: Table) -> Summary:
             rows, place, n_rows = self._features.rows_of(start, table)
             sampled = places_within(sample, place, n_rows)
-            return summarize(table, rows, sampled if rows is None else rows[sampled], request)
+            return summarize(table, rows, sampled if rows is None else rows[sampled], categorical, spec.max_bins)
 
         # Merged in pairs of about equal size: each is copied a few times only.
         merged: list[tuple[int, Summary]] = []

@@ -6,6 +6,7 @@ benchmarks/out_of_core.py compare it with measured peaks.
 
 import re
 import warnings
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -384,19 +385,18 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
         if whole(n).worker_bytes <= limit and n_kept <= MOST_ROWS:
             return whole(n)
     least = whole(1).worker_bytes
-    if spec.max_bins is None or needs_all_rows(spec.variants) is not None:
-        raise _too_small(limit, least, size)
-    fixed = of_rows + max(reading(n_readers), sums)
-    plan = _plan_levels(size, n_threads, limit, of_rows) if fixed <= limit else None
-    if plan is not None:
-        plan = replace(plan, n_readers=n_readers)
-    else:
-        low, high = fixed, max(least, fixed)  # the least limit with a plan is between them
-        while high - low > 2**20:
-            middle = (low + high) // 2
-            low, high = (low, middle) if _plan_levels(size, n_threads, middle, of_rows) else (middle, high)
-        raise _too_small(limit, high, size)
-    return plan
+    if spec.max_bins is not None and needs_all_rows(spec.variants) is None:
+        fixed = of_rows + max(reading(n_readers), sums)
+        plan = _plan_levels(size, n_threads, limit, of_rows) if fixed <= limit else None
+        if plan is not None:
+            return replace(plan, n_readers=n_readers)
+        limits = range(fixed, max(least, fixed))
+        with_plan = bisect_left(limits, 1, key=lambda some: _plan_levels(size, n_threads, some, of_rows) is not None)
+        least = fixed + with_plan
+    raise ValueError(
+        f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
+        f" to the trees {least:,} bytes are needed"
+    )
 
 
 def _bytes_of_target(spec: FitSpec, target: Target) -> int:
@@ -424,10 +424,3 @@ def _plan_levels(size: FitSize, n_threads: int, limit: int, of_rows: int) -> Pla
         return None
     reason = "the binned data do not fit into the limit"
     return Plan(size, Workers(1, n_threads, limit), "level", reason, local_rows, max_hist_bytes, n_parts, limit)
-
-
-def _too_small(limit: int, least: int, size: FitSize) -> ValueError:
-    return ValueError(
-        f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
-        f" to the trees {least:,} bytes are needed"
-    )

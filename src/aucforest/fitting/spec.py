@@ -71,17 +71,6 @@ class GrowthParams:
             balanced_subsample=params["class_weight"] == "balanced_subsample",
         )
 
-    @property
-    def needs_all_rows(self) -> str | None:
-        """A parameter that needs all rows of a tree in one place, None if there is none."""
-        needs_all = {
-            "max_leaf_nodes": self.max_leaf_nodes is not None,
-            "criterion": self.criterion == OWN,
-            "monotonic_cst": len(self.signs) > 0,
-            "class_weight='balanced_subsample'": self.balanced_subsample,
-        }
-        return next((name for name, is_given in needs_all.items() if is_given), None)
-
 
 @dataclass(frozen=True)
 class FitSpec:
@@ -179,9 +168,17 @@ class FitSpec:
         return min(effective_n_jobs(self.n_jobs), cpu_count())
 
 
-def needs_all_rows(variants: Iterable[GrowthParams]) -> str | None:
+def needs_all_rows(variants: Sequence[GrowthParams]) -> str | None:
     """Return a parameter that needs all rows of a tree in one place, None if there is none."""
-    return next(filter(None, (variant.needs_all_rows for variant in variants)), None)
+    # Variants differ in criterion and splitter only.
+    params = variants[0]
+    needs_all = {
+        "max_leaf_nodes": params.max_leaf_nodes is not None,
+        "criterion": any(variant.criterion == OWN for variant in variants),
+        "monotonic_cst": len(params.signs) > 0,
+        "class_weight='balanced_subsample'": params.balanced_subsample,
+    }
+    return next((name for name, is_given in needs_all.items() if is_given), None)
 
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
