@@ -308,7 +308,7 @@ def test_the_plan_says_what_there_is_and_why(client):
     plan = DaskAUCForestClassifier(20).explain_plan(rows, labels)
     size = plan.size
     assert (size.n_rows, size.n_features, size.n_classes, size.n_trees) == (9000, 4, 2, 20)
-    assert (plan.strategy, size.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 2)
+    assert (plan.strategy, size.matrix_bytes, plan.n_parts) == ("replicate", 36_000, 1)
     assert "replicate: the binned data, 35.16 KiB, fit into 40% of 2.00 GiB" in str(plan)
     unknown = dd.from_pandas(make_frame()[0], npartitions=2)
     assert DaskAUCForestClassifier(sampling="balanced").explain_plan(unknown).size.n_rows == 9000

@@ -49,9 +49,6 @@ def in_parts(sampler: BootstrapSampler, key: int, bounds: list[int]) -> np.ndarr
     """Sample with the members of some blocks at a time."""
     of_trees = sampler.of_trees([key - 1 if key else 1, key])
     parts = [of_trees.of_part(a * BLOCK_ROWS, (b - a) * BLOCK_ROWS) for a, b in pairwise(bounds)]
-    joined = BootstrapSampler.joined(parts)
-    assert joined.n_rows == sampler.n_rows
-    assert np.array_equal(joined.counts(key), sampler.counts(key))
     # A part of a part is one of all rows.
     parts.append(parts.pop().of_part(0, BLOCK_ROWS * len(sampler.starts)))
     return np.concatenate([part.counts(key) for part in parts])

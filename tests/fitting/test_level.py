@@ -65,7 +65,8 @@ def grow_parts(growth, whole, bounds, local_rows, max_hist_bytes=2**28, keys=KEY
     with closing(LocalExecutor(2)) as executor:
         futures = [executor.submit(lambda part: part, part) for part in parts]
         options = SimpleNamespace(local_rows=local_rows, max_hist_bytes=max_hist_bytes)
-        trees = dict(grow_by_level(futures, growth, keys, executor, **vars(options)))
+        grown = grow_by_level(futures, growth, keys, executor, **vars(options))
+        trees = {place: tree for places, some in grown for place, tree in zip(places, some)}
     return [trees[place] for place in range(len(keys))]
 
 

@@ -206,8 +206,9 @@ def test_what_trees_draw_from_every_block_is_counted():
 
 
 def test_parts_are_few_and_of_blocks():
-    plans = [cluster_plan(n_rows=n_rows) for n_rows in (10_000, 1_000_000, 10_000_000, 100_000_000)]
-    assert [plan.n_parts for plan in plans] == [3, 4, 8, 16]
+    sizes = (10_000, 1_000_000, 10_000_000, 100_000_000)
+    assert [cluster_plan(n_rows=n_rows, strategy="gather").n_parts for n_rows in sizes] == [3, 4, 8, 16]
+    assert [cluster_plan(n_rows=n_rows, strategy="replicate").n_parts for n_rows in sizes] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(

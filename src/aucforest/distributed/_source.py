@@ -1,6 +1,6 @@
 """Training rows as Dask partitions: looked at for labels and weights, for what the values are, and for their codes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -33,7 +33,7 @@ from aucforest.fitting.in_memory import SomeRows
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes, grow_missing
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, sum_places, within
-from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, Plan, advice_on_cluster, plan_on_cluster
 from aucforest.fitting.spec import FitSpec, combine_weights, tree_keys
 from aucforest.fitting.target import Target, code_part, kept_rows
@@ -133,10 +133,8 @@ class RowsOnCluster:
         return coding
 
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant, of which a checkpoint may have some."""
-        growth, job = self._growth.of_trees(self._spec.seed, variant_of), self._job
-        known = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
-        return grow_missing(self._spec, variant_of, known, partial(self._grow_some, growth), job)
+        """Return trees, given by number and variant, of which a folder may have some."""
+        return grow_missing(self._spec, self._growth, variant_of, self._grow_some, self._job)
 
     def close(self) -> None:
         """Let others use the folder."""
@@ -152,19 +150,17 @@ class RowsOnCluster:
             "the categorical features": sorted(coding.categories),
             "the monotonic constraints": list(spec.params.signs),
         }
-        return digests | describe_fit(self._params, spec.seed, self.target, "checkpoint_dir")
+        return digests | describe_fit(self._params, spec.seed, self.target)
 
-    def _grow_some(self, growth: Growth, keys: list[int]) -> Iterator[tuple[list[int], list[Tree]]]:
+    def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield places of keys and their trees, as they are done."""
         plan, executor, parts = self._plan, self._executor, self._parts
         if plan.strategy == "replicate":
-            yield from grow_replicated(parts, growth, keys, executor, estimate_seconds(growth))
-            return
+            return grow_replicated(parts[0], growth, keys, executor, estimate_seconds(growth))
         # The plan knows about how many distinct rows a tree has; that all are gathered must hold for every tree.
         local_rows = growth.n_sampled if plan.strategy == "gather" else plan.local_rows
         sizes = {"local_rows": local_rows, "max_hist_bytes": plan.max_hist_bytes}
-        for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
-            yield [place], [tree]
+        return grow_by_level(parts, growth, keys, executor, **sizes)
 
     def _summarize(self, spec: FitSpec, rows: NDArray[np.int64]) -> Any:
         """Return a future of the summary of all partitions; bins are chosen by some rows, given by numbers."""
@@ -182,9 +178,10 @@ class RowsOnCluster:
         n_blocks = -(-n_rows // BLOCK_ROWS)
         bounds = np.minimum(np.linspace(0, n_blocks, plan.n_parts + 1).astype(np.int64) * BLOCK_ROWS, n_rows).tolist()
         if sampler is not None:
-            # Members follow from the labels there; a tree that sees all rows on one worker samples them there once.
+            # Members follow from the labels there.
             sampler = replace(sampler, members=np.empty(0, dtype=np.uint16))
-            sampler = sampler.of_trees([] if plan.strategy == "replicate" else tree_keys(spec.seed, spec.numbers))
+            if plan.strategy != "replicate":
+                sampler = sampler.of_trees(tree_keys(spec.seed, spec.numbers))
         by_class = executor.share(spec.class_weights)
         parts = []
         for start, stop in pairwise(bounds):
@@ -194,7 +191,9 @@ class RowsOnCluster:
                     inner = max(start - first, 0), min(stop, last) - first
                     # A piece is cut where it is: no more is moved than is needed.
                     cuts.append(piece if inner == (0, last - first) else executor.submit(_cut, piece, *inner))
-            of_part = None if sampler is None else sampler.of_part(start, stop - start)
+            of_part = sampler
+            if sampler is not None and plan.strategy != "replicate":
+                of_part = sampler.of_part(start, stop - start)
             parts.append(executor.submit(_join, of_part, by_class, cuts))
         del self._pieces
         return parts

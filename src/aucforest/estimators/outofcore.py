@@ -9,7 +9,7 @@ from typing import Any
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.job import JobFolder, describe_fit
+from aucforest.fitting.job import JobFolder, check_seed, describe_fit
 from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
 from aucforest.fitting.plan import parse_bytes
 from aucforest.fitting.target import Target
@@ -114,7 +114,8 @@ def fit_out_of_core(
     features, start, open_job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
         columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-        params, files = describe_fit(forest._params(), start.seed, rows, "folder"), table.fingerprint()
+        check_seed(forest._params(), "folder")
+        params, files = describe_fit(forest._params(), start.seed, rows), table.fingerprint()
         if files is None:
             raise ValueError(f"folder needs files as source: {table.name} may be different at the next call")
         open_job = partial(JobFolder, folder, {**columns, **files, **params})

@@ -187,12 +187,6 @@ class BootstrapSampler:
             by_tree=self.by_tree[:, blocks],
         )
 
-    @classmethod
-    def joined(cls, parts: Sequence["BootstrapSampler"]) -> "BootstrapSampler":
-        """Return those of all rows, given those of parts."""
-        members, starts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("members", "starts"))
-        return cls(sum(part.n_rows for part in parts), parts[0].sizes, parts[0].replace, members, starts)
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupSampler(BootstrapSampler):

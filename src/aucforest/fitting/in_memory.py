@@ -1,6 +1,7 @@
 """Training rows in the memory of this process: one part."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -95,8 +96,8 @@ class RowsInMemory:
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
         """Return trees, given by number and variant."""
         spec, part = self._spec, self._part
-        growth = self._growth.of_trees(spec.seed, variant_of)
-        return grow_missing(spec, variant_of, {}, lambda keys: grow_batches(growth, part, keys, spec.n_jobs))
+        grow = partial(grow_batches, part=part, n_jobs=spec.n_jobs)
+        return grow_missing(spec, self._growth, variant_of, grow)
 
 
 class SomeRows:

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from aucforest._files import half_written, lock, write_whole
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.parts import Part
+from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
@@ -82,27 +82,21 @@ def find_versions(package: Path = Path(__file__).parents[1]) -> dict[str, str]:
     return {**packages, "the digest of aucforest's code": digest.hexdigest()[:16]}
 
 
-def check_seed(params: Mapping[str, Any], folder: str) -> None:
-    """Refuse a random_state that is no integer where a parameter names a folder."""
+def check_seed(params: Mapping[str, Any], parameter: str) -> None:
+    """Refuse a random_state that is no integer where a parameter names a folder: a resumed fit would sample anew."""
     if not isinstance(params["random_state"], int | np.integer):
         raise ValueError(
-            f"{folder} needs an integer random_state, so that the fit can be resumed, but it is"
+            f"{parameter} needs an integer random_state, so that the fit can be resumed, but it is"
             f" {params['random_state']!r}"
         )
 
 
-def describe_fit(params: Mapping[str, Any], seed: int, target: Target, folder: str) -> dict[str, Any]:
+def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[str, Any]:
     """Return what tells the trees of a fit from others, beside the values of the features.
 
     The seed is what trees are sampled by: those that are added to others by the seed of these, whatever random_state is
-    now. `folder` is the parameter that names the folder.
-
-    Raises
-    ------
-    ValueError
-        If random_state is no integer: a fit that goes on would sample otherwise.
+    now.
     """
-    check_seed(params, folder)
     weights = target.sample_weight
     return {
         "the classes": target.classes,
@@ -291,20 +285,22 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 def grow_missing(
     spec: FitSpec,
+    growth: Growth,
     variant_of: Mapping[int, int],
-    known: dict[int, Tree],
-    grow: Callable[[list[int]], Iterator[tuple[Sequence[int], list[Tree]]]],
+    grow: Callable[[Growth, list[int]], Grown],
     job: JobFolder | None = None,
 ) -> list[Tree]:
-    """Return trees, given by number and variant: those that are known, and others, left in a folder as they are done.
+    """Return trees, given by number and variant: those of a job folder, and others, which are saved there when grown.
 
     `grow` takes keys, and yields places among them and the trees there, as they are done.
     """
-    trees, missing = dict(known), [number for number in variant_of if number not in known]
-    total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(known)
-    is_last, n_bytes, largest = n_before + len(missing) == total, sum(tree.nbytes for tree in known.values()), 0.0
+    growth = growth.of_trees(spec.seed, variant_of)
+    trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
+    missing = [number for number in variant_of if number not in trees]
+    total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(trees)
+    is_last, n_bytes, largest = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values()), 0.0
     with tqdm(total=total, initial=n_before, desc="trees", leave=is_last, disable=not spec.verbose) as progress:
-        for places, grown in grow(tree_keys(spec.seed, missing)) if missing else ():
+        for places, grown in grow(growth, tree_keys(spec.seed, missing)) if missing else ():
             by_number = dict(sorted(zip([missing[place] for place in places], grown, strict=True)))
             trees |= by_number
             # Trees of one variant may be larger than those of another.

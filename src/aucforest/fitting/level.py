@@ -6,7 +6,6 @@ bit for bit: histograms are integers, the search is the same code, and what is d
 """
 
 from collections import deque
-from collections.abc import Iterator
 from itertools import groupby
 from operator import getitem
 from typing import Any
@@ -24,11 +23,10 @@ from aucforest.fitting.level_tasks import (
     histogram_dtype,
     histogram_sizes,
 )
-from aucforest.fitting.parts import Growth
+from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.spec import needs_all_rows
 from aucforest.fitting.top import Searcher, TopTree
 from aucforest.tree.binning import MAX_BINS
-from aucforest.tree.tree import Tree
 
 # Trees that ask together: fewer cost a round trip each, more wait for each other.
 _TREES_A_ROUND = 50
@@ -71,7 +69,7 @@ class _Level:
             self._branches.extend((tree, branch) for tree in self._new for branch in tree.branches())
             self._new.clear()
 
-    def run(self) -> Iterator[tuple[int, Tree]]:
+    def run(self) -> Grown:
         """Yield trees as they are complete."""
         self._send_bundles()
         self._send_rounds()
@@ -86,7 +84,7 @@ class _Level:
                 for (tree, branch), grown in zip(bundle, result):
                     tree.take(branch, grown)
                     if tree.is_complete:
-                        yield tree.place, tree.tree()
+                        yield [tree.place], [tree.tree()]
             self._send_rounds()
 
     def _send_rounds(self) -> None:
@@ -124,7 +122,7 @@ class _Level:
             )
         return asked
 
-    def _take_histograms(self, asked: list[tuple[TopTree, Question]], histograms: Any) -> Iterator[tuple[int, Tree]]:
+    def _take_histograms(self, asked: list[tuple[TopTree, Question]], histograms: Any) -> Grown:
         """Split the nodes that asked."""
         end = 0
         for tree, question in asked:
@@ -133,7 +131,7 @@ class _Level:
             if tree.is_open:
                 self._waiting.append(tree)
             elif tree.is_complete:
-                yield tree.place, tree.tree()
+                yield [tree.place], [tree.tree()]
             else:
                 self._branches.extend((tree, branch) for branch in tree.branches())
 
@@ -169,8 +167,8 @@ class _Level:
 
 def grow_by_level(
     parts: list[Any], growth: Growth, keys: list[int], executor: Executor, *, local_rows: int, max_hist_bytes: int
-) -> Iterator[tuple[int, Tree]]:
-    """Yield the places of keys and their trees, those of `growing.grow_trees` for all rows, as they are done.
+) -> Grown:
+    """Yield places of keys and their trees, those of `growing.grow_batches` for all rows, as they are done.
 
     Parts are `Part` or futures of them, in the order of their rows; keys are those of `spec.tree_keys`. Nodes of at
     most local_rows samples are grown in one task: where that is all samples of a tree, its rows are just gathered.

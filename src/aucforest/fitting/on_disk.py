@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -29,7 +28,7 @@ from aucforest.fitting.in_memory import SomeRows
 from aucforest.fitting.job import JobFolder, grow_missing
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
-from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import format_bytes, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
@@ -143,9 +142,7 @@ class RowsOnDisk:
 
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
         """Return trees, given by number and variant, of which a folder may have some."""
-        growth, job = self._growth.of_trees(self._spec.seed, variant_of), self._job
-        known = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
-        return grow_missing(self._spec, variant_of, known, partial(self._grow_some, growth), job)
+        return grow_missing(self._spec, self._growth, variant_of, self._grow_some, self._job)
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
         """Sum what trees predict of the rows that are not in their samples."""
@@ -159,7 +156,7 @@ class RowsOnDisk:
             pass
         return running.sums
 
-    def _grow_some(self, growth: Growth, keys: list[int]) -> Iterator[tuple[Sequence[int], list[Tree]]]:
+    def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield trees as they are done, with the places of their keys."""
         spec, plan = self._spec, self._plan
         sampler, n_threads = spec.sampler, plan.workers.n_threads
@@ -167,14 +164,13 @@ class RowsOnDisk:
             sampler = sampler.of_trees(keys)
         part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, sampler)
         if plan.strategy == "replicate":
-            yield from grow_batches(growth, part, keys, n_threads)
+            yield from grow_batches(growth, keys, part, n_threads)
             return
         bounds = pairwise([*range(0, part.n_rows, plan.part_rows), part.n_rows])
         parts = [part.some(start, stop) for start, stop in bounds]
         sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
         with closing(LocalExecutor(n_threads)) as executor:
-            for place, tree in grow_by_level(parts, growth, keys, executor, **sizes):
-                yield [place], [tree]
+            yield from grow_by_level(parts, growth, keys, executor, **sizes)
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
         """Yield the first row after each batch, and what a function returns of it."""

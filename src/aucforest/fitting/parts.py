@@ -1,6 +1,6 @@
 """Coded rows in parts, and what trees need to know beside them. In memory there is one part."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +15,10 @@ from aucforest.tree.binning import SAMPLE_ROWS, BinValues
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.splitter import Rules
+from aucforest.tree.tree import Tree
+
+# Places of keys, and the trees of these, as they are done.
+Grown = Iterator[tuple[Sequence[int], list[Tree]]]
 
 
 class Part(NamedTuple):

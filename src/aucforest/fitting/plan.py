@@ -311,6 +311,8 @@ def plan_on_cluster(
             strategy, reason = "gather", f"{in_one_place} needs all samples of a tree on one worker"
         else:
             strategy, reason = "level", f"the {size.tree_rows} samples of a tree do not fit into {fraction}"
+    if strategy == "replicate":
+        n_parts = 1
     if strategy != "level":
         local_rows = max(local_rows, size.tree_rows)
     plan = Plan(size, workers, strategy, reason, local_rows, parse_bytes(max_hist_bytes, "max_hist_bytes"), n_parts)
