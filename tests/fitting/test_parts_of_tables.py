@@ -15,10 +15,10 @@ from aucforest.fitting.coding import (
     sample_for_bins,
     summarize,
 )
-from aucforest.fitting.in_memory import SomeRows
 from aucforest.fitting.out_of_bag import RunningSums
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
+from aucforest.fitting.table import SomeRows
 from aucforest.fitting.target import Target, code_part
 from aucforest.tables.columns import as_table, find_categorical
 from aucforest.tree import binning
@@ -78,9 +78,9 @@ class RowsInParts:
         return grow_trees(growth, self.part, tree_keys(seed, variant_of), self.spec.n_jobs)
 
     def sum_rows(self, bags, packed, ranges):
-        sums = RunningSums(bags, packed, ranges, len(self.target.labels))
+        sums = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes))
         for first, matrix in zip(self.firsts, self.matrices):
-            sums.add(first, matrix)
+            sums.add(first, matrix, bags, packed, ranges)
         return sums.sums
 
 

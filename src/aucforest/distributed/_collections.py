@@ -18,7 +18,7 @@ class Partitions(NamedTuple):
 
 
 def is_collection(X: Any) -> bool:
-    """Say whether something is a lazy collection of Dask."""
+    """Return whether something is a lazy collection of Dask."""
     dask = import_optional("dask", purpose="Dask", extra="dask")
     return bool(dask.is_dask_collection(X))
 

@@ -19,7 +19,7 @@ _LOOK, _NO_WORKERS = 1.0, 300.0
 
 
 class DaskExecutor:
-    """Tasks as futures that Dask can compute anew: what a lost worker held is lost for a moment only.
+    """Tasks as futures that Dask computes anew when it loses the worker that held them.
 
     Nothing that waits in Dask wakes up when the cluster is gone. So whatever is waited for, the watchdog is as well: a
     coroutine that looks at the cluster until `close`, and ends with an error when there is nothing to wait for.
@@ -64,7 +64,7 @@ class DaskExecutor:
         key = f"{function.__name__.strip('_')}-{self._name}", next(self._numbers)
         # What comes within that time has the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
-        # Dask's advice about large arguments is to share them, and that is how.
+        # Dask warns of large arguments and advises to share them, which is done by such a task.
         dask = import_optional("dask", purpose="Dask", extra="dask")
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future = self._client.submit(_run, self._versions, function, *args, **options)
@@ -223,6 +223,6 @@ def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
 
 
 def _is_at_work(worker: dict[str, Any]) -> bool:
-    """Say whether a worker takes tasks, or has one: those whose memory is full end theirs and take no more."""
+    """Return whether a worker takes tasks, or has one: those whose memory is full end theirs and take no more."""
     counts = worker["metrics"].get("task_counts", {})
     return worker["status"] == "running" or counts.get("executing", 0) > 0

@@ -1,7 +1,7 @@
-"""Training rows as Dask partitions: looked at for labels and weights, for what the values are, and for their codes."""
+"""Training rows as Dask partitions, which workers read for labels, weights, summaries of values, and codes."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -29,17 +29,16 @@ from aucforest.fitting.coding import (
 )
 from aucforest.fitting.executor import merge_by_groups
 from aucforest.fitting.growing import estimate_seconds, map_in_threads
-from aucforest.fitting.in_memory import SomeRows
-from aucforest.fitting.job import JobFolder, describe_fit, digest_codes, grow_missing
+from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, sum_places, within
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, Plan, advice_on_cluster, plan_on_cluster
 from aucforest.fitting.spec import FitSpec, combine_weights, tree_keys
+from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target, code_part, kept_rows
 from aucforest.tables.columns import decode_labels, find_categorical, read_table
 from aucforest.tree.prediction import PackedTrees
-from aucforest.tree.tree import Tree
 
 # Summaries that are merged at a time.
 _MERGED = 8
@@ -48,7 +47,7 @@ _GROUP_BYTES = 2**28
 
 
 class LabelledPart(NamedTuple):
-    """What a partition says of its target: sorted classes, their numbers by row, and weights."""
+    """The target of a partition: sorted classes, their numbers by row, and weights."""
 
     classes: NDArray[Any]
     labels: NDArray[np.uint16]
@@ -76,16 +75,16 @@ def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
     return ReadTarget(Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows)
 
 
-class RowsOnCluster:
-    """Training rows as partitions on a Dask cluster; see `fitting.in_memory.TrainingTable`.
+class RowsOnCluster(TrainingTable):
+    """Training rows as partitions on a Dask cluster.
 
     Parameters
     ----------
     executor : DaskExecutor
     partitions : Partitions
     params : dict
-        Those of the forest: `strategy`, `local_rows`, `max_hist_bytes`, `checkpoint_dir`, and what a checkpoint tells
-        fits apart by.
+        Those of the forest: `strategy`, `local_rows`, `max_hist_bytes`, `checkpoint_dir` (the job folder), and what tells
+        this fit from others.
     """
 
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
@@ -98,11 +97,9 @@ class RowsOnCluster:
         kept = self.target.kept
         # Where the rows of every partition begin among those of positive weight, and where the last ones end.
         self._starts = (self._firsts if kept is None else np.searchsorted(kept, self._firsts)).tolist()
-        self._job: JobFolder | None = None
-        self._stack = ExitStack()
 
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes by what all partitions say, and let workers encode them; ClusterError for too little memory."""
+        """Choose codes from a summary of all rows, and let workers encode them; ClusterError for too little memory."""
         self._spec, executor, target, starts = spec, self._executor, self.target, self._starts
         self._plan = choose_plan(executor, self._params, spec, target, self.n_features)
         executor.advice = advice_on_cluster(self._plan)
@@ -129,16 +126,8 @@ class RowsOnCluster:
         self._parts = self._make_parts(spec)
         self._growth = Growth.of(spec, coding, len(target.kept_labels), len(target.classes))
         if (folder := self._params["checkpoint_dir"]) is not None:
-            self._job = self._stack.enter_context(JobFolder(folder, self._manifest(spec, coding)))
+            self._job = JobFolder(folder, self._manifest(spec, coding))
         return coding
-
-    def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant, of which a folder may have some."""
-        return grow_missing(self._spec, self._growth, variant_of, self._grow_some, self._job)
-
-    def close(self) -> None:
-        """Let others use the folder."""
-        self._stack.close()
 
     def _manifest(self, spec: FitSpec, coding: Coding) -> dict[str, Any]:
         """Return what tells the trees of this fit from others."""
@@ -202,7 +191,8 @@ class RowsOnCluster:
         """Sum out of bag, as `fitting.out_of_bag.sum_out_of_bag` does, where the partitions are, read once more."""
         # Workers need the memory, and nothing grows any more.
         self.__dict__.pop("_parts", None)
-        executor, running = self._executor, RunningSums(bags, packed, ranges, len(self.target.labels))
+        executor, target = self._executor, self.target
+        running = RunningSums(bags.kept, len(ranges), len(target.labels), len(target.classes))
         (X,), futures = executor.compute(self._delayed), [None] * len(self._delayed)
         for group in _cut_trees(packed, bags.n_trees):
             # Each on top of the sums of those before it: sums are rounded as if all trees came at once.
@@ -242,7 +232,7 @@ def _cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
 
 
 def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
-    """Return the classes of a partition; refuse what are no labels or weights."""
+    """Return the target of a partition; refuse what are no labels or weights."""
     n_rows = len(y)
     if sample_weight is not None and len(sample_weight) != n_rows:
         raise ValueError(f"partition {place} of sample_weight has {len(sample_weight)} rows, that of y has {n_rows}")
@@ -259,7 +249,7 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
 def _look_at_values(
     place: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], categorical: list[int], max_bins: int | None
 ) -> Summary | None:
-    """Return what the values of a partition are, None without rows."""
+    """Return the summary of the values of a partition, None without rows."""
     n_rows = len(labelled.labels)
     if len(X) != n_rows:
         raise ValueError(f"partition {place} of X has {len(X)} rows, that of y has {n_rows}")
@@ -269,13 +259,13 @@ def _look_at_values(
 
 
 def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
-    """Return what some partitions say together."""
+    """Return the summary of some partitions, None without rows."""
     found = [summary for summary in summaries if summary is not None]
     return merge_all(found, max_bins) if found else None
 
 
 def _choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None) -> Coding:
-    """Choose codes by what all partitions say, in all threads of the worker: others wait for it."""
+    """Choose codes from the summary of all partitions, in all threads of the worker, since all others wait."""
     # Not asked of joblib, which allows one to the processes that Dask starts.
     n_threads = import_distributed().get_worker().state.nthreads
     return choose_coding(summary, sample_weight, max_bins, partial(map_in_threads, n_threads=n_threads))
@@ -313,20 +303,13 @@ def _sum_out_of_bag(
 
 def _cut(piece: Part, start: int, stop: int) -> Part:
     """Return some rows of a piece, as copies: those of the others are given up."""
-    some = piece.some(start, stop)
-    weights = None if some.weights is None else some.weights.copy()
-    return some._replace(codes=some.codes.copy(), labels=some.labels.copy(), weights=weights)
+    return deepcopy(piece.some(start, stop))
 
 
 def _join(sampler: BootstrapSampler | None, by_class: NDArray[np.float64] | None, pieces: list[Part]) -> Part:
     """Return pieces, whose weights are those of samples, as one part, whose sampler gets its members by its labels."""
     part = Part.joined(pieces)
     weights = combine_weights(part.labels, part.weights, by_class)
-    if sampler is not None:
-        members = (
-            BootstrapSampler.of_strata(part.labels, sampler.sizes).members
-            if len(sampler.sizes) > 1
-            else sampler.members
-        )
-        sampler = replace(sampler, members=members)
+    if sampler is not None and len(sampler.sizes) > 1:
+        sampler = replace(sampler, members=BootstrapSampler.of_strata(part.labels, sampler.sizes).members)
     return part._replace(weights=weights, sampler=sampler)

@@ -19,8 +19,9 @@ from aucforest.exports.onnx import write_onnx
 from aucforest.exports.sklearn import PriorCorrectedClassifier, as_random_forest
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.growing import run_in_threads
-from aucforest.fitting.in_memory import RowsInMemory, TrainingTable
+from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs
+from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.thresholds import decide
 from aucforest.tables.columns import (

@@ -31,9 +31,9 @@ from aucforest.estimators.thresholds import (
     warn_of_positive,
 )
 from aucforest.fitting.bootstrap import BootstrapSampler, SampleRecord
-from aucforest.fitting.in_memory import TrainingTable
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.fitting.spec import FitSpec, resolve_variants, tree_keys
+from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tree.tree import Tree

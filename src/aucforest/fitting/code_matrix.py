@@ -1,7 +1,7 @@
-"""The codes of all rows in a file that is mapped into memory, with a record of what of it is there.
+"""The codes of all rows in a file that is mapped into memory, with a record of what is written.
 
-A process may be killed while it writes, and its computer too: the record has a checksum of all that was written, a
-chunk of rows at a time, and what does not fit is written again.
+A process may be killed while it writes, or the power may fail: the record has a checksum of every chunk of rows, and
+chunks from the first that does not match on are written again.
 """
 
 import os
@@ -87,7 +87,7 @@ class CodeMatrix:
         return checksum
 
     def _fits(self, start: int, stop: int) -> bool:
-        """Say whether compiled code can read the codes of some rows."""
+        """Return whether compiled code can read the codes of some rows."""
         return all(column[start:stop].max() <= most for column, most in zip(self.codes, self._n_bins))
 
     def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:

@@ -1,4 +1,4 @@
-"""From tables to codes, a table at a time: what each says of the values, put together, is what all of them say."""
+"""From tables to codes: tables are summarised one at a time, and codes are chosen from the merged summaries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from aucforest.tree.samples import exact_weights
 
 @dataclass(frozen=True)
 class Summary:
-    """What some rows say of every feature."""
+    """The values of every feature in some rows."""
 
     names: list[str]  # what messages call the features
     counted: dict[int, Counted]  # the values of each categorical feature

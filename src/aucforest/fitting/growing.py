@@ -158,7 +158,7 @@ def estimate_seconds(growth: Growth) -> float:
     return float(_ROW_TIME * max(n_rows, 1) * np.log2(n_rows + 1) * growth.params.max_features)
 
 
-def grow_batches(growth: Growth, keys: list[int], part: Part, n_jobs: int | None = 1) -> Grown:
+def grow_batches(growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1) -> Grown:
     """Yield places of some keys and their trees, grown on whatever joblib backend is active, threads by default."""
     n_threads, seconds, places = effective_n_jobs(n_jobs), estimate_seconds(growth), growth.by_variant(keys)
     at_least, at_most = int(_LEAST_BATCH / seconds), -(-len(keys) // n_threads)

@@ -1,61 +1,26 @@
 """Training rows in the memory of this process: one part."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.growing import grow_batches, run_in_threads
-from aucforest.fitting.job import grow_missing
-from aucforest.fitting.out_of_bag import SumRows
-from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, check_fit
 from aucforest.fitting.spec import FitSpec
+from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, feature_kinds
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import BinnedMatrix, bin_blocks, bin_matrix, code_dtype
 from aucforest.tree.features import NUMERIC
-from aucforest.tree.tree import Tree
 
 
-class TrainingTable(Protocol):
-    """Who holds the training rows: this process, files, or the workers of a cluster."""
-
-    @property
-    def target(self) -> Target:
-        """Labels and weights of all rows."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-
-    @property
-    def names(self) -> Sequence[str] | None:
-        """Names of the features, where they have some."""
-
-    @property
-    def X(self) -> Any:
-        """A matrix, or what gives the rows of some numbers as trees read them: elsewhere those of `FitSpec.scored`."""
-
-    @property
-    def sum_rows(self) -> SumRows | None:
-        """What sums out of bag where the rows are; None in this process."""
-
-    def code(self, spec: FitSpec) -> Coding:
-        """Choose codes for the values, encode rows of positive weight, and refuse what would take too much memory."""
-
-    def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant, in the order given."""
-
-
-class RowsInMemory:
+class RowsInMemory(TrainingTable):
     """Training rows as a matrix, with codes for categories, or as a sparse one; see `TrainingTable`."""
-
-    sum_rows: SumRows | None = None
 
     def __init__(
         self, X: NDArray[Any] | SparseRows, names: Sequence[str] | None, categories: Categories, target: Target
@@ -93,21 +58,6 @@ class RowsInMemory:
         options = {"max_bins": spec.max_bins, "weights": target.kept_weight, "run": run_in_threads(spec.n_jobs)}
         return bin_blocks(matrix.columns(target.kept), codes, **options)
 
-    def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant."""
-        spec, part = self._spec, self._part
-        grow = partial(grow_batches, part=part, n_jobs=spec.n_jobs)
-        return grow_missing(spec, self._growth, variant_of, grow)
-
-
-class SomeRows:
-    """Some rows of a matrix that is not there, given by rising numbers: ``rows[numbers]`` is a matrix of those."""
-
-    def __init__(self, numbers: NDArray[np.int64], matrix: NDArray[Any]) -> None:
-        self._numbers, self._matrix = numbers, matrix
-
-    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the rows of some numbers, which must be known."""
-        places = np.searchsorted(self._numbers, numbers)
-        assert np.array_equal(self._numbers[places], numbers)
-        return self._matrix[places]
+    def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
+        """Yield places of keys and their trees, as they are done."""
+        return grow_batches(growth, self._part, keys, self._spec.n_jobs)

@@ -1,8 +1,8 @@
 """The folder of a fit that may be killed: the same fit goes on from what is done.
 
-``manifest.json`` says what is fitted. Beside it lie model files of some finished trees each and, out of core, of the
-bins and of a record of the codes. All are written beside and renamed, so a kill leaves them whole; after a failure of
-power checksums tell. Everything follows from what is fitted: nothing is lost but time when a file is.
+``manifest.json`` describes the fit. Beside it are model files, each of some finished trees, and out of core those of
+the coding and of a record of the codes. Each is written under another name and renamed, so a kill leaves it whole;
+checksums reveal damage by a power failure. A file that is lost or damaged is made again.
 """
 
 import ast
@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -20,14 +20,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from aucforest._files import half_written, lock, write_whole
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.parts import Grown, Growth, Part
-from aucforest.fitting.plan import check_trees
-from aucforest.fitting.spec import FitSpec, tree_keys
+from aucforest.fitting.parts import Part
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import (
@@ -141,7 +138,7 @@ class JobFolder:
     def __init__(self, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
         fit = {name: _to_plain(name, value) for name, value in manifest.items()}
-        # the order of names says nothing
+        # whatever the order of names is
         self._fit = sha256(json.dumps(fit, sort_keys=True).encode()).hexdigest()
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"the checkpoint {self.folder} is a file, not a folder")
@@ -157,17 +154,21 @@ class JobFolder:
                 if _WRITTEN_WHOLE.fullmatch(half_written(path) or ""):
                     path.unlink()
         except BaseException:
-            self._lock.close()
+            self.close()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others use the folder."""
         self._lock.close()
 
     def _is_begun(self, here: Mapping[str, Any]) -> bool:
-        """Say whether the fit has been begun; refuse a folder that holds another fit, or files of others."""
+        """Return whether the fit has been begun; refuse a folder that holds another fit, or files of others."""
         path = self.folder / _MANIFEST
         if not path.exists():
             for path in self.folder.iterdir():
@@ -281,34 +282,3 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         known = f"this aucforest knows {_FORMAT}"
         raise ValueError(f"{path} is of format {content['checkpoint']}, but {known}: use a new or empty folder")
     return content["fit"]
-
-
-def grow_missing(
-    spec: FitSpec,
-    growth: Growth,
-    variant_of: Mapping[int, int],
-    grow: Callable[[Growth, list[int]], Grown],
-    job: JobFolder | None = None,
-) -> list[Tree]:
-    """Return trees, given by number and variant: those of a job folder, and others, which are saved there when grown.
-
-    `grow` takes keys, and yields places among them and the trees there, as they are done.
-    """
-    growth = growth.of_trees(spec.seed, variant_of)
-    trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
-    missing = [number for number in variant_of if number not in trees]
-    total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(trees)
-    is_last, n_bytes, largest = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values()), 0.0
-    with tqdm(total=total, initial=n_before, desc="trees", leave=is_last, disable=not spec.verbose) as progress:
-        for places, grown in grow(growth, tree_keys(spec.seed, missing)) if missing else ():
-            by_number = dict(sorted(zip([missing[place] for place in places], grown, strict=True)))
-            trees |= by_number
-            # Trees of one variant may be larger than those of another.
-            n_bytes += sum(tree.nbytes for tree in grown)
-            if n_bytes > largest * len(trees):
-                largest = n_bytes / len(trees)
-                check_trees(n_bytes, len(trees), grown[0].n_nodes, total)
-            if job is not None:
-                job.save(list(by_number), list(by_number.values()), [variant_of[number] for number in by_number])
-            progress.update(len(grown))
-    return [trees[number] for number in variant_of]

@@ -93,7 +93,7 @@ def _fill_directly(column, samples, weights, n_classes, histogram):
 
 @bare_device
 def _fill_in_cells(column, samples, n_codes, n_classes, shift, cells, histogram):
-    """Do the same by way of cells that hold both, where the samples hold the weights."""
+    """Do the same in cells that hold both, where samples hold their weights."""
     for i in range(len(samples)):
         cell = (np.uint64(column[row_of(samples[i])]) << shift) + label_of(samples[i])
         cells[cell] += np.uint64(packed_weight(samples[i])) + _ONE_SAMPLE
@@ -211,7 +211,7 @@ def _count_left(source, features, split, is_numeric):
 
 @bare_device
 def _is_known_constant(is_constant, feature):
-    """Say whether a feature is known to be constant in a node."""
+    """Return whether a feature is known to be constant in a node."""
     return is_constant[feature]
 
 

@@ -2,9 +2,9 @@
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -24,17 +24,16 @@ from aucforest.fitting.coding import (
 )
 from aucforest.fitting.executor import LocalExecutor
 from aucforest.fitting.growing import grow_batches, run_in_threads
-from aucforest.fitting.in_memory import SomeRows
-from aucforest.fitting.job import JobFolder, grow_missing
+from aucforest.fitting.job import JobFolder
 from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import format_bytes, plan_on_disk
 from aucforest.fitting.spec import FitSpec
+from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Table, find_categorical, read_table
 from aucforest.tree.prediction import PackedTrees
-from aucforest.tree.tree import Tree
 
 # Cells of a batch: few enough that several stay in memory, enough that Python's overhead is small.
 _BATCH_CELLS = 2**21
@@ -99,7 +98,7 @@ class FeatureBatches(NamedTuple):
         )
 
 
-class RowsOnDisk:
+class RowsOnDisk(TrainingTable):
     """Training rows of a table that is read batch by batch; see `TrainingTable`.
 
     Codes and trees are kept in the folder of a job, which is opened once nothing speaks against the fit; without one
@@ -112,18 +111,12 @@ class RowsOnDisk:
         self.names, self.target, self.n_features = features.names, features.target, len(features.names)
         self._features, self._limit = features, memory_limit
         self._open_job = open_job
-        self._job: JobFolder | None = None
-        self._stack = ExitStack()
-
-    def close(self) -> None:
-        """Let others use the folder."""
-        self._stack.close()
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values and write those of all rows, or what of them is not there."""
         self._spec, self._plan = spec, plan_on_disk(spec, self.target, self.n_features, self._limit)
         if self._open_job is not None:
-            self._job = self._stack.enter_context(self._open_job())
+            self._job = self._open_job()
         if spec.verbose:
             how = f"{self._plan.reason}, {self._plan.workers.n_threads} threads"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
@@ -140,17 +133,13 @@ class RowsOnDisk:
         self.X = SomeRows(self.target.rows_at(spec.scored), self._matrix.known)
         return coding
 
-    def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant, of which a folder may have some."""
-        return grow_missing(self._spec, self._growth, variant_of, self._grow_some, self._job)
-
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
         """Sum what trees predict of the rows that are not in their samples."""
-        running = RunningSums(bags, packed, ranges, len(self.target.labels))
+        running = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes))
 
         def add(start: int, table: Table) -> None:
             rows, place, _ = self._features.rows_of(start, table)
-            running.add(place, self._coding.read(table, rows))
+            running.add(place, self._coding.read(table, rows), bags, packed, ranges)
 
         for _ in self._map(add, "out of bag"):
             pass
@@ -164,7 +153,7 @@ class RowsOnDisk:
             sampler = sampler.of_trees(keys)
         part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, sampler)
         if plan.strategy == "replicate":
-            yield from grow_batches(growth, keys, part, n_threads)
+            yield from grow_batches(growth, part, keys, n_threads)
             return
         bounds = pairwise([*range(0, part.n_rows, plan.part_rows), part.n_rows])
         parts = [part.some(start, stop) for start, stop in bounds]

@@ -153,40 +153,42 @@ def sum_out_of_bag(
     Groups are trees that follow each other, all trees of the forest in the end.
     """
     bags = training.bags
-    all_sums = [Sums.zero(len(training.labels), n_classes) for _ in ranges]
+    running = RunningSums(bags.kept, len(ranges), len(training.labels), n_classes)
     for group, packed in groups:
         of_group = replace(bags, keys=bags.keys[group.start : group.stop])
-        some = [within(trees, group) for trees in ranges]
+        trees = of_group, packed, [within(some, group) for some in ranges]
 
-        def add_block(block: int, packed: PackedTrees = packed, of_group: Bags = of_group, some: Any = some) -> None:
-            rows = bags.rows(block)
-            before = [Sums(total[rows], n_trees[rows]) for total, n_trees in all_sums]
-            found = sum_places(of_group, packed, some, block * BLOCK_ROWS, training.X[rows], before)
-            for sums, (total, n_trees) in zip(all_sums, found):
-                sums.total[rows], sums.n_trees[rows] = total, n_trees
+        def add_block(block: int, trees: tuple[Bags, PackedTrees, list[range]] = trees) -> None:
+            running.add(block * BLOCK_ROWS, training.X[bags.rows(block)], *trees)
 
         for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
             pass
-    return all_sums
+    return running.sums
 
 
 class RunningSums:
-    """Out-of-bag sums over all rows, those of weight 0 as well, a table at a time."""
+    """Out-of-bag sums over all rows, those of weight 0 as well, to which trees and rows are added."""
 
-    def __init__(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], n_rows: int) -> None:
-        self._arguments, self._kept = (bags, packed, ranges), bags.kept
-        self.sums = [Sums.zero(n_rows, packed.values.shape[1]) for _ in ranges]
+    def __init__(self, kept: NDArray[np.int64] | None, n_ranges: int, n_rows: int, n_classes: int) -> None:
+        self._kept = kept
+        self.sums = [Sums.zero(n_rows, n_classes) for _ in range(n_ranges)]
 
-    def add(self, first: int, matrix: NDArray[Any]) -> None:
-        """Add the rows from a place on, as `Coding.read` returns them; threads may do so at the same time."""
-        self.put(first, sum_places(*self._arguments, first, matrix))
+    def add(self, first: int, X: NDArray[Any], bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> None:
+        """Add trees for the rows from a place on; threads may do so at the same time for other rows."""
+        rows = self._rows(first, len(X))
+        before = [Sums(sums.total[rows], sums.n_trees[rows]) for sums in self.sums]
+        self.put(first, sum_places(bags, packed, ranges, first, X, before))
 
     def put(self, first: int, found: list[Sums]) -> None:
         """Take over what was summed elsewhere for the rows from a place on."""
-        n_rows = len(found[0].n_trees)
-        rows: Any = slice(first, first + n_rows) if self._kept is None else self._kept[first : first + n_rows]
+        rows = self._rows(first, len(found[0].n_trees))
         for sums, some in zip(self.sums, found):
             sums.total[rows], sums.n_trees[rows] = some
+
+    def _rows(self, first: int, n_rows: int) -> Any:
+        """Return what selects the rows from a place on among those to sample from."""
+        rows = slice(first, first + n_rows)
+        return rows if self._kept is None else self._kept[rows]
 
 
 def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:

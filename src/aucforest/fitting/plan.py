@@ -138,7 +138,7 @@ class FitSize:
 
 
 def _most_nodes(params: GrowthParams, n_distinct: int, n_classes: int) -> int:
-    """Return how many nodes a tree may have; of two classes, leaves of a single row everywhere are not to be feared."""
+    """Return how many nodes a tree may have; of two classes, leaves have two rows on average, or more."""
     leaves = min(
         n_distinct // 2 if n_classes == 2 else n_distinct,
         n_distinct // params.min_samples_leaf,
