@@ -195,7 +195,7 @@ def default_client(client: Any) -> Any:
 
 
 class WorkerStop:
-    """Looks like the array by which trees are told to stop: says whether its task was cancelled, without a message."""
+    """In place of the array that stops the growth of trees: its item is whether this task was cancelled."""
 
     def __init__(self) -> None:
         worker = import_distributed().get_worker()
@@ -206,7 +206,7 @@ class WorkerStop:
 
 
 def identity(value: Any) -> Any:
-    """Return what is given: a task whose result others share."""
+    """Return the value: a task whose result others share."""
     return value
 
 

@@ -15,9 +15,8 @@ _LEAST_TASK, _MOST_TASK = 0.5, 20.0
 def grow_replicated(part: Any, growth: Growth, keys: list[int], executor: DaskExecutor, tree_seconds: float) -> Grown:
     """Yield places of keys and their trees, as they are done; a part of all rows is copied to all workers."""
     shared = executor.share(growth)
-    bounds, order = cut_tasks(len(keys), executor.n_workers, tree_seconds), growth.by_variant(keys)
     # The longest first.
-    tasks = [order[i:j] for i, j in pairwise(bounds)]
+    tasks = [range(*pair) for pair in pairwise(cut_tasks(len(keys), executor.n_workers, tree_seconds))]
     places = {executor.submit(_grow, shared, part, [keys[i] for i in task], in_order=True): task for task in tasks}
     for future, trees in executor.as_completed(places):
         yield places[future], trees
@@ -38,6 +37,6 @@ def _grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
     """Grow some trees, until the task is cancelled."""
     trees = grow_batch(growth, part, WorkerStop(), [], keys)
     if len(trees) < len(keys):
-        # Should somebody want the task again meanwhile, it has to begin anew.
+        # If the task is wanted again meanwhile, it has to begin again.
         raise import_distributed().Reschedule()
     return trees

@@ -1,4 +1,4 @@
-"""What a forest predicts of Dask collections, lazily; the forest is one task, not a copy in every partition."""
+"""Lazy predictions for Dask collections; the forest is one task, not a copy in every partition."""
 
 from typing import Any
 

@@ -83,8 +83,8 @@ class RowsOnCluster(TrainingTable):
     executor : DaskExecutor
     partitions : Partitions
     params : dict
-        Those of the forest: `strategy`, `local_rows`, `max_hist_bytes`, `checkpoint_dir` (the job folder), and what tells
-        this fit from others.
+        Those of the forest: `strategy`, `local_rows`, `max_hist_bytes`, `checkpoint_dir` (the job folder), and what
+        tells this fit from others.
     """
 
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
@@ -146,7 +146,7 @@ class RowsOnCluster(TrainingTable):
         plan, executor, parts = self._plan, self._executor, self._parts
         if plan.strategy == "replicate":
             return grow_replicated(parts[0], growth, keys, executor, estimate_seconds(growth))
-        # The plan knows about how many distinct rows a tree has; that all are gathered must hold for every tree.
+        # The plan only estimates the distinct rows of a tree, but the rows of every tree must be gathered.
         local_rows = growth.n_sampled if plan.strategy == "gather" else plan.local_rows
         sizes = {"local_rows": local_rows, "max_hist_bytes": plan.max_hist_bytes}
         return grow_by_level(parts, growth, keys, executor, **sizes)
@@ -178,7 +178,7 @@ class RowsOnCluster(TrainingTable):
             for piece, (first, last) in zip(self._pieces, pairwise(self._starts)):
                 if max(first, start) < min(last, stop):
                     inner = max(start - first, 0), min(stop, last) - first
-                    # A piece is cut where it is: no more is moved than is needed.
+                    # Cut by a task of its own, so that no other rows of the piece are moved.
                     cuts.append(piece if inner == (0, last - first) else executor.submit(_cut, piece, *inner))
             of_part = sampler
             if sampler is not None and plan.strategy != "replicate":

@@ -1,4 +1,4 @@
-"""Where tasks run: the few things that growing over parts asks of threads, or of a cluster."""
+"""Where tasks run: the interface of threads and clusters that growing over parts uses."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -62,7 +62,7 @@ class LocalExecutor:
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        """Give up what has not begun."""
+        """Cancel the tasks that have not begun."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -88,7 +88,7 @@ class _Completed:
 
 
 def _result(argument: Any) -> Any:
-    """Return what a task is given for an argument."""
+    """Return the argument with results in place of futures."""
     if isinstance(argument, Future):
         return argument.result()
     return [_result(item) for item in argument] if isinstance(argument, list) else argument

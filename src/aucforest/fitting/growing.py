@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ _ROW_TIME = 2e-9
 
 
 def run_in_threads(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
-    """Return a parallel `map` over shared memory, which takes tasks one by one where they are short.
+    """Return a parallel `map` over shared memory, which runs short tasks one after the other, without threads.
 
     Threads of its own: joblib looks every 10 ms whether its are ready, longer than small forests take.
     """
@@ -45,7 +44,7 @@ def run_in_threads(n_jobs: int | None, task_seconds: float = np.inf) -> Parallel
 
 
 def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads: int) -> Iterator[Any]:
-    """Map; when it is given up, what has begun ends by itself."""
+    """Map; when it is closed early, tasks that have begun end by themselves."""
     threads = ThreadPoolExecutor(n_threads)
     try:
         yield from threads.map(function, items)
@@ -141,12 +140,11 @@ def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace],
         work = spare.pop()
     except IndexError:
         work = make_buffers(growth, part.codes, part.n_rows)
-    for number, of_variant in groupby(keys, growth.variant):
-        variant = growth.of_variant(number)
-        for key in of_variant:
-            if stopped[0]:
-                return trees
-            trees.append(Tree.from_nodes(*grow_rows(variant, part, part.counts(key), key, work), growth.by_set))
+    for key in keys:
+        if stopped[0]:
+            return trees
+        grown = grow_rows(growth.of_tree(key), part, part.counts(key), key, work)
+        trees.append(Tree.from_nodes(*grown, growth.by_set))
     # Memory that many batches took and gave back would lie idle between their trees.
     spare.append(work)
     return trees
@@ -160,15 +158,15 @@ def estimate_seconds(growth: Growth) -> float:
 
 def grow_batches(growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1) -> Grown:
     """Yield places of some keys and their trees, grown on whatever joblib backend is active, threads by default."""
-    n_threads, seconds, places = effective_n_jobs(n_jobs), estimate_seconds(growth), growth.by_variant(keys)
+    n_threads, seconds = effective_n_jobs(n_jobs), estimate_seconds(growth)
     at_least, at_most = int(_LEAST_BATCH / seconds), -(-len(keys) // n_threads)
     size = max(1, min(max(len(keys) // (_BATCHES_PER_JOB * n_threads), at_least), at_most))
-    batches = [places[i : i + size] for i in range(0, len(places), size)]
+    batches = [range(start, min(start + size, len(keys))) for start in range(0, len(keys), size)]
     stopped = np.zeros(1, dtype=np.bool_)
     run = _run_anywhere(n_jobs, seconds)
     try:
         grown = run(partial(grow_batch, growth, part, stopped, []), [[keys[i] for i in batch] for batch in batches])
         yield from zip(batches, grown)
     finally:
-        # Nobody else tells threads that the fit was interrupted.
+        # Threads that still grow trees stop when the fit is interrupted.
         stopped[0] = True

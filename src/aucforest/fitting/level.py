@@ -6,7 +6,6 @@ bit for bit: histograms are integers, the search is the same code, and what is d
 """
 
 from collections import deque
-from itertools import groupby
 from operator import getitem
 from typing import Any
 
@@ -24,13 +23,13 @@ from aucforest.fitting.level_tasks import (
     histogram_sizes,
 )
 from aucforest.fitting.parts import Grown, Growth
-from aucforest.fitting.spec import needs_all_rows
+from aucforest.fitting.spec import GrowthParams, needs_all_rows
 from aucforest.fitting.top import Searcher, TopTree
 from aucforest.tree.binning import MAX_BINS
 
 # Trees that ask together: fewer cost a round trip each, more wait for each other.
 _TREES_A_ROUND = 50
-# While the driver searches one, workers count for the other.
+# While this process searches for splits of one, workers count for the other.
 _ROUNDS = 2
 # At least so many, where trees are small, that no worker waits long for the last one.
 _BUNDLES_A_WORKER = 4
@@ -54,10 +53,13 @@ class _Level:
         self._local_rows, self._max_hist_bytes = local_rows, max_hist_bytes
         self._shared = executor.share(growth)
         self._bundle_rows = min(local_rows, growth.n_sampled * len(keys) // (_BUNDLES_A_WORKER * executor.n_workers))
-        # Trees of a variant follow each other, so that branches of them do.
-        groups = groupby(growth.by_variant(keys), lambda place: growth.variant(keys[place]))
-        searchers = ((Searcher(growth.of_variant(variant), local_rows), places) for variant, places in groups)
-        self._new = deque(TopTree(place, keys[place], searcher) for searcher, some in searchers for place in some)
+        searchers: dict[GrowthParams, Searcher] = {}
+        self._new: deque[TopTree] = deque()
+        for place, key in enumerate(keys):
+            of_tree = growth.of_tree(key)
+            if of_tree.params not in searchers:
+                searchers[of_tree.params] = Searcher(of_tree, local_rows)
+            self._new.append(TopTree(place, key, searchers[of_tree.params]))
         self._trees_a_round = min(_TREES_A_ROUND, -(-len(keys) // _ROUNDS))
         self._waiting: deque[TopTree] = deque()
         self._branches: deque[tuple[TopTree, Branch]] = deque()
@@ -79,7 +81,7 @@ class _Level:
                 self._send_bundles()
             else:
                 bundle = self._bundles.pop(future)
-                # Workers go on while the driver takes its time with the result.
+                # Workers go on while this process handles the result.
                 self._send_bundles()
                 for (tree, branch), grown in zip(bundle, result):
                     tree.take(branch, grown)

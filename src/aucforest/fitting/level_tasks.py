@@ -119,16 +119,14 @@ def hand_out(part: Part, growth: Growth, bundles: list[list[Branch]]) -> list[li
 
 
 def grow_branches(growth: Growth, branches: list[Branch], handed_out: list[list[Rows]]) -> list[tuple[Nodes, float]]:
-    """Grow branches from the samples that each part handed out; return them with what a unit of weight is worth."""
+    """Grow branches from the samples that each part handed out; return them with their units of weight."""
     by_branch = list(zip(*handed_out))
     joined = [Part.joined([of_part.part for of_part in rows]) for rows in by_branch]
     work, grown = make_buffers(growth, joined[0].codes, max(part.n_rows for part in joined)), []
-    for number, some in groupby(zip(branches, by_branch, joined), lambda each: growth.variant(each[0].tree_key)):
-        variant = growth.of_variant(number)
-        for branch, rows, part in some:
-            counts = np.concatenate([of_part.counts for of_part in rows])
-            params = replace(variant.params, max_depth=variant.params.max_depth - branch.depth)
-            below = replace(variant, params=params)
-            nodes, unit = grow_rows(below, part, counts, branch.key, work, branch.tree_weight)
-            grown.append((Nodes._make(column.copy() for column in nodes), unit))
+    for branch, rows, part in zip(branches, by_branch, joined):
+        counts = np.concatenate([of_part.counts for of_part in rows])
+        params = growth.of_tree(branch.tree_key).params
+        below = replace(growth, params=replace(params, max_depth=params.max_depth - branch.depth))
+        nodes, unit = grow_rows(below, part, counts, branch.key, work, branch.tree_weight)
+        grown.append((Nodes._make(column.copy() for column in nodes), unit))
     return grown

@@ -42,7 +42,7 @@ _CHUNK_CELLS = 2**25
 
 
 class Batches(Protocol):
-    """What gives batches of rows, as often as asked, in the same order."""
+    """A source of batches of rows, which can be read several times in the same order."""
 
     name: str
 
@@ -113,7 +113,7 @@ class RowsOnDisk(TrainingTable):
         self._open_job = open_job
 
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes for the values and write those of all rows, or what of them is not there."""
+        """Choose codes for the values and write those of all rows, unless a job folder has them."""
         self._spec, self._plan = spec, plan_on_disk(spec, self.target, self.n_features, self._limit)
         if self._open_job is not None:
             self._job = self._open_job()
@@ -134,7 +134,7 @@ class RowsOnDisk(TrainingTable):
         return coding
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
-        """Sum what trees predict of the rows that are not in their samples."""
+        """Sum out of bag, while the rows are read once more."""
         running = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes))
 
         def add(start: int, table: Table) -> None:
@@ -189,7 +189,7 @@ class RowsOnDisk(TrainingTable):
         return choose_coding(whole, sample_weight, spec.max_bins, run_in_threads(self._plan.n_readers))
 
     def _write_codes(self) -> None:
-        """Write the codes that are not there yet; and the values of the rows of `FitSpec.scored`."""
+        """Write the codes that are not written yet, and keep the values of the rows of `FitSpec.scored`."""
         matrix, scored = self._matrix, self._spec.scored
 
         def write(start: int, table: Table) -> int:

@@ -46,11 +46,11 @@ class Bags:
         first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.sampler.n_rows)
         return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
-    def find(self, block: int, wanted: NDArray[np.int64]) -> tuple[slice, NDArray[np.int64]]:
-        """Return which part of rows, given by rising numbers, is in a block, and their positions there."""
+    def find(self, block: int, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions in a block of those of some rows, given by rising numbers, that are in it."""
         rows = self.rows(block)
-        part = slice(*np.searchsorted(wanted, (rows[0], rows[-1] + 1)))
-        return part, np.searchsorted(rows, wanted[part])
+        first, stop = np.searchsorted(wanted, (rows[0], rows[-1] + 1))
+        return np.searchsorted(rows, wanted[first:stop])
 
     def groups_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Return the groups of some rows to sample from, by number; None where trees do not sample groups."""

@@ -1,4 +1,4 @@
-"""Coded rows in parts, and what trees need to know beside them. In memory there is one part."""
+"""Coded rows in parts, and the parameters that trees grow by. In memory there is one part."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Growth:
-    """What the trees of a fit share beside the rows: small."""
+    """Parameters and sizes that the trees of a fit share, without the rows."""
 
     variants: tuple[GrowthParams, ...]
     params: GrowthParams  # those of the tree that grows
@@ -71,7 +71,7 @@ class Growth:
     most_weight: int  # the most that all samples of a tree can weigh, in units
     fixed: FixedPoint | None  # None where every row counts 1, or where the units of weights differ from tree to tree
     weighted: bool  # whether samples weigh something else than how often they are in the sample of the tree
-    variant_of: Mapping[int, int] = field(default_factory=dict)  # the variant of each tree, by key; else the first
+    variant_of: Mapping[int, int] = field(default_factory=dict)  # of each tree, by key; else the first
 
     @classmethod
     def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
@@ -97,19 +97,17 @@ class Growth:
 
     def of_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
         """Return the same for trees of these variants, by number."""
+        if len(self.variants) == 1:
+            return self
         return replace(self, variant_of=dict(zip(tree_keys(seed, variant_of), variant_of.values())))
 
-    def variant(self, key: int) -> int:
-        """Return the variant of a tree."""
-        return self.variant_of[key] if self.variant_of else 0
+    def of_tree(self, key: int) -> "Growth":
+        """Return the same with the parameters of a tree."""
+        return self._of_variants[self.variant_of[key]] if self.variant_of else self
 
-    def of_variant(self, variant: int) -> "Growth":
-        """Return the same with the parameters of a variant."""
-        return replace(self, params=self.variants[variant])
-
-    def by_variant(self, keys: Sequence[int]) -> list[int]:
-        """Return the places of keys, those of trees of one variant after those of another."""
-        return sorted(range(len(keys)), key=lambda place: self.variant(keys[place]))
+    @cached_property
+    def _of_variants(self) -> list["Growth"]:
+        return [replace(self, params=params) for params in self.variants]
 
     @cached_property
     def rules(self) -> Rules:

@@ -1,4 +1,4 @@
-"""How much memory a fit takes, and how it keeps to what there is: in this process, out of core and on a cluster.
+"""Estimates of the memory of a fit, and plans that keep to a limit: in this process, out of core and on a cluster.
 
 One model of memory for all three: `FitSize` says what rows, trees and histograms take. tests/fitting/test_plan.py and
 benchmarks/out_of_core.py compare it with measured peaks.
@@ -49,7 +49,7 @@ _HISTOGRAMS, _COUNTED = 3, 2
 _ROWS_FRACTION = 0.4
 # On a cluster without bins: bytes of every value, at least, on the worker that chooses codes from all of them.
 _CHOOSING = 24
-# On a cluster: bytes of the codes of a part, so that a lost one is soon made anew; but most parts for each thread of a
+# On a cluster: bytes of the codes of a part, so that a lost one is soon remade; but most parts for each thread of a
 # worker, since every task costs milliseconds.
 _PART_BYTES, _PARTS = 2**26, 4
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -57,7 +57,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 
 @dataclass(frozen=True)
 class FitSize:
-    """What decides how much memory a fit takes."""
+    """The sizes that the memory of a fit depends on."""
 
     n_rows: int
     n_features: int
@@ -171,7 +171,7 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
-    """Return about how many bytes a fit takes beside the table and the trees, whose size only growing tells.
+    """Return about how many bytes a fit takes beside the table and the trees, whose size is not known before they grow.
 
     So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
     """
@@ -273,7 +273,7 @@ class Plan:
 
     @property
     def _needed(self) -> str:
-        """What a worker needs, to read; how many distinct values there are is not known before they are read."""
+        """The bytes that a worker needs, as text; "at least" if they depend on the number of distinct values."""
         return f"{'about' if self.size.code_bytes == 1 else 'at least'} {format_bytes(self.worker_bytes)}"
 
     def __str__(self) -> str:
@@ -411,7 +411,7 @@ def _bytes_of_target(spec: FitSpec, target: Target) -> int:
 
 
 def _plan_levels(size: FitSize, n_threads: int, limit: int, of_rows: int) -> Plan | None:
-    """Share out what is left: half to branches, a quarter each to parts and histograms; None for too little.
+    """Divide the remaining memory: half to branches, a quarter each to parts and histograms; None for too little.
 
     Pages of the mapped codes do not count: they are read from end to end, and may go at any time.
     """

@@ -211,7 +211,7 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
 
 
 def _name_of(parameter: str, given: Any, one: Any, known: Collection[str]) -> str:
-    """Return the name of a criterion or a splitter; a ValueError for what is none."""
+    """Return the name of a criterion or a splitter; a ValueError for an unknown one."""
     if parameter == "criterion" and callable(one):
         return criterion_name(one)
     if not isinstance(one, str) or one not in known:
@@ -237,7 +237,7 @@ def resolve_criterion(criterion: Any) -> tuple[int, Any]:
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:
-    """Return a number of rows that is given as such or as a fraction; any number too large is one too large."""
+    """Return a number of rows that is given as such or as a fraction; one more than all rows if that is too many."""
     return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
 
 
@@ -304,7 +304,7 @@ def weights_by_class(
 def combine_weights(
     labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None, by_class: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Return what rows count in trees, None when every row counts 1."""
+    """Return the weights of rows in trees, None when all are 1."""
     weights = sample_weight
     if by_class is not None:
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""The top of a tree that is grown level by level: its nodes, and what each of them still has to know."""
+"""The top of a tree that is grown level by level: its nodes, and the histograms that they still wait for."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ _MOST_NODES = 2**31 - 1
 
 
 class Searcher:
-    """What searching nodes takes beside them; for one thread. Nodes of at most local_rows samples become branches."""
+    """Rules and buffers to search nodes with, for one thread. Nodes of at most local_rows samples become branches."""
 
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
@@ -76,13 +76,13 @@ class TopTree:
         self._handed_out.append(0)
 
     def _route(self) -> Route:
-        """Copy what takes samples down."""
+        """Copy the nodes that samples are routed by."""
         top = self._top
         columns = (top.nodes.feature, top.code, top.nodes.missing_left, top.nodes.left_child, top.codes_left)
         return Route._make(column[: self._n_nodes].copy() for column in columns)
 
     def ask(self, room: int) -> Question | None:
-        """Ask for the histograms that open nodes lack, node by node up to so many numbers; None if not one fits."""
+        """Ask for the histograms that open nodes lack, of as many as fit into so many numbers; None if none fits."""
         nodes: list[int] = []
         features: list[int] = []
         for node, (is_constant, histograms) in self._open.items():
@@ -117,7 +117,7 @@ class TopTree:
             self._split(node, rules, stops)
 
     def _split(self, node: int, rules: Rules, stops: Stops) -> None:
-        """Split a node if nothing lacks; what its children wait for is histograms, or to be handed out."""
+        """Split a node that has all histograms; its children wait for theirs, are handed out, or are leaves."""
         searcher, (is_constant, histograms) = self._searcher, self._open[node]
         features = searcher.features(self._top.keys[node], is_constant)
         if any(feature not in histograms for feature in features.tolist()):
