@@ -130,7 +130,7 @@ class Growth:
         """Whether rows may have values outside all bins, since the bins come from some of the rows."""
         return int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS
 
-    @property
+    @cached_property
     def by_set(self) -> NDArray[np.bool_]:
         """Which features are split by sets."""
         return self.kinds != NUMERIC
