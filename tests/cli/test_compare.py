@@ -275,7 +275,7 @@ def test_refusals_are_one_line_and_exit_with_1(table, tmp_path):
         ((table, "--target", "kind", "--positive", "uggly"), "no label 'uggly'; its labels are 'bad', 'good', 'ugly'"),
         ((table, "--target", "grade", "--drop", "widht"), "no column 'widht'; did you mean 'width'?"),
         ((table, "--target", "grade", "--weight", "kind"), "column 'kind' has the value 'good'"),
-        ((table, "--target", "grade", "--folds", "31"), "has 30 rows, too few for 31 folds"),
+        ((table, "--target", "grade", "--folds", "31"), "has 30 samples, too few for 31 folds"),
         ((table, "--target", "grade", "--json", tmp_path / "no" / "a.json"), "does not exist"),
         ((table, "--target", "grade", "--json", tmp_path), "is a folder"),
     ]

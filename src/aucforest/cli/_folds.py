@@ -9,7 +9,7 @@ from rich.table import Table
 
 from aucforest.cli._inputs import Labelled
 from aucforest.cli._outputs import rich_table
-from aucforest.inspection.folds import Fold, check_classes_of_folds, group_folds, time_folds
+from aucforest.inspection.folds import Fold, make_folds, time_folds
 
 
 def check_folds_by(groups: str | None, time: str | None) -> None:
@@ -20,17 +20,11 @@ def check_folds_by(groups: str | None, time: str | None) -> None:
 
 def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[Fold] | int:
     """Return folds by time or by group if a column is given for one of them, else the number of stratified folds."""
-    counts = np.bincount(data.y)
-    if counts.min() < n_folds:  # checked here, because later messages do not have the names of classes
-        raise ValueError(f"class {data.classes[counts.argmin()]} has {counts.min()} rows, too few for {n_folds} folds")
+    labels = data.classes[data.y]  # so that messages name the classes
     if data.times is not None:
-        folds = time_folds(data.times, n_folds)
-    elif data.groups is not None:
-        folds = group_folds(data.y, data.groups, n_folds, n_repeats, seed)
-    else:
-        return n_folds
-    check_classes_of_folds(folds, data.y, np.arange(len(data.classes)), data.classes)
-    return folds
+        return make_folds(data.X, labels, cv=time_folds(data.times, n_folds))
+    folds = make_folds(data.X, labels, cv=n_folds, n_repeats=n_repeats, groups=data.groups, random_state=seed)
+    return n_folds if data.groups is None else folds
 
 
 def describe_time_folds(data: Labelled, folds: Sequence[Fold]) -> list[dict[str, Any]]:

@@ -91,7 +91,7 @@ def make_folds(
         if counts.min() < cv:
             raise ValueError(f"class {rarest} has {counts.min()} samples, too few for {cv} folds")
         if groups is not None:
-            folds = group_folds(y, groups, int(cv), n_repeats, random_state)
+            folds = _group_folds(y, groups, int(cv), n_repeats, random_state)
         else:
             random = check_random_state(random_state)
             repeated = RepeatedStratifiedKFold(n_splits=int(cv), n_repeats=n_repeats, random_state=random)
@@ -102,11 +102,11 @@ def make_folds(
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
     if len(folds) < 2:
         raise ValueError(f"a comparison needs at least 2 folds, but cv has {len(folds)}")
-    check_classes_of_folds(folds, y, classes)
+    _check_classes(folds, y, classes)
     return folds
 
 
-def group_folds(y: NDArray[Any], groups: NDArray[Any], n_folds: int, n_repeats: int, random_state: Any) -> list[Fold]:
+def _group_folds(y: NDArray[Any], groups: NDArray[Any], n_folds: int, n_repeats: int, random_state: Any) -> list[Fold]:
     """Return stratified folds of whole groups."""
     n_groups, random = len(set(groups.tolist())), check_random_state(random_state)
     if n_groups < n_folds:
@@ -135,11 +135,10 @@ def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
     return [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in pairwise(ends)]
 
 
-def check_classes_of_folds(folds: Sequence[Fold], y: NDArray[Any], classes: Any, names: Any = None) -> None:
-    """Raise ValueError if a class has no training or test rows in a fold; `names` are used in the message."""
+def _check_classes(folds: Sequence[Fold], y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise ValueError if a class has no training or test rows in a fold."""
     for number, fold in enumerate(folds):
         for part, rows in zip(("training", "test"), fold):
             missing = np.setdiff1d(classes, y[rows])
             if len(missing):
-                name = missing[0] if names is None else names[missing[0]]
-                raise ValueError(f"fold {number} has no {part} sample of class {name}: use fewer folds")
+                raise ValueError(f"fold {number} has no {part} sample of class {missing[0]}: use fewer folds")
