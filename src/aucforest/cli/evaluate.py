@@ -23,7 +23,7 @@ from aucforest.cli._outputs import (
 )
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import metrics_at_k
-from aucforest.metrics.at_k import find_at_k
+from aucforest.metrics.at_k import find_at_k, parse_number
 from aucforest.tables.predictions import labels_of
 
 
@@ -80,8 +80,7 @@ def evaluate(
     if len(forest.classes_) == 2:
         scored = fold.is_class[:, 1], fold.proba[:, 1]
         metrics[0] = auc_with_interval(*scored, rows.weight)
-        k = int(alerts) if alerts.isdigit() else float(alerts)
-        top = metrics_at_k(*scored, k, sample_weight=rows.weight)
+        top = metrics_at_k(*scored, parse_number(alerts), sample_weight=rows.weight)
         metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]
     labels = labels_of(forest, rows.X, fold.proba)
     matrix = confusion_matrix(rows.y, labels, labels=forest.classes_, sample_weight=rows.weight)

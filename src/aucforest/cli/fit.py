@@ -47,6 +47,7 @@ from aucforest.fitting.plan import parse_bytes
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
+from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
 
@@ -242,7 +243,7 @@ def _number(option: str, text: str, *words: str) -> str | int | float:
     if text in words:
         return text
     try:
-        return int(text) if text.isdigit() else float(text)
+        return parse_number(text)
     except ValueError:
         wanted = " or ".join(filter(None, [", ".join(words), "a number"]))
         raise typer.BadParameter(f"must be {wanted}, but is {text!r}", param_hint=option) from None

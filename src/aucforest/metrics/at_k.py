@@ -52,6 +52,11 @@ def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
     return float(k) * total
 
 
+def parse_number(text: str) -> int | float:
+    """Return a text as an integer, which is a number of samples, or as a float, which is a proportion of them."""
+    return int(text) if text.isdigit() else float(text)
+
+
 def check_bound(name: str, bound: Any) -> None:
     """Raise ValueError unless a bound of precision is in (0, 1], or one of the false positive rate in [0, 1]."""
     is_number = isinstance(bound, Real) and not isinstance(bound, bool)
@@ -287,7 +292,7 @@ def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None
     if parts is None:
         return None
     kind, text = parts.groups()
-    k = int(text) if text.isdigit() else float(text)
+    k = parse_number(text)
     top_size(k, name=f"k of {name!r}")
     metric = {"precision": precision_at_k, "recall": recall_at_k, "lift": lift_at_k}[kind]
     return f"{kind} at {k if isinstance(k, int) else f'{100.0 * k:g} %'}", metric, k
