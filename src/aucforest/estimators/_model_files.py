@@ -4,9 +4,8 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import copy
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +68,13 @@ class Model(ClassifierMixin, BaseEstimator):
             self.__dict__[_CACHE] = {}  # there from now on: a prediction adds no attribute
             yield
 
+    def _as_fitted(self) -> Self:
+        """Return the model with its classes in the order of the fit, which is that of files."""
+        return self
+
+    def _sort_classes(self) -> None:
+        """Put the classes of the fit into sorted order; only a forest can have others."""
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to a file, to be read by `aucforest.load`.
 
@@ -114,14 +120,11 @@ class Model(ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        if getattr(self, "_positive_first", False):
-            as_fitted = copy(self)
-            as_fitted._reverse_classes()
-            return as_fitted.save(path)
+        model = self._as_fitted()
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         parameters, left_out = {}, []
-        for name, value in self.get_params(deep=False).items():
+        for name, value in model.get_params(deep=False).items():
             try:
                 parameters[name] = to_plain(value)
             except TypeError:
@@ -132,7 +135,7 @@ class Model(ClassifierMixin, BaseEstimator):
         arrays: Arrays = {}
         metadata = {"estimator": type(self).__name__, "parameters": parameters, "left_out": left_out}
         for part in (_DATA, *self._parts):
-            more_arrays, more_metadata = part.store(self)
+            more_arrays, more_metadata = part.store(model)
             arrays |= more_arrays
             metadata |= more_metadata
         write_model(path, arrays, metadata)
@@ -173,8 +176,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     LinearAUCClassifier()
     """
     model = read_as_fitted(path)
-    if model.classes_[0] > model.classes_[1]:
-        model._reverse_classes()
+    model._sort_classes()
     return model
 
 

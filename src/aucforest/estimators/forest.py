@@ -1,9 +1,10 @@
 """A random forest as a scikit-learn classifier."""
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -370,6 +371,17 @@ class AUCForestClassifier(ForestFit):
         self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
         self.threshold = threshold
         return self
+
+    def _as_fitted(self) -> Self:
+        if not self._positive_first:
+            return self
+        forest = copy(self)
+        forest._reverse_classes()
+        return forest
+
+    def _sort_classes(self) -> None:
+        if self.classes_[0] > self.classes_[1]:
+            self._reverse_classes()
 
     def _reverse_classes(self) -> None:
         """Reverse the order of the two classes in all attributes and parameters; two calls restore the forest."""
