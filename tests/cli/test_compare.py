@@ -48,6 +48,7 @@ def test_without_a_file_the_old_abalone_are_compared():
     assert result.exit_code == 0, result.output
     for text in (
         "abalone, rings >= 18",
+        "auto",
         "auc",
         "gini",
         "ROC AUC",
@@ -84,7 +85,7 @@ def test_folds_that_are_all_equal_have_no_interval(table, tmp_path):
     first = json.loads((tmp_path / "a.json").read_text())["summary"][0]
     assert (first["mean"], first["low"], first["high"], first["pvalue"]) == (1.0, None, None, 1.0)
     (line,) = (line for line in result.output.splitlines() if "ROC AUC" in line)
-    assert line.split() == ["ROC", "AUC", "1.0000", "1.0000"]
+    assert line.split() == ["ROC", "AUC", "1.0000", "1.0000", "1.0000"]
 
 
 def test_parquet_holds_the_same_figures(table, tmp_path):

@@ -62,7 +62,7 @@ def compare(
             callback=_check_criteria,
             help=f"Split criteria ({', '.join(CRITERIA)}), or auto for a mixed forest; gini is always included.",
         ),
-    ] = "auc,gini",
+    ] = "auto,auc,gini",
     splitter: Annotated[
         Literal["auto", "best", "random"],
         typer.Option(
