@@ -354,7 +354,7 @@ def test_numeric_columns_of_frames_need_no_second_copy():
     model.predict_proba(many)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 1.5 * many.to_numpy().nbytes
+    assert peak < 1.75 * many.to_numpy().nbytes  # with the probabilities, and the blocks of threads
 
 
 def test_abalone_sex():
