@@ -3,8 +3,9 @@
     python benchmarks/peers.py [PART ...] [SET ...] [--trees N] [--repeats N]
 
 Parts: fit, predict, small, single, large, memory, import; sets: binary, census, letter, satimage, spambase, classes,
-fars. All take turns in every repeat. A ratio is the median over repeats of processor times, a peer's to ours: bigger is
-better for ours. Peers that are not installed are left out, and so are those that take minutes.
+fars. All take turns in every repeat. The table has medians of processor times for aucforest, and for peers the median
+ratio of their times to those of the default forest, where more than 1 is slower than aucforest. Peers that are not
+installed are left out, and so are those that take minutes.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
+import aucforest
 from aucforest import AUCForestClassifier
 
 Split = list[np.ndarray]
@@ -156,6 +158,8 @@ PACKAGES = {"scikit-learn": "scikit-learn", "lightgbm rf": "lightgbm", "ydf": "y
 
 def find_version(name: str) -> str | None:
     """Return the version of ours or a peer, None for one that is not installed."""
+    if name.startswith(OURS):
+        return aucforest.__version__
     try:
         return version(PACKAGES.get(name, name.partition(",")[0]))
     except PackageNotFoundError:
@@ -185,13 +189,20 @@ def load_code(fits: dict[str, Callable[..., Any]], X: np.ndarray, y: np.ndarray)
         fit(X[:500], y[:500], 10)
 
 
-def print_row(title: str, seconds: dict[str, list[float]]) -> None:
-    """Print the seconds of ours, and how many times as long every peer takes."""
-    print(title)
-    for own in (name for name in seconds if name.startswith(OURS)):
-        peers = (name for name in seconds if not name.startswith(OURS))
-        ratios = "".join(f"  {name} {median(np.divide(seconds[name], seconds[own])):.2f}" for name in peers)
-        print(f"    {own:<28}{1000 * median(seconds[own]):>10.2f} ms{ratios}", flush=True)
+def print_row(title: str, cells: dict[str, str]) -> None:
+    """Print a row of the table; a model without a cell was not measured."""
+    print(f"| {title} | {' | '.join(cells.get(name, '') for name in FITS)} |", flush=True)
+
+
+def print_times(title: str, seconds: dict[str, list[float]]) -> None:
+    """Print the median times of ours, and the median ratios of those of peers to the default forest."""
+    cells = {
+        name: f"{1000 * median(times):,.1f} ms"
+        if name.startswith(OURS)
+        else f"{median(np.divide(times, seconds[OURS])):.2f}"
+        for name, times in seconds.items()
+    }
+    print_row(title, cells)
 
 
 def compare_on(name: str, n_trees: int, repeats: int, parts: set[str]) -> None:
@@ -206,14 +217,14 @@ def compare_on(name: str, n_trees: int, repeats: int, parts: set[str]) -> None:
     load_code(fits, X, y)
     seconds = take_turns({peer: partial(fit, peer) for peer in fits}, repeats if "fit" in parts else 1)
     if "fit" in parts:
-        print_row(f"fit {name} {X.shape[0]:,} x {X.shape[1]}", seconds)
+        print_times(f"fit {name} {X.shape[0]:,} x {X.shape[1]}", seconds)
     if "predict" in parts:
         del forests["aucforest, shrinkage=None"]
         predictions = {peer: partial(forest.predict_proba, test_X) for peer, forest in forests.items()}
         take_turns(predictions, 1)  # the first call lays the trees out
         nodes = np.mean([tree.n_nodes for tree in forests[OURS].trees_])
         title = f"predict {name} {test_X.shape[0]:,} x {X.shape[1]}, {nodes:,.0f} nodes a tree"
-        print_row(title, take_turns(predictions, repeats))
+        print_times(title, take_turns(predictions, repeats))
 
 
 def small(n_trees: int, repeats: int) -> None:
@@ -222,12 +233,12 @@ def small(n_trees: int, repeats: int) -> None:
     fits = fits_for(2)
     load_code(fits, X, y)
     seconds = take_turns({peer: partial(fit, X, y, n_trees) for peer, fit in fits.items()}, 3 * repeats)
-    print_row("fit 500 x 10", seconds)
+    print_times("fit 500 x 10", seconds)
 
 
 def single(n_trees: int, repeats: int) -> None:
     """Print the median time of predictions of one row."""
-    X, test_X, y, _ = load("binary")
+    (X, test_X, y, _), cells = load("binary"), {}
     for peer, fit in fits_for(2).items():
         forest, times = fit(X[:20_000], y[:20_000], n_trees), []
         for i in range(100 * repeats):
@@ -236,7 +247,8 @@ def single(n_trees: int, repeats: int) -> None:
             forest.predict_proba(row)
             times.append(perf_counter() - start)
         p50, p99 = 1e6 * np.percentile(times, [50, 99])
-        print(f"one row   {peer:<28}{p50:>9.0f} us p50{p99:>9.0f} us p99", flush=True)
+        cells[peer] = f"{p50:,.0f} us ({p99:,.0f} us)"
+    print_row("predict 1 row: median (99th percentile)", cells)
 
 
 def large(n_trees: int, repeats: int) -> None:
@@ -247,7 +259,7 @@ def large(n_trees: int, repeats: int) -> None:
     for forest in forests.values():
         forest.predict_proba(rows[:1000])
     seconds = take_turns({peer: partial(forest.predict_proba, rows) for peer, forest in forests.items()}, repeats)
-    print_row("predict 1,000,000 x 30", seconds)
+    print_times("predict 1,000,000 x 30", seconds)
 
 
 def memory(*_: int) -> None:
@@ -256,10 +268,12 @@ def memory(*_: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/X.npy", X)
         np.save(f"{folder}/y.npy", y)
+        cells = {}
         for name in fits_for(2):
             given = {"benchmarks": str(Path(__file__).parent), "folder": folder, "name": name}
             peak = in_fresh_process(PEAK_OF_FIT.format(**given)) / 2**20
-            print(f"memory of a fit of 700,000 x 30, 10 trees   {name:<28}{peak:>7.0f} MiB", flush=True)
+            cells[name] = f"{peak:,.0f} MiB"
+    print_row("memory of a fit of 700,000 x 30, 10 trees", cells)
 
 
 def imports(*_: int) -> None:
@@ -282,7 +296,9 @@ def main() -> None:
     if not chosen <= known | set(SETS):
         parser.error(f"choose from {', '.join([*sorted(BY_SET), *PARTS, *SETS])}")
     versions = ", ".join(f"{name} {find_version(name)}" for name in FITS)
-    print(f"{versions}; {options.trees} trees, one thread; parameters are those of the functions in this file")
+    print(f"{versions}; {options.trees} trees, one thread; parameters are those of the functions in this file\n")
+    print_row("what", {name: name for name in FITS})
+    print_row("---", dict.fromkeys(FITS, "---"))
     parts, sets = chosen & known or known, [name for name in SETS if name in chosen] or list(SETS)
     for name in sets if parts & BY_SET else []:
         compare_on(name, options.trees, options.repeats, parts)
