@@ -8,29 +8,29 @@ from aucforest._optional import import_optional
 
 
 class Partitions(NamedTuple):
-    """The delayed partitions of a training table, its target and its weights: as many of each, in order."""
+    """The delayed partitions of the training data: equal numbers for table, target and weights, in order."""
 
     X: list[Any]
     y: list[Any]
-    sample_weight: list[Any] | None  # None when every row counts 1
-    meta: Any  # a table without rows, of the columns and types of X
+    sample_weight: list[Any] | None  # None if all weights are 1
+    meta: Any  # a table without rows, with the columns and types of X
     n_features: int
 
 
 def is_collection(X: Any) -> bool:
-    """Return whether something is a lazy collection of Dask."""
+    """Return whether X is a Dask collection."""
     dask = import_optional("dask", purpose="Dask", extra="dask")
     return bool(dask.is_dask_collection(X))
 
 
 def refuse_collections(*given: Any) -> None:
-    """Raise TypeError for a collection, which numpy would compute in silence."""
+    """Raise TypeError for a Dask collection, which numpy would compute."""
     if any(map(is_collection, given)):
         raise TypeError("this method does not support Dask collections: call it on to_local() with X.compute()")
 
 
 def as_rows(X: Any) -> Any:
-    """Return a Dask array or frame whose partitions hold whole rows; refuse others, and tables without columns."""
+    """Return a Dask array or frame with whole rows in its partitions; raise TypeError or ValueError otherwise."""
     if not (is_collection(X) and getattr(X, "ndim", 0) == 2):
         raise TypeError(
             f"X must be a Dask DataFrame or a two-dimensional Dask Array, but is {_describe(X)}; for data in memory"
@@ -42,20 +42,20 @@ def as_rows(X: Any) -> Any:
 
 
 def _describe(value: Any) -> str:
-    """Return what a message calls a value."""
+    """Return the description of a value for error messages."""
     ndim = f" of {value.ndim} dimensions" if hasattr(value, "ndim") else ""
     return f"a {type(value).__module__.partition('.')[0]} {type(value).__name__}{ndim}"
 
 
 def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
-    """Put the partitions of a training table side by side."""
+    """Return the partitions of the training data."""
     X = as_rows(X)
     delayed = align_columns(X=X, y=y, sample_weight=sample_weight)
     return Partitions(delayed[0], delayed[1], None if sample_weight is None else delayed[2], X._meta, X.shape[1])
 
 
 def align_columns(**columns: Any) -> list[list[Any]]:
-    """Return the delayed partitions of collections, all but a table X of one value a row; None is left out.
+    """Return the delayed partitions of collections, which except for a table X have one value per row; None is skipped.
 
     ValueError when numbers or lengths of partitions differ; unknown lengths are compared when they are known.
     """
@@ -80,12 +80,12 @@ def align_columns(**columns: Any) -> list[list[Any]]:
 
 
 def known_lengths(collection: Any) -> tuple[int, ...] | None:
-    """Return the lengths of the chunks of an array, None where they are not known."""
+    """Return the lengths of the chunks of an array, or None if they are not known."""
     chunks = getattr(collection, "chunks", None)
     return None if chunks is None or np.isnan(chunks[0]).any() else chunks[0]
 
 
 def split(collection: Any) -> list[Any]:
-    """Return the partitions of a collection, or of its chunks of whole rows."""
+    """Return the partitions of a collection, which are chunks of whole rows for an array."""
     delayed = collection.to_delayed()
     return list(delayed.ravel()) if isinstance(delayed, np.ndarray) else list(delayed)

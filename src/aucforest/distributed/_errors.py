@@ -10,7 +10,7 @@ class VersionMismatchError(ClusterError):
 
 
 def check_versions(here: dict[str, str], there: dict[str, str], worker: str) -> None:
-    """Refuse a worker whose versions differ.
+    """Raise VersionMismatchError if the versions of a worker differ.
 
     Raises
     ------

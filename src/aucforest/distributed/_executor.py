@@ -1,4 +1,4 @@
-"""Where tasks run when they run on a Dask cluster."""
+"""Running of tasks on a Dask cluster."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -13,19 +13,20 @@ from aucforest.distributed._errors import ClusterError, check_versions
 from aucforest.fitting.job import find_versions
 from aucforest.fitting.plan import Workers
 
-# Seconds between two looks at the cluster, and until one whose workers do nothing is given up: schedulers of batch jobs
-# and clouds take minutes to start some.
+# Seconds between checks of the cluster, and until a fit is given up if no worker is active, since batch systems and
+# clouds take minutes to start workers.
 _LOOK, _NO_WORKERS = 1.0, 300.0
 
 
 class DaskExecutor:
-    """Tasks as futures that Dask computes anew when it loses the worker that held them.
+    """Tasks as futures, which Dask computes again if it loses the worker with the result.
 
-    Nothing that waits in Dask wakes up when the cluster is gone. So whatever is waited for, the watchdog is as well: a
-    coroutine that looks at the cluster until `close`, and ends with an error when there is nothing to wait for.
+    Waiting functions of Dask do not return if the cluster has failed. So each wait is also for the watchdog, a coroutine
+    that checks the cluster until `close` and raises an error if no worker is left.
 
-    Errors of too little memory give the advice. Without a worker that is a ClusterError, VersionMismatchError if one
-    has other versions of the packages than this process; one that comes later is told by its first task.
+    `advice` is part of the error for too little memory. ClusterError is raised if there is no worker, and
+    VersionMismatchError if a worker has other versions of packages than this process; the first task of a worker that
+    joins later checks its versions.
     """
 
     def __init__(self, client: Any, advice: str = "") -> None:
@@ -50,21 +51,21 @@ class DaskExecutor:
 
     @property
     def n_workers(self) -> int:
-        """How many tasks run at once: the threads of all workers."""
+        """The number of threads of all workers."""
         return max(1, sum(self._threads.values()))
 
     def cluster(self) -> Workers:
-        """Describe the cluster as it is now."""
+        """Return a description of the current cluster."""
         return Workers(max(1, len(self._threads)), self.n_workers, self.memory)
 
     def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
-        """Return the future of a call; the function is one of a module. In order: not before what came earlier."""
+        """Return the future of a call of a module-level function; with in_order, it runs after earlier ones."""
         self._check_running()
-        # Names by function: Dask spreads a group of tasks that need the same data over all workers.
+        # Names contain that of the function, because Dask distributes such a group of tasks over all workers.
         key = f"{function.__name__.strip('_')}-{self._name}", next(self._numbers)
-        # What comes within that time has the same priority.
+        # Tasks that are submitted within this time have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
-        # Dask warns of large arguments and advises to share them, which is done by such a task.
+        # Dask warns of large arguments, which should be shared. Tasks of `share` do that.
         dask = import_optional("dask", purpose="Dask", extra="dask")
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future = self._client.submit(_run, self._versions, function, *args, **options)
@@ -72,11 +73,11 @@ class DaskExecutor:
         return future
 
     def share(self, value: Any) -> Any:
-        """Return a future of a value that many tasks are given."""
+        """Return a future of a value that is an argument of many tasks."""
         return self.submit(identity, value)
 
     def compute(self, *columns: list[Any]) -> list[list[Any]]:
-        """Return the futures of lists of delayed objects, all of which are asked for at once."""
+        """Return the futures of lists of delayed objects, which are computed together."""
         self._check_running()
         futures = self._client.compute([delayed for column in columns for delayed in column])
         self._futures.update(futures)
@@ -84,29 +85,29 @@ class DaskExecutor:
         return [[next(remaining) for _ in column] for column in columns]
 
     def as_completed(self, futures: Iterable[Any] = ()) -> "_Completed":
-        """Iterate over futures and their results, as they end, to which one can `add`; raise what a task raised."""
+        """Iterate over futures and results in the order of completion, and raise errors; futures can be added."""
         return _Completed(self, futures)
 
     def gather(self, futures: list[Any]) -> list[Any]:
-        """Return all results, in order; raise what a task raised."""
+        """Return all results in order; errors of tasks are raised."""
         return list(self._ask(lambda: self._client.gather(futures, direct=self._is_direct, asynchronous=True)))
 
     def close(self) -> None:
-        """Give up all that was submitted.
+        """Cancel all tasks.
 
-        Futures that nobody holds are given up. ``Client.cancel`` would cancel what others have computed from the same
-        collections as well, and ends the connection when what was computed from a future is not held any more.
+        Futures without references are cancelled by Dask. ``Client.cancel`` would also cancel other computations with the
+        same collections, and closes the connection if results of a future have been released.
         """
         for future in list(self._futures):
             future.release()
         self._watchdog.cancel()
 
     def _ask(self, question: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Return what Dask answers; raise what a task raised, or ClusterError for what happened to the cluster."""
+        """Return the result of a coroutine; raise errors of tasks, and ClusterError if the cluster fails."""
         self._check_running()
         answer = asyncio.run_coroutine_threadsafe(question(), self._client.loop.asyncio_loop)
         try:
-            # In turns: Windows interrupts no wait before its end.
+            # Waiting is done in short turns, because a wait cannot be interrupted on Windows.
             while not wait((answer, self._watchdog), _LOOK, FIRST_COMPLETED).done:
                 pass
             return (answer if answer.done() else self._watchdog).result()
@@ -121,26 +122,26 @@ class DaskExecutor:
             answer.cancel()
 
     def _check_running(self) -> None:
-        """Raise ClusterError when the client has lost its cluster."""
+        """Raise ClusterError if the client has lost its cluster."""
         if self._client.status != "running":
             raise ClusterError(f"the Dask client is {self._client.status}: it is not connected to a scheduler")
 
     async def _meet(self) -> dict[str, tuple[dict[str, str], int]]:
-        """Return what workers report, and note how they are reached."""
+        """Return the reports of the workers, and find out whether they can be reached directly."""
         reports = await self._client.run(_report, on_error="return", asynchronous=True)
         await self._look()
         try:
             async with asyncio.timeout(_LOOK):
                 await asyncio.gather(*(self._client.rpc(worker).identity() for worker in self._threads))
-            # Results of workers that can be reached need not go through the scheduler.
+            # If workers can be reached, their results are not sent through the scheduler.
             self._is_direct = self._client.direct_to_workers is not False
         except Exception:
-            # Whatever it was: the scheduler reaches them.
+            # After any error, results are sent through the scheduler.
             self._is_direct = False
         return {worker: report for worker, report in reports.items() if isinstance(report, tuple)}
 
     async def _watch(self) -> None:
-        """Look at the cluster until there is nothing to wait for."""
+        """Check the cluster until no worker is left to wait for."""
         idle = 0.0
         while idle < _NO_WORKERS:
             await asyncio.sleep(_LOOK)
@@ -150,7 +151,7 @@ class DaskExecutor:
         raise ClusterError(f"the Dask cluster has done nothing for {idle:.0f} s: {why}. {self.advice}".strip())
 
     async def _look(self) -> dict[str, dict[str, Any]]:
-        """Return the workers that the scheduler knows."""
+        """Return the workers of the scheduler."""
         self._check_running()
         try:
             async with asyncio.timeout(_NO_WORKERS):
@@ -158,14 +159,14 @@ class DaskExecutor:
         except (OSError, RuntimeError) as error:
             raise ClusterError(f"the Dask scheduler does not answer: {error}") from error
         for gone in self._threads.keys() - workers.keys():
-            # One that is frozen does not end its connection itself.
+            # A worker that is frozen does not close its connection.
             self._client.rpc.remove(gone)
         self._threads = {worker: about["nthreads"] for worker, about in workers.items()}
         return workers
 
 
 class _Completed:
-    """Futures and their results, as they end."""
+    """Iterator over futures and results in the order of completion."""
 
     def __init__(self, executor: DaskExecutor, futures: Iterable[Any]) -> None:
         self._executor = executor
@@ -184,7 +185,7 @@ def import_distributed() -> Any:
 
 
 def default_client(client: Any) -> Any:
-    """Return the client given, or the one in use; ClusterError without either."""
+    """Return the given client or the current one; raise ClusterError if there is none."""
     distributed = import_distributed()
     if client is not None:
         return client
@@ -195,7 +196,7 @@ def default_client(client: Any) -> Any:
 
 
 class WorkerStop:
-    """In place of the array that stops the growth of trees: its item is whether this task was cancelled."""
+    """A substitute for the array that stops growing: its item is whether this task was cancelled."""
 
     def __init__(self) -> None:
         worker = import_distributed().get_worker()
@@ -206,23 +207,23 @@ class WorkerStop:
 
 
 def identity(value: Any) -> Any:
-    """Return the value: a task whose result others share."""
+    """Return the value; the task for sharing it."""
     return value
 
 
 def _run(versions: dict[str, str], function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function on a worker that may have come when others had begun."""
+    """Call a function after a check of the versions, because workers may join later."""
     check_versions(versions, find_versions(), "a worker that was added")
     return function(*args)
 
 
 def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
-    """Return the versions of a worker, and the bytes of its memory."""
+    """Return the versions of a worker and the bytes of its memory."""
     memory = dask_worker.memory_manager.memory_limit or import_distributed().system.MEMORY_LIMIT
     return find_versions(), int(memory)
 
 
 def _is_at_work(worker: dict[str, Any]) -> bool:
-    """Return whether a worker takes tasks, or has one: those whose memory is full end theirs and take no more."""
+    """Return whether a worker is running or has a task; workers with full memory only complete their tasks."""
     counts = worker["metrics"].get("task_counts", {})
     return worker["status"] == "running" or counts.get("executing", 0) > 0

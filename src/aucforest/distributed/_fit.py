@@ -17,7 +17,7 @@ from aucforest.tables.columns import check_table
 
 
 def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
-    """Fit a DaskAUCForestClassifier; when that fails, all tasks are cancelled and the forest is as it was."""
+    """Fit a DaskAUCForestClassifier; after an error, all tasks are cancelled and the forest is unchanged."""
     check_table(partitions.meta)
     refuse_dates(partitions.meta)
     params = forest._params()

@@ -1,4 +1,4 @@
-"""Lazy predictions for Dask collections; the forest is one task, not a copy in every partition."""
+"""Lazy predictions for Dask collections; the forest is a task, so it is not copied to each partition."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def predict_lazily(forest: Any, X: Any, method: str) -> Any:
 
 
 def _predict_part(part: Any, forest: Any, method: str) -> Any:
-    """Return the prediction of one partition, which may be without rows; of a frame with its index."""
+    """Return the prediction for one partition, which may be empty; for a frame, with its index."""
     values = getattr(forest, method)(part) if len(part) > 0 else _of_no_rows(forest, method)
     if not hasattr(part, "index"):
         return values
@@ -42,7 +42,7 @@ def _predict_part(part: Any, forest: Any, method: str) -> Any:
 
 
 def _of_no_rows(forest: Any, method: str) -> Any:
-    """Return the prediction of no rows."""
+    """Return the prediction for an empty table."""
     if method == "predict":
         return forest.classes_[:0]
     if method == "apply":

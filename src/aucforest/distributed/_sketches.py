@@ -10,7 +10,7 @@ from aucforest.distributed._collections import align_columns
 from aucforest.fitting.executor import merge_by_groups
 from aucforest.metrics import AUCSketch
 
-# Sketches that are merged at a time.
+# Number of sketches that are merged in a task.
 _MERGED = 8
 
 
@@ -65,13 +65,13 @@ def auc_sketch(
     sketch, labels = merged.compute()
     if len(labels) == 0:
         raise ValueError("y_true has no samples")
-    # Labels that fit in every partition may not fit together.
+    # Labels may be valid in each partition but not together.
     AUCSketch(4).update(labels, np.zeros(len(labels)))
     return sketch
 
 
 def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
-    """Return the sketch of one partition, and its labels."""
+    """Return the sketch and the labels of one partition."""
     rows = [np.asarray(values) for values in columns]
     sketch = AUCSketch(empty.bits, empty.range)
     if any(map(len, rows)):
@@ -80,7 +80,7 @@ def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
 
 
 def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDArray[Any]]:
-    """Return the sketch of some partitions, and their labels."""
+    """Return the merged sketch and labels of some partitions."""
     (sketch, _), *others = pairs
     for other, _ in others:
         sketch = sketch.merge(other)
@@ -96,7 +96,7 @@ def accuracy(y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
 
 
 def _count_right(y_pred: Any, y_true: Any, sample_weight: Any = None) -> NDArray[np.float64]:
-    """Return the weight of the rows with right labels, and of all."""
+    """Return the weight of correctly labeled rows, and of all rows."""
     lengths = [len(column) for column in (y_pred, y_true, sample_weight) if column is not None]
     if len(set(lengths)) > 1:
         raise ValueError(f"a partition has different numbers of rows in y_pred, y and sample_weight: {lengths}")

@@ -1,4 +1,4 @@
-"""Training rows as Dask partitions, which workers read for labels, weights, summaries of values, and codes."""
+"""Training data as Dask partitions: labels, weights, summaries of values, and codes."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -40,14 +40,14 @@ from aucforest.fitting.target import Target, code_part, kept_rows
 from aucforest.tables.columns import decode_labels, find_categorical, read_table
 from aucforest.tree.prediction import PackedTrees
 
-# Summaries that are merged at a time.
+# Number of summaries that are merged in a task.
 _MERGED = 8
-# Bytes of trees that go to workers at a time.
+# Maximum bytes of trees that are sent to workers together.
 _GROUP_BYTES = 2**28
 
 
 class LabelledPart(NamedTuple):
-    """The target of a partition: sorted classes, their numbers by row, and weights."""
+    """The target of a partition: sorted classes, class numbers of the rows, and weights."""
 
     classes: NDArray[Any]
     labels: NDArray[np.uint16]
@@ -55,7 +55,7 @@ class LabelledPart(NamedTuple):
 
 
 class ReadTarget(NamedTuple):
-    """Labels and weights; futures of those of every partition, and of the tables; where partitions begin, and end."""
+    """Labels and weights, the futures of those and of the tables of each partition, and the bounds of partitions."""
 
     target: Target
     labelled: list[Any]
@@ -64,8 +64,8 @@ class ReadTarget(NamedTuple):
 
 
 def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
-    """Read the labels and weights of partitions."""
-    # All at once: what tables and labels are made of is read once.
+    """Read the labels and weights of the partitions."""
+    # Computed together, so that common inputs of tables and labels are read once.
     y, weights, tables = executor.compute(partitions.y, partitions.sample_weight or [], partitions.X)
     pairs = enumerate(zip_longest(y, weights))
     labelled = [executor.submit(_look_at_target, place, *pair) for place, pair in pairs]
@@ -76,7 +76,7 @@ def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
 
 
 class RowsOnCluster(TrainingTable):
-    """Training rows as partitions on a Dask cluster.
+    """Training data as partitions on a Dask cluster.
 
     Parameters
     ----------
@@ -90,16 +90,16 @@ class RowsOnCluster(TrainingTable):
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
         self._executor, self._params, self._delayed = executor, params, partitions.X
         self.n_features, names = partitions.n_features, _get_feature_names(partitions.meta)
-        # The one of an array has no columns.
+        # The meta of an array has no columns.
         self._meta = partitions.meta if hasattr(partitions.meta, "columns") else np.empty((0, self.n_features))
         self.names = None if names is None else names.tolist()
         self.target, self._labelled, self._X, self._firsts = read_target(executor, partitions)
         kept = self.target.kept
-        # Where the rows of every partition begin among those of positive weight, and where the last ones end.
+        # The bounds of the partitions among the rows of positive weight.
         self._starts = (self._firsts if kept is None else np.searchsorted(kept, self._firsts)).tolist()
 
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes from a summary of all rows, and let workers encode them; ClusterError for too little memory."""
+        """Choose codes from a summary of all rows, and encode them; raise ClusterError if memory is too small."""
         self._spec, executor, target, starts = spec, self._executor, self.target, self._starts
         self._plan = choose_plan(executor, self._params, spec, target, self.n_features)
         executor.advice = advice_on_cluster(self._plan)
@@ -117,7 +117,7 @@ class RowsOnCluster(TrainingTable):
             coded.append(executor.submit(_encode, *look, classes, self._coding))
         self._pieces = [executor.submit(getitem, pair, 0) for pair in coded]
         scored_rows = [executor.submit(getitem, pair, 1) for pair in coded]
-        # Tables go as soon as they are coded.
+        # Tables are released as soon as they are encoded.
         for table in self._X:
             table.release()
         del coded, self._X
@@ -130,7 +130,7 @@ class RowsOnCluster(TrainingTable):
         return coding
 
     def _manifest(self, spec: FitSpec, coding: Coding) -> dict[str, Any]:
-        """Return what tells the trees of this fit from others."""
+        """Return the data that determine the trees of this fit."""
         by_part = self._executor.gather([self._executor.submit(digest_codes, part) for part in self._parts])
         digests = {
             "the digest of the values": sha256(b"".join(by_part)).hexdigest(),
@@ -142,17 +142,17 @@ class RowsOnCluster(TrainingTable):
         return digests | describe_fit(self._params, spec.seed, self.target)
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield places of keys and their trees, as they are done."""
+        """Yield indices of keys and their trees, as they are grown."""
         plan, executor, parts = self._plan, self._executor, self._parts
         if plan.strategy == "replicate":
             return grow_replicated(parts[0], growth, keys, executor, estimate_seconds(growth))
-        # The plan only estimates the distinct rows of a tree, but the rows of every tree must be gathered.
+        # All rows of each tree must be gathered, even if the plan underestimates their number.
         local_rows = growth.n_sampled if plan.strategy == "gather" else plan.local_rows
         sizes = {"local_rows": local_rows, "max_hist_bytes": plan.max_hist_bytes}
         return grow_by_level(parts, growth, keys, executor, **sizes)
 
     def _summarize(self, spec: FitSpec, rows: NDArray[np.int64]) -> Any:
-        """Return a future of the summary of all partitions; bins are chosen by some rows, given by numbers."""
+        """Return a future of the summary of all partitions; `rows` are those from which bins are computed."""
         executor, summaries = self._executor, []
         request = find_categorical(read_table(self._meta), spec.categorical_features), spec.max_bins
         for place, (first, last) in enumerate(pairwise(self._firsts.tolist())):
@@ -167,7 +167,7 @@ class RowsOnCluster(TrainingTable):
         n_blocks = -(-n_rows // BLOCK_ROWS)
         bounds = np.minimum(np.linspace(0, n_blocks, plan.n_parts + 1).astype(np.int64) * BLOCK_ROWS, n_rows).tolist()
         if sampler is not None:
-            # Members follow from the labels there.
+            # Members are computed from the labels by the task.
             sampler = replace(sampler, members=np.empty(0, dtype=np.uint16))
             if plan.strategy != "replicate":
                 sampler = sampler.of_trees(tree_keys(spec.seed, spec.numbers))
@@ -178,7 +178,7 @@ class RowsOnCluster(TrainingTable):
             for piece, (first, last) in zip(self._pieces, pairwise(self._starts)):
                 if max(first, start) < min(last, stop):
                     inner = max(start - first, 0), min(stop, last) - first
-                    # Cut by a task of its own, so that no other rows of the piece are moved.
+                    # A separate task selects the rows, so that other rows of the partition are not sent.
                     cuts.append(piece if inner == (0, last - first) else executor.submit(_cut, piece, *inner))
             of_part = sampler
             if sampler is not None and plan.strategy != "replicate":
@@ -188,14 +188,14 @@ class RowsOnCluster(TrainingTable):
         return parts
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
-        """Sum out of bag, as `fitting.out_of_bag.sum_out_of_bag` does, where the partitions are, read once more."""
-        # Workers need the memory, and nothing grows any more.
+        """Compute the sums of `fitting.out_of_bag.sum_out_of_bag` on the workers, which read the partitions again."""
+        # Workers need the memory, and no more trees are grown.
         self.__dict__.pop("_parts", None)
         executor, target = self._executor, self.target
         running = RunningSums(bags.kept, len(ranges), len(target.labels), len(target.classes))
         (X,), futures = executor.compute(self._delayed), [None] * len(self._delayed)
         for group in _cut_trees(packed, bags.n_trees):
-            # Each on top of the sums of those before it: sums are rounded as if all trees came at once.
+            # Each group is added to the sums of the groups before it, so that rounding errors are those of one group.
             some = [within(trees, group) for trees in ranges]
             shared, keys = executor.share((packed.some(group), some)), bags.keys[group.start : group.stop]
             sampler = bags.sampler.of_trees(keys)
@@ -214,14 +214,14 @@ class RowsOnCluster(TrainingTable):
 
 
 def choose_plan(executor: DaskExecutor, params: dict[str, Any], spec: FitSpec, target: Target, n_features: int) -> Plan:
-    """Choose how trees of a forest with these parameters grow on the cluster as it is now."""
+    """Return the plan for the parameters of a forest on the current cluster."""
     size = FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes))
     options = {name: params[name] for name in ("strategy", "local_rows", "max_hist_bytes")}
     return plan_on_cluster(spec, size, executor.cluster(), **options)
 
 
 def _cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
-    """Cut trees into groups that are not too much for a message."""
+    """Divide trees into groups for messages of limited size."""
     node_bytes = packed.nodes.nbytes // len(packed.nodes.words)
     ends = node_bytes * packed.first + packed.values.itemsize * packed.values.shape[1] * packed.first_leaf
     bounds = [0]
@@ -232,7 +232,7 @@ def _cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
 
 
 def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
-    """Return the target of a partition; refuse what are no labels or weights."""
+    """Return the target of a partition; raise ValueError or TypeError if labels or weights are not valid."""
     n_rows = len(y)
     if sample_weight is not None and len(sample_weight) != n_rows:
         raise ValueError(f"partition {place} of sample_weight has {len(sample_weight)} rows, that of y has {n_rows}")
@@ -249,7 +249,7 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
 def _look_at_values(
     place: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], categorical: list[int], max_bins: int | None
 ) -> Summary | None:
-    """Return the summary of the values of a partition, None without rows."""
+    """Return the summary of the values of a partition, or None if it is empty."""
     n_rows = len(labelled.labels)
     if len(X) != n_rows:
         raise ValueError(f"partition {place} of X has {len(X)} rows, that of y has {n_rows}")
@@ -259,14 +259,14 @@ def _look_at_values(
 
 
 def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
-    """Return the summary of some partitions, None without rows."""
+    """Return the merged summary of some partitions, or None if they are empty."""
     found = [summary for summary in summaries if summary is not None]
     return merge_all(found, max_bins) if found else None
 
 
 def _choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None) -> Coding:
-    """Choose codes from the summary of all partitions, in all threads of the worker, since all others wait."""
-    # Not asked of joblib, which allows one to the processes that Dask starts.
+    """Choose codes from the summary of all partitions, with all threads of the worker."""
+    # Not by joblib, which uses one thread in processes that Dask starts.
     n_threads = import_distributed().get_worker().state.nthreads
     return choose_coding(summary, sample_weight, max_bins, partial(map_in_threads, n_threads=n_threads))
 
@@ -274,7 +274,7 @@ def _choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, 
 def _encode(
     X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
 ) -> tuple[Part | None, NDArray[Any] | None]:
-    """Return the codes of a partition, and some of its rows as trees read them; None without rows."""
+    """Return the codes of a partition, and some of its rows as input of trees, or None if it is empty."""
     if len(labelled.labels) == 0:
         return None, None
     weights = labelled.sample_weight
@@ -294,7 +294,7 @@ def _sum_out_of_bag(
     start: int,
     before: list[Sums] | None,
 ) -> list[Sums] | None:
-    """Return the sums of a partition whose rows of positive weight begin in its first block; None without rows."""
+    """Return the out-of-bag sums of a partition, or None if it is empty."""
     rows = kept_rows(labelled.sample_weight)
     if len(labelled.labels if rows is None else rows) == 0:
         return None
@@ -302,12 +302,12 @@ def _sum_out_of_bag(
 
 
 def _cut(piece: Part, start: int, stop: int) -> Part:
-    """Return some rows of a piece, as copies: those of the others are given up."""
+    """Return copies of some rows of a piece, so that the others can be released."""
     return deepcopy(piece.some(start, stop))
 
 
 def _join(sampler: BootstrapSampler | None, by_class: NDArray[np.float64] | None, pieces: list[Part]) -> Part:
-    """Return pieces, whose weights are those of samples, as one part, whose sampler gets its members by its labels."""
+    """Join pieces with sample weights to one part, and compute the members of its sampler from the labels."""
     part = Part.joined(pieces)
     weights = combine_weights(part.labels, part.weights, by_class)
     if sampler is not None and len(sampler.sizes) > 1:

@@ -21,13 +21,13 @@ from aucforest.fitting.plan import STRATEGIES, Plan
 
 
 def _join_signatures(forest: Callable[..., Any], own: Callable[..., Any]) -> Signature:
-    """Return the signature of a function that hands its last argument, of keywords, on to another."""
+    """Return the signature of a function whose last argument, **keywords, is passed on to another."""
     *added, _ = signature(own).parameters.values()
     return Signature(list({param.name: param for param in (*signature(forest).parameters.values(), *added)}.values()))
 
 
 def _lazily(method: Callable[..., Any]) -> Any:
-    """Return a method of `to_local` that takes Dask collections as well, of which it computes nothing yet."""
+    """Return a method of `to_local` that also accepts Dask collections, with a lazy result."""
 
     @wraps(method)
     def call(self: "DaskAUCForestClassifier", X: Any) -> Any:
@@ -43,7 +43,7 @@ def _lazily(method: Callable[..., Any]) -> Any:
 
 
 def _in_memory(method: Callable[..., Any]) -> Any:
-    """Return a method of the forest that refuses Dask collections, which it would compute in silence."""
+    """Return a method of the forest that raises TypeError for Dask collections, which it would compute."""
 
     @wraps(method)
     def call(self: "DaskAUCForestClassifier", *args: Any, **options: Any) -> Any:
@@ -151,15 +151,15 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         self.checkpoint_dir = checkpoint_dir
         self.client = client
 
-    # What scikit-learn takes parameters and their defaults from.
+    # scikit-learn reads parameters and their defaults from the signature.
     __init__.__signature__ = _join_signatures(AUCForestClassifier.__init__, __init__)  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the client, which belongs to this process."""
+        """Return the state without the client, which cannot be pickled."""
         return {**super().__getstate__(), "client": None}
 
     def __sklearn_clone__(self) -> "DaskAUCForestClassifier":
-        """Return an unfitted twin with the same client."""
+        """Return an unfitted copy with the same client."""
         twin: DaskAUCForestClassifier = AUCForestClassifier.__sklearn_clone__(copy.copy(self))
         twin.client = self.client
         return twin

@@ -1,7 +1,7 @@
-"""Bootstrap samples and subsamples: how often each row is in the sample of a tree.
+"""Bootstrap samples and subsamples: the number of times that each row is in the sample of a tree.
 
-Rows are sampled block by block, in each block by counters: so a row's count is a function of the tree's key and of the
-row's global position, and a block can be sampled anew at any time without the others.
+Rows are sampled in blocks with counter-based random numbers. So the count of a row depends only on the key of the tree
+and the global position of the row, and a block can be sampled again at any time without the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.random import bounded, derive_key
 
-# A fixed size: the sample of a block depends on its global position, however the rows are spread over workers.
+# The size is fixed, so that samples do not depend on how the rows are distributed over workers.
 BLOCK_ROWS = 4096
 
 SCHEMES = ("bootstrap", "stratified", "balanced", "subsample")
 
-# The proportion of distinct rows in a bootstrap sample, 1 - 1 / e: what a subsample without replacement takes.
+# The size of a subsample without replacement is the proportion of distinct rows in a bootstrap sample, 1 - 1 / e.
 _SUBSAMPLE = 0.632
-# Rows are counted in 16 bits.
+# Maximum number of copies of a row; counts have 16 bits.
 _MOST_COPIES = 10_000
-# NumPy samples without replacement from fewer rows than this.
+# NumPy supports sampling without replacement from fewer rows than this.
 _MOST_HYPERGEOMETRIC = 10**9
 
 
@@ -37,9 +37,10 @@ def _row_of(members, i):
 
 @bare_kernel
 def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
-    """Sample sizes[i, s] rows of stratum s from block first_block + i, with which members, starts and counts begin.
+    """Sample sizes[i, s] rows of stratum s from block first_block + i; the arrays begin with block first_block.
 
-    Without replacement by Floyd's algorithm (Bentley, Floyd 1987): a row that is chosen again stands for the last one.
+    Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a row that was already chosen is replaced
+    by the last one.
     """
     counts[:] = 0
     for i in range(len(sizes)):
@@ -58,10 +59,10 @@ def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
 
 
 def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Return how many rows of each block are in a sample of so many rows without replacement.
+    """Return the number of rows of each block in a sample of `size` rows without replacement.
 
-    Of too many rows for NumPy each is taken with the same probability: given their number, such rows are a sample
-    without replacement. Missing rows are then sampled from the others, rows in excess from those taken.
+    If there are too many rows for NumPy, each row is taken with the same probability, which is a sample without
+    replacement given its size. Then missing rows are sampled from the others, or excess rows are removed at random.
     """
     if rows.sum() < _MOST_HYPERGEOMETRIC:
         return generator.multivariate_hypergeometric(rows, size, method="marginals")
@@ -75,29 +76,29 @@ def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], si
 
 @dataclass(frozen=True, eq=False)
 class BootstrapSampler:
-    """How the sample of a tree is taken: so many rows of every stratum."""
+    """Sampling of a number of rows of each stratum for a tree."""
 
-    n_rows: int  # to sample from
-    sizes: NDArray[np.int64]  # sampled rows of a tree by stratum, repeated ones included
-    replace: bool  # whether a row may be sampled again: a bootstrap sample rather than a subsample
-    # The rows of every block, by their positions in it, stratum after stratum; empty for a single stratum.
+    n_rows: int  # number of rows to sample from
+    sizes: NDArray[np.int64]  # (n_strata,), number of sampled rows of a tree with repetitions
+    replace: bool  # whether to sample with replacement (bootstrap) or without (subsample)
+    # The rows of each block by their positions in the block, sorted by stratum; empty if there is a single stratum.
     members: NDArray[np.uint16]
-    starts: NDArray[np.int64]  # (n_blocks, n_strata + 1): where the strata begin among the members of a block
-    # Of a part of the rows: the number of its first block, and the sizes of trees by block, since they follow from all.
+    starts: NDArray[np.int64]  # (n_blocks, n_strata + 1), the starts of the strata in `members`
+    # For a part of the rows: the number of its first block, and sizes by block of some trees, which depend on all rows.
     first_block: int = 0
     keys: Sequence[int] = ()
-    by_tree: NDArray[np.int32] | None = None  # (n_trees, n_blocks, n_strata), of the trees of these keys
+    by_tree: NDArray[np.int32] | None = None  # (n_trees, n_blocks, n_strata), for the trees with these keys
 
     @classmethod
     def of_all(cls, n_rows: int, n_sampled: int, *, replace: bool = True) -> "BootstrapSampler":
-        """Sample from all rows alike: an ordinary bootstrap, or a subsample."""
+        """Return a sampler of all rows with equal probability."""
         ends = np.minimum(BLOCK_ROWS, n_rows - np.arange(0, n_rows, BLOCK_ROWS))
         starts = np.stack((np.zeros_like(ends), ends), axis=1)
         return cls(n_rows, np.array([n_sampled]), replace, np.empty(0, dtype=np.uint16), starts)
 
     @classmethod
     def of_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "BootstrapSampler":
-        """Sample with replacement, so many rows of every stratum."""
+        """Return a sampler with replacement of a number of rows of each stratum."""
         blocks = [strata[start : start + BLOCK_ROWS] for start in range(0, len(strata), BLOCK_ROWS)]
         members = [np.argsort(block, kind="stable").astype(np.uint16) for block in blocks]
         ends = np.cumsum([np.bincount(block, minlength=len(sizes)) for block in blocks], axis=1)
@@ -106,7 +107,7 @@ class BootstrapSampler:
 
     @property
     def n_sampled(self) -> int:
-        """Sampled rows of a tree in all."""
+        """Total number of sampled rows of a tree."""
         return int(self.sizes.sum())
 
     @property
@@ -116,7 +117,7 @@ class BootstrapSampler:
 
     @property
     def n_distinct(self) -> int:
-        """About how many different rows a tree samples, rather more."""
+        """Approximate number of distinct rows in the sample of a tree, rounded up."""
         if not self.replace:
             return self.n_sampled
         rows = np.diff(self.starts, axis=1).sum(axis=0)
@@ -129,13 +130,13 @@ class BootstrapSampler:
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """How often a row of each stratum is sampled in the mean, shape (n_strata,); NaN where there is no row."""
+        """Mean number of times that a row of a stratum is sampled, (n_strata,); NaN for a stratum without rows."""
         with np.errstate(invalid="ignore"):
             rates: NDArray[np.float64] = self.sizes / np.diff(self.starts, axis=1).sum(axis=0)
         return rates
 
     def by_block(self, key: int) -> NDArray[Any]:
-        """Return the sizes of a tree by block, shape (n_blocks, n_strata), as if all rows were sampled at once."""
+        """Return the number of sampled rows of a tree by block and stratum, shape (n_blocks, n_strata)."""
         if self.by_tree is not None:
             sizes: NDArray[np.int32] = self.by_tree[self.keys.index(key)]
             return sizes
@@ -152,29 +153,29 @@ class BootstrapSampler:
         return np.stack(columns, axis=1, dtype=np.int32, casting="same_kind")
 
     def of_trees(self, keys: Sequence[int]) -> "BootstrapSampler":
-        """Return the same with the sizes of some trees: taking them takes a time of all blocks."""
+        """Return a sampler that stores the sizes of some trees, because computing them takes time for all blocks."""
         by_tree = np.empty((len(keys), len(self.starts), len(self.sizes)), dtype=np.int32)
         for place, key in enumerate(keys):
             by_tree[place] = self.by_block(key)
         return replace(self, keys=keys, by_tree=by_tree)
 
     def counts(self, key: int) -> NDArray[np.uint16]:
-        """Return how often each row is in the sample of a tree, shape (n_rows,)."""
+        """Return the number of times that each row is in the sample of a tree, shape (n_rows,)."""
         return self.counts_of_blocks(key, self.by_block(key), 0)
 
     def counts_of_block(self, key: int, by_block: NDArray[Any], block: int) -> NDArray[np.uint16]:
-        """Return the counts of one block, given what `by_block` returns for the tree."""
+        """Return the counts of one block, given the result of `by_block` for the tree."""
         return self.counts_of_blocks(key, by_block[block : block + 1], block)
 
     def counts_of_blocks(self, key: int, sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
-        """Return the counts of some of the blocks, from one on, given the sizes of the tree there."""
+        """Return the counts of consecutive blocks, given the number of the first one and their sizes for the tree."""
         counts = np.empty(min(len(sizes) * BLOCK_ROWS, self.n_rows - first * BLOCK_ROWS), dtype=np.uint16)
         strata = self.members[first * BLOCK_ROWS :], self.starts[first:]
         _sample_blocks(np.uint64(key), sizes, *strata, self.replace, self.first_block + first, counts)
         return counts
 
     def of_part(self, first_row: int, n_rows: int) -> "BootstrapSampler":
-        """Return those of some rows, which begin with a block, and of the trees of `of_trees`."""
+        """Return the sampler of some rows, which start at a block; only for the trees of `of_trees`."""
         assert self.by_tree is not None
         stop, first = min(first_row + n_rows, self.n_rows), first_row // BLOCK_ROWS
         blocks = slice(first, -(-stop // BLOCK_ROWS))
@@ -190,9 +191,9 @@ class BootstrapSampler:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupSampler(BootstrapSampler):
-    """How whole groups are sampled, the cluster bootstrap: a row is in the sample of a tree as often as its group.
+    """Sampling of whole groups, the cluster bootstrap: a row is in the sample of a tree as often as its group.
 
-    For rows in memory alone: a block of rows cannot be sampled without the groups of all.
+    It is only for rows in memory, because sampling a block needs the groups of all rows.
     """
 
     groups: NDArray[np.int32]  # the number of each row's group
@@ -200,23 +201,23 @@ class GroupSampler(BootstrapSampler):
 
     @classmethod
     def of(cls, groups: NDArray[np.int32], of_groups: BootstrapSampler) -> "GroupSampler":
-        """Sample groups as if they were rows."""
+        """Return a sampler of groups."""
         rows = BootstrapSampler.of_all(len(groups), of_groups.n_sampled, replace=of_groups.replace)
         return cls(**vars(rows), groups=groups, of_groups=of_groups)
 
     @property
     def _largest(self) -> int:
-        """Rows of the largest group."""
+        """Number of rows of the largest group."""
         return int(np.bincount(self.groups).max())
 
     @property
     def n_sampled(self) -> int:
-        """Sampled rows of a tree, at most."""
+        """Maximum number of sampled rows of a tree."""
         return self.of_groups.n_sampled * self._largest
 
     @property
     def n_distinct(self) -> int:
-        """Different rows of a tree, about at most."""
+        """Approximate maximum number of distinct rows in the sample of a tree."""
         return min(self.n_rows, self.of_groups.n_distinct * self._largest)
 
     @property
@@ -226,19 +227,19 @@ class GroupSampler(BootstrapSampler):
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """How often a group is sampled in the mean, and so a row, shape (1,)."""
+        """Mean number of times that a group, and so a row, is sampled, shape (1,)."""
         return self.of_groups.rates
 
     def by_block(self, key: int) -> NDArray[np.uint16]:
-        """Return how often each group is in the sample of a tree, which all blocks need."""
+        """Return the number of times that each group is in the sample of a tree, which all blocks need."""
         return self.of_groups.counts(key)
 
     def counts(self, key: int) -> NDArray[np.uint16]:
-        """Return how often each row is in the sample of a tree, shape (n_rows,)."""
+        """Return the number of times that each row is in the sample of a tree, shape (n_rows,)."""
         return self.by_block(key)[self.groups]
 
     def counts_of_block(self, key: int, by_block: NDArray[Any], block: int) -> NDArray[np.uint16]:
-        """Return the counts of one block, given those of groups."""
+        """Return the counts of one block, given those of the groups."""
         counts: NDArray[np.uint16] = by_block[self.groups[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]]
         return counts
 
@@ -249,7 +250,7 @@ def resolve_sampler(
     classes: NDArray[Any],
     groups: NDArray[np.int32] | None = None,
 ) -> BootstrapSampler | None:
-    """Return how the trees of a forest with these parameters sample rows; None when every tree sees all rows.
+    """Return the sampler of a forest with these parameters, or None if each tree is fitted to all rows.
 
     `groups` are the numbers of the rows' groups, where whole groups are sampled.
     """
@@ -285,14 +286,14 @@ def resolve_sampler(
 
 
 def _sample_alike(params: Mapping[str, Any], n_units: int, units: str) -> BootstrapSampler:
-    """Sample rows, or groups, whatever their classes are."""
+    """Return a sampler of rows, or groups, of all classes together."""
     replace = params["sampling"] == "bootstrap"
     default = n_units if replace else max(1, round(_SUBSAMPLE * n_units))
     return BootstrapSampler.of_all(n_units, _n_sampled(params["max_samples"], n_units, default, units), replace=replace)
 
 
 def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "samples") -> int:
-    """Return how many rows, or groups, a tree samples in all."""
+    """Return the number of rows, or groups, in the sample of a tree."""
     if max_samples is None:
         return default
     if isinstance(max_samples, Integral):
@@ -303,7 +304,7 @@ def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "sampl
 
 
 def _sizes_of_classes(sampling: str, max_samples: Any, n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Divide a sample among the classes by their rows, or evenly; a class with rows is sampled at least once."""
+    """Divide a sample among the classes, in proportion to their rows or evenly, with at least one row of each."""
     present = n_rows > 0
     proportions = n_rows / n_rows.sum() if sampling == "stratified" else present / np.count_nonzero(present)
     balanced = int(n_rows[present].min()) * int(np.count_nonzero(present))
@@ -312,7 +313,7 @@ def _sizes_of_classes(sampling: str, max_samples: Any, n_rows: NDArray[np.int64]
 
 
 def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return how many rows of every class are sampled at these rates, 1 for a class that is not named."""
+    """Return the number of sampled rows of each class, given sampling rates, which are 1 for classes without one."""
     unknown = [label for label in rates if label not in classes.tolist()]
     if unknown:
         raise ValueError(f"sampling has a rate for class {unknown[0]!r}, but y has the classes {classes.tolist()}")
@@ -325,18 +326,18 @@ def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes
 
 
 class SampleRecord(NamedTuple):
-    """How trees sampled rows: trees of equal records on the same rows can be sampled anew alike."""
+    """A description of the sampling of trees; samplers with equal records and rows reproduce the same samples."""
 
-    n_rows: int  # to sample from
-    sizes: tuple[int, ...]  # sampled rows of a tree by stratum; empty where each tree sees all rows
-    replace: bool  # whether a row may be sampled again
-    stream: str  # what divides a sample among blocks, whose numbers may change with its version; "" for one block
-    n_groups: int = 0  # where whole groups are sampled, of which `sizes` are; 0 where rows are
+    n_rows: int  # number of rows to sample from
+    sizes: tuple[int, ...]  # number of sampled rows of a tree by stratum; empty if each tree is fitted to all rows
+    replace: bool  # whether to sample with replacement
+    stream: str  # the generator that divides a sample among blocks, with its version; "" for one block
+    n_groups: int = 0  # number of groups if groups are sampled, and `sizes` counts groups; else 0
     groups: str = ""  # a digest of the rows' groups
 
     @classmethod
     def of(cls, sampler: BootstrapSampler | None, n_rows: int) -> "SampleRecord":
-        """Record how trees sample rows."""
+        """Return the record of a sampler."""
         if sampler is None:
             return cls(n_rows, (), True, "")
         sizes = tuple(sampler.sizes.tolist())
@@ -347,7 +348,7 @@ class SampleRecord(NamedTuple):
 
     @property
     def n_units(self) -> int:
-        """What is sampled: the number of rows, or of groups."""
+        """The number of sampled rows or groups, as text."""
         return self.n_groups or self.n_rows
 
     def __str__(self) -> str:
@@ -356,7 +357,7 @@ class SampleRecord(NamedTuple):
         return f"{sizes} of {units}{'' if self.replace else ' without replacement'}"
 
     def check_stream(self) -> None:
-        """Refuse to sample anew what another version of numpy sampled: it may have sampled other rows."""
+        """Raise ValueError if another version of numpy sampled, since it may not reproduce the samples."""
         here = stream_of(self.n_units)
         if self.sizes and self.stream != here:
             raise ValueError(
@@ -371,8 +372,9 @@ def digest_groups(groups: NDArray[np.int32]) -> str:
 
 
 def stream_of(n_rows: int) -> str:
-    """Return what divides the samples of so many rows among blocks; within a block it is the package's own generator.
+    """Return the name and version of the generator that divides samples among blocks.
 
-    NumPy promises the numbers of a `Generator` within a feature release alone.
+    Within a block the package's own generator is used. NumPy guarantees the stream of a `Generator` only within a
+    feature release.
     """
     return "" if n_rows <= BLOCK_ROWS else "numpy " + ".".join(np.__version__.split(".")[:2])

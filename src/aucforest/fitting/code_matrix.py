@@ -1,4 +1,4 @@
-"""The codes of all rows in a file that is mapped into memory, with a record of what is written.
+"""The codes of all rows in a memory-mapped file, with a record of the written rows.
 
 A process may be killed while it writes, or the power may fail: the record has a checksum of every chunk of rows, and
 chunks from the first that does not match on are written again.
@@ -54,7 +54,7 @@ class CodeMatrix:
         if job is not None and not is_there:
             (job.folder / RECORD).unlink(missing_ok=True)
         with path.open("r+b") if path is not None and is_there else _allocate(path, n_bytes) as file:
-            # writable, since numba compiles for read-only arrays anew
+            # writable, because kernels would be compiled again for read-only arrays
             self.codes: NDArray[np.unsignedinteger] = np.asarray(
                 np.memmap(file, dtype=dtype, mode="r+", shape=(n_features, n_rows))
             )
@@ -64,7 +64,7 @@ class CodeMatrix:
             self._take_up(job)
 
     def _take_up(self, job: JobFolder) -> None:
-        """Go on after the last chunk that is there, as the record tells."""
+        """Continue after the last chunk in the record."""
         try:
             record = job.read(RECORD)
             chunks, known = record.take_array("chunks", "q", (-1, 3)), record.take_array("known", "d", self.known.shape)
@@ -91,11 +91,11 @@ class CodeMatrix:
         return all(column[start:stop].max() <= most for column, most in zip(self.codes, self._n_bins))
 
     def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:
-        """Write the codes of rows from `start` on; threads may do so at the same time."""
+        """Write the codes of rows from `start` on; several threads may call it at the same time."""
         self.codes[:, start : start + codes.shape[1]] = codes
 
     def record(self, n_read: int, n_written: int) -> None:
-        """Record that all is written up to some row of the source and of the matrix."""
+        """Record the numbers of rows of the source and of the matrix that are complete."""
         if self._job is not None and n_written > self.n_written:
             self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
             self._job.write(RECORD, {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known.copy()})
@@ -103,7 +103,7 @@ class CodeMatrix:
 
 
 def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
-    """Open a new file with room for all: a map of a full disk would end the process when it is written to.
+    """Open a new file and allocate its size, because writing to a map of a full disk would end the process.
 
     Without a path it is a temporary one, which the system removes once neither it nor its map is open: Windows removes
     no file that is mapped, and nobody knows when the last array of the map is gone.

@@ -1,4 +1,4 @@
-"""From tables to codes: tables are summarised one at a time, and codes are chosen from the merged summaries."""
+"""Coding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,18 +37,18 @@ from aucforest.tree.samples import exact_weights
 
 @dataclass(frozen=True)
 class Summary:
-    """The values of every feature in some rows."""
+    """A summary of the values of each feature in some rows."""
 
-    names: list[str]  # what messages call the features
+    names: list[str]  # of the features, for error messages
     counted: dict[int, Counted]  # the values of each categorical feature
-    distinct: dict[int, NDArray[np.float64] | None]  # of each other one, sorted; None for more than there are bins
+    distinct: dict[int, NDArray[np.float64] | None]  # of each other feature, sorted; None if there are more than bins
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
 
 
 def _merge_distinct(
     max_bins: int | None, one: NDArray[np.float64] | None, other: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Return the distinct values of both, None for too many."""
+    """Return the distinct values of both, or None if there are too many."""
     if one is None or other is None:
         return None
     both = np.union1d(one, other)
@@ -56,9 +56,9 @@ def _merge_distinct(
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the rows that bins are chosen by, and their weights where bins depend on them.
+    """Return the rows from which bins are computed, and their weights if bins depend on them.
 
-    Rows are given by their places among those of positive weight, rising.
+    Rows are positions among the rows of positive weight, in ascending order.
     """
     n_rows, weight = len(target.kept_labels), target.kept_weight
     sample = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
@@ -72,7 +72,7 @@ def summarize(
     categorical: Sequence[int],
     max_bins: int | None,
 ) -> Summary:
-    """Summarise the rows of positive weight of a table, None for all, and the rows that bins are chosen by."""
+    """Summarize a table: the rows of positive weight, or all if None, and those from which bins are computed."""
     n_features = table.shape[1]
     names = [column_name(table, feature) for feature in range(n_features)]
     counted: dict[int, Counted] = {}
@@ -85,7 +85,7 @@ def summarize(
         values = np.asarray(read_numbers(table, feature), dtype=np.float64)
         sampled[feature] = values[sample]
         if max_bins is None:
-            # All rows are sampled.
+            # Bins are computed from all rows.
             distinct[feature] = None
             continue
         kept = values if rows is None else values[rows]
@@ -94,7 +94,7 @@ def summarize(
 
 
 def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
-    """Summarise the rows of all, in order."""
+    """Return the summary of the rows of all summaries, in order."""
     first = summaries[0]
     if len(summaries) == 1:
         return first
@@ -108,35 +108,35 @@ def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
 
 @dataclass(frozen=True)
 class Coding:
-    """How tables become codes."""
+    """The conversion of tables to codes."""
 
     categories: Categories  # as in the fitted forest
     values: BinValues
 
     @property
     def n_bins(self) -> NDArray[np.int64]:
-        """Number of codes of every feature."""
+        """Number of bins of each feature."""
         return np.diff(self.values.first)
 
     @property
     def kinds(self) -> NDArray[np.int8]:
-        """Kind of every feature."""
+        """Kind of each feature."""
         return feature_kinds(self.categories, len(self.n_bins))
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
-        """Return some rows as trees read them, None for all, shape (n_rows, n_features)."""
+        """Return some rows, or all if None, as the input of trees, shape (n_rows, n_features)."""
         matrix = encode(table, self.categories)
         return matrix if rows is None else matrix[rows]
 
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
-        """Return the codes of what `read` returns, shape (n_features, n_rows)."""
+        """Return the codes of a result of `read`, shape (n_features, n_rows)."""
         return encode_matrix(matrix, self.values).codes
 
 
 def choose_coding(
     summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
 ) -> Coding:
-    """Choose codes as a fit in memory does, given the summary of all rows and the weights of those sampled."""
+    """Choose codes like a fit in memory, given the summary of all rows and the weights of the sampled ones."""
     categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
     weights = np.empty(0) if sample_weight is None else sample_weight
 
@@ -152,5 +152,5 @@ def choose_coding(
 
 
 def places_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:
-    """Return which of some rising row numbers are among n_rows from `first` on, counted from there."""
+    """Return the row numbers, in ascending order, that are in [first, first + n_rows), minus first."""
     return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first

@@ -1,4 +1,4 @@
-"""Where tasks run: the interface of threads and clusters that growing over parts uses."""
+"""The interface for running tasks in threads or on a cluster."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,29 +7,29 @@ from typing import Any, Protocol
 
 
 class Executor(Protocol):
-    """Runs tasks; a task may run twice, so it changes nothing that it is given.
+    """Runs tasks. A task may run twice, so it must not change its arguments.
 
-    Arguments of tasks may be futures, and lists of futures: tasks get their results.
+    Arguments may be futures and lists of futures, which are replaced by their results.
     """
 
     @property
     def n_workers(self) -> int:
-        """How many tasks run at once."""
+        """Number of tasks that run at the same time."""
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return the future of a call."""
 
     def share(self, value: Any) -> Any:
-        """Return a future of a value that many tasks are given."""
+        """Return a future of a value that is an argument of many tasks."""
 
     def as_completed(self, futures: Iterable[Any] = ()) -> Any:
-        """Iterate over futures and their results, as they end, to which one can `add`; raise what a task raised."""
+        """Iterate over futures and results in the order of completion, and raise errors; futures can be added."""
 
 
 def merge_by_groups(
     submit: Callable[..., Any], merge: Callable[..., Any], futures: list[Any], n: int, *args: Any
 ) -> Any:
-    """Return the future of all results merged, up to n at a time: by a call of merge with a list of them, and args."""
+    """Return the future of the merged results; merge(list of up to n results, *args) merges some of them."""
     while len(futures) > 1:
         futures = [submit(merge, futures[i : i + n], *args) for i in range(0, len(futures), n)]
     return futures[0]
@@ -38,7 +38,7 @@ def merge_by_groups(
 class LocalExecutor:
     """Threads of this process, which share its memory.
 
-    Tasks are begun in the order of their submission, so what a task waits for has begun before it.
+    Tasks start in the order of their submission, so a task starts after those whose results it needs.
     """
 
     def __init__(self, n_workers: int) -> None:
@@ -50,11 +50,11 @@ class LocalExecutor:
         return self._threads.submit(lambda: function(*map(_result, args)))
 
     def share(self, value: Any) -> Any:
-        """Return the value: threads share it anyway."""
+        """Return the value, because threads share memory."""
         return value
 
     def as_completed(self, futures: Iterable[Any] = ()) -> "_Completed":
-        """Iterate over futures and their results, as they end."""
+        """Iterate over futures and results in the order of completion."""
         return _Completed(futures)
 
     def gather(self, futures: list[Any]) -> list[Any]:
@@ -62,12 +62,12 @@ class LocalExecutor:
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        """Cancel the tasks that have not begun."""
+        """Cancel the tasks that have not started."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class _Completed:
-    """Futures and their results, as they end."""
+    """Iterator over futures and results in the order of completion."""
 
     def __init__(self, futures: Iterable[Future[Any]]) -> None:
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
@@ -76,7 +76,7 @@ class _Completed:
             self.add(future)
 
     def add(self, future: Future[Any]) -> None:
-        """Wait for one more."""
+        """Add a future to wait for."""
         self._n_waiting += 1
         future.add_done_callback(self._ended.put)
 

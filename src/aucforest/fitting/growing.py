@@ -1,4 +1,4 @@
-"""From coded rows to trees: weights of rows in a tree, rules, buffers, and growing in parallel."""
+"""Growing of trees from coded rows: weights of the rows in a tree, buffers, and growing in parallel."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,20 +19,20 @@ from aucforest.tree.growing import Stops, Workspace, branch_rows, grow_tree, mak
 from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
 from aucforest.tree.tree import Nodes, Tree
 
-# Enough batches that no thread waits long for the last, few enough that buffers are worth making.
+# With more batches threads end at about the same time, with fewer ones buffers are allocated less often.
 _BATCHES_PER_JOB = 8
-# Seconds: buffers take a part of that.
+# Minimum seconds of a batch, since allocating buffers takes a part of that.
 _LEAST_BATCH = 5e-3
-# Seconds: shorter tasks are done sooner one by one than by threads, which wait for each other's Python.
+# Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
 _LEAST_TASK = 3e-4
-# Seconds that a row takes for each level of a tree and each feature that its nodes look at, or so.
+# Approximate seconds per row, level of a tree and feature that is searched at a node.
 _ROW_TIME = 2e-9
 
 
 def run_in_threads(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
     """Return a parallel `map` over shared memory, which runs short tasks one after the other, without threads.
 
-    Threads of its own: joblib looks every 10 ms whether its are ready, longer than small forests take.
+    It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
     """
 
     def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
@@ -44,7 +44,7 @@ def run_in_threads(n_jobs: int | None, task_seconds: float = np.inf) -> Parallel
 
 
 def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads: int) -> Iterator[Any]:
-    """Map; when it is closed early, tasks that have begun end by themselves."""
+    """Map in threads. If the iterator is closed early, running tasks are not waited for."""
     threads = ThreadPoolExecutor(n_threads)
     try:
         yield from threads.map(function, items)
@@ -55,20 +55,20 @@ def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads
 
 
 def _run_anywhere(n_jobs: int | None, task_seconds: float) -> ParallelMap:
-    """Return a parallel `map` on whatever joblib backend is active, threads by default."""
+    """Return a parallel `map` on the active joblib backend, which is threads by default."""
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
         return run_in_threads(n_jobs, task_seconds)
     return_as = "generator" if backend.supports_return_generator else "list"
-    # Copy on write: in processes read-only arrays would be another type, for which all is compiled again.
+    # Copy on write, because kernels would be compiled again for read-only arrays.
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, mmap_mode="c")
     return lambda function, items: iter(parallel(delayed(function)(item) for item in items))
 
 
 def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
-    """Return the fixed-point weights of all rows in one tree, and their unit; none when the counts are the weights.
+    """Return the fixed-point weights of all rows in one tree, and their unit; empty if the counts are the weights.
 
-    A function of the rows in the sample, whatever others there are.
+    They only depend on the rows in the sample of the tree.
     """
     if not growth.weighted:
         return np.empty(0, dtype=np.int64), 1.0
@@ -85,18 +85,18 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
 
 
 def tree_bounds(params: GrowthParams, weight: int) -> tuple[int, Stops]:
-    """Return the least weight of a leaf, and when nodes are leaves, in a tree whose rows weigh so much."""
+    """Return the minimum weight of a leaf, and the stopping criteria, for a tree of some total weight."""
     least = int(np.ceil(params.min_weight_fraction_leaf * weight))
-    # Both children must be heavy and large enough.
+    # Both children must have the minimum size.
     least_rows = max(params.min_samples_split, 2 * params.min_samples_leaf)
     return least, Stops(params.max_depth, least_rows, 2 * least, params.min_gain, params.max_leaf_nodes or 0)
 
 
 def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int) -> Workspace:
-    """Return the buffers for trees of all variants, or branches, of up to most_rows rows."""
+    """Allocate the buffers for trees of all variants, or branches of trees, of up to most_rows rows."""
     params, rules = growth.params, growth.rules
     columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
-    # Best first, one branch does not follow the other.
+    # Best-first growth does not complete one branch before the next.
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
     criteria = [variant.criterion for variant in growth.variants]
     table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
@@ -111,9 +111,9 @@ def grow_rows(
     work: Workspace,
     tree_weight: int | None = None,
 ) -> tuple[Nodes, float]:
-    """Grow a tree from rows and their counts, in the memory of the buffers; return it and its unit of weight.
+    """Grow a tree from rows and their counts; return its nodes, in the memory of the buffers, and its unit of weight.
 
-    A branch is grown alike, given the weight of the whole tree.
+    For a branch of a tree, tree_weight is the weight of the whole tree.
     """
     own_criterion = growth.params.own_criterion
     weights, unit = tree_weights(growth, part, counts)
@@ -134,7 +134,7 @@ def grow_rows(
 
 
 def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace], keys: list[int]) -> list[Tree]:
-    """Grow some trees from all rows until ``stopped[0]`` is true, in buffers that are spare, or else in new ones."""
+    """Grow trees from all rows until ``stopped[0]`` is true; buffers are taken from `spare` and returned to it."""
     trees: list[Tree] = []
     try:
         work = spare.pop()
@@ -145,19 +145,19 @@ def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace],
             return trees
         grown = grow_rows(growth.of_tree(key), part, part.counts(key), key, work)
         trees.append(Tree.from_nodes(*grown, growth.by_set))
-    # Memory that many batches took and gave back would lie idle between their trees.
+    # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
     spare.append(work)
     return trees
 
 
 def estimate_seconds(growth: Growth) -> float:
-    """Return about how long one thread takes for a tree."""
+    """Return the approximate seconds of one thread for a tree."""
     n_rows = growth.n_sampled
     return float(_ROW_TIME * max(n_rows, 1) * np.log2(n_rows + 1) * growth.params.max_features)
 
 
 def grow_batches(growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1) -> Grown:
-    """Yield places of some keys and their trees, grown on whatever joblib backend is active, threads by default."""
+    """Yield indices of keys and their trees, grown on the active joblib backend, which is threads by default."""
     n_threads, seconds = effective_n_jobs(n_jobs), estimate_seconds(growth)
     at_least, at_most = int(_LEAST_BATCH / seconds), -(-len(keys) // n_threads)
     size = max(1, min(max(len(keys) // (_BATCHES_PER_JOB * n_threads), at_least), at_most))

@@ -1,4 +1,4 @@
-"""Training rows in the memory of this process: one part."""
+"""Training data in the memory of this process, which are one part."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from aucforest.tree.features import NUMERIC
 
 
 class RowsInMemory(TrainingTable):
-    """Training rows as a matrix, with codes for categories, or as a sparse one; see `TrainingTable`."""
+    """Training data as a dense matrix with codes for categories, or a sparse matrix; see `TrainingTable`."""
 
     def __init__(
         self, X: NDArray[Any] | SparseRows, names: Sequence[str] | None, categories: Categories, target: Target
@@ -39,7 +39,7 @@ class RowsInMemory(TrainingTable):
         return coding
 
     def _check(self, spec: FitSpec, n_codes: int) -> None:
-        """Refuse a fit that takes too much memory."""
+        """Raise ValueError if the fit would take too much memory."""
         n_rows, n_classes = len(self.target.kept_labels), len(self.target.classes)
         check_fit(FitSize.of(spec, n_rows, self.n_features, n_classes, n_codes), spec.n_threads, spec.n_sums)
 
@@ -51,7 +51,7 @@ class RowsInMemory(TrainingTable):
         return bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
 
     def _bin_sparse(self, matrix: SparseRows, spec: FitSpec) -> BinnedMatrix:
-        """Return the same of a sparse matrix: codes are dense, one byte each, or more if `max_bins` is None."""
+        """Return the codes of a sparse matrix, which are dense with one byte each, or more if `max_bins` is None."""
         target, most = self.target, min(matrix.most_stored + 1, spec.max_bins or matrix.most_stored + 1)
         self._check(spec, most + 1)
         codes = np.empty((self.n_features, len(target.kept_labels)), dtype=code_dtype(most))
@@ -59,5 +59,5 @@ class RowsInMemory(TrainingTable):
         return bin_blocks(matrix.columns(target.kept), codes, **options)
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield places of keys and their trees, as they are done."""
+        """Yield indices of keys and their trees, as they are grown."""
         return grow_batches(growth, self._part, keys, self._spec.n_jobs)

@@ -1,4 +1,4 @@
-"""The folder of a fit that may be killed: the same fit goes on from what is done.
+"""The job folder of a fit, with which the same fit can be resumed if it is killed.
 
 ``manifest.json`` describes the fit. Beside it are model files, each of some finished trees, and out of core those of
 the coding and of a record of the codes. Each is written under another name and renamed, so a kill leaves it whole;
@@ -46,25 +46,25 @@ _MANIFEST, _LOCK = "manifest.json", "lock"
 _TREES = re.compile(r"trees-(\d+)-(\d+)\.safetensors")
 _WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|co(ding|des)\.safetensors|{_TREES.pattern}")
 _FORMAT = 2
-# Characters of a value in a message.
+# Maximum number of characters of a value in an error message.
 _MOST_SHOWN = 80
-# Parameters that trees do not depend on before they are shrunk.
+# Parameters that the trees do not depend on, except for their shrinkage.
 _FREE = {
     "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold", "shrinkage", "prior_correction",
     "random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client",
 }  # fmt: skip
-# The modules that decide a forest: kernels, formats of data, and the steps of a fit.
+# The modules that determine the trees: kernels, data formats, and the steps of a fit.
 DECIDING = (
     "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/*.py",
     "estimators/_forest_fit.py", "estimators/_evidence.py", "estimators/_mixture.py", "estimators/_paths.py",
 )  # fmt: skip
-# Of these what decides how and where trees grow, but not which: messages and limits may change.
+# Modules among these that only determine where trees are grown, and so may change.
 NOT_DECIDING = ("fitting/plan.py", "fitting/executor.py", "fitting/job.py")
 
 
 @cache
 def find_versions(package: Path = Path(__file__).parents[1]) -> dict[str, str]:
-    """Return the versions of what decides a forest, and a digest of the code of what decides it, without docstrings."""
+    """Return the versions of packages that determine the trees, and a digest of the code of this one."""
     digest = sha256()
     paths = {path for pattern in DECIDING for path in package.glob(pattern)}
     for path in sorted(paths - {package / name for name in NOT_DECIDING}):
@@ -73,14 +73,14 @@ def find_versions(package: Path = Path(__file__).parents[1]) -> dict[str, str]:
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
                 del node.body[0]
         digest.update(f"{path.relative_to(package).as_posix()} {ast.dump(code)}".encode())
-    # syntax trees look different in each version of Python
+    # syntax trees differ between versions of Python
     packages = {"Python": platform.python_version().rpartition(".")[0]}
     packages |= {name: version(name) for name in ("numpy", "numba", "scikit-learn")}
     return {**packages, "the digest of aucforest's code": digest.hexdigest()[:16]}
 
 
 def check_seed(params: Mapping[str, Any], parameter: str) -> None:
-    """Refuse a random_state that is no integer where a parameter names a folder: a resumed fit would sample anew."""
+    """Raise ValueError if random_state is not an integer, because a resumed fit would have another seed."""
     if not isinstance(params["random_state"], int | np.integer):
         raise ValueError(
             f"{parameter} needs an integer random_state, so that the fit can be resumed, but it is"
@@ -89,10 +89,10 @@ def check_seed(params: Mapping[str, Any], parameter: str) -> None:
 
 
 def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[str, Any]:
-    """Return what tells the trees of a fit from others, beside the values of the features.
+    """Return the data that determine the trees of a fit, except for the values of the features.
 
-    The seed is what trees are sampled by: those that are added to others by the seed of these, whatever random_state is
-    now.
+    `seed` is that of the trees. With a warm start it is the seed of the existing trees and does not depend on
+    random_state.
     """
     weights = target.sample_weight
     return {
@@ -106,44 +106,44 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[s
 
 
 def digest_codes(part: Part) -> bytes:
-    """Return digests of blocks of codes: however rows are cut into parts, together they are the same."""
+    """Return the digests of blocks of codes, which concatenated over all parts do not depend on the partitioning."""
     blocks = (part.codes[:, start : start + BLOCK_ROWS] for start in range(0, part.n_rows, BLOCK_ROWS))
     return b"".join(sha256(block.tobytes()).digest() for block in blocks)
 
 
 class JobFolder:
-    """The folder of one fit, which one process has at a time; a context manager.
+    """The folder of one fit, which only one process can use at a time; a context manager.
 
-    It is made where it is missing; what it holds of the same fit is gone on from.
+    The folder is created if it does not exist; if it has results of the same fit, the fit is resumed.
 
     Parameters
     ----------
     folder : path-like
     manifest : dict of str to plain values
-        All that the files depend on: parameters, seed, digests of the data, versions. What may change from one run to
-        the next, such as the number of trees, does not belong here.
+        Everything that determines the files: parameters, seed, digests of the data, versions. Values that may change
+        between runs, such as the number of trees, are not included.
 
     Raises
     ------
     ValueError
-        When the folder is that of another fit, holds other files, or is a file.
+        If the folder is that of another fit, contains other files, or is a file.
     TypeError
-        For a value in the manifest that is not made of numbers, text, lists, dicts and None.
+        If a value in the manifest does not consist of numbers, text, lists, dicts and None.
     BlockingIOError
-        When another fit is using the folder.
+        If another fit is using the folder.
     OSError
-        When the folder cannot be read or written.
+        If the folder cannot be read or written.
     """
 
     def __init__(self, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
         fit = {name: _to_plain(name, value) for name, value in manifest.items()}
-        # whatever the order of names is
+        # does not depend on the order of names
         self._fit = sha256(json.dumps(fit, sort_keys=True).encode()).hexdigest()
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"the checkpoint {self.folder} is a file, not a folder")
         self.folder.mkdir(parents=True, exist_ok=True)
-        # once before anything is put into a folder of others, and once when nobody else begins it
+        # before the lock file is written to the folder, and again when no other process can write to it
         self._is_begun(fit)
         self._lock = lock(self.folder / _LOCK)
         try:
@@ -164,11 +164,11 @@ class JobFolder:
         self.close()
 
     def close(self) -> None:
-        """Let others use the folder."""
+        """Release the folder."""
         self._lock.close()
 
     def _is_begun(self, here: Mapping[str, Any]) -> bool:
-        """Return whether the fit has been begun; refuse a folder that holds another fit, or files of others."""
+        """Return whether the fit was begun; raise ValueError if the folder has another fit or other files."""
         path = self.folder / _MANIFEST
         if not path.exists():
             for path in self.folder.iterdir():
@@ -179,7 +179,7 @@ class JobFolder:
         there = _read_manifest(path)
         for name in dict.fromkeys([*here, *there]):
             one, other = (repr(from_plain(fit[name])) if name in fit else "missing" for fit in (there, here))
-            # as text: 1 and 1.0 are equal, but not the same max_features
+            # compared as text, because 1 and 1.0 are equal but different values of max_features
             if one != other:
                 raise ValueError(
                     f"{self.folder} is the checkpoint of another fit: {name} is {one[:_MOST_SHOWN]} there,"
@@ -188,18 +188,18 @@ class JobFolder:
         return True
 
     def read(self, name: str) -> StoredModel:
-        """Read a model file of this fit; ModelFormatError when it is damaged, or of another fit."""
+        """Read a model file; raise ModelFormatError if it is damaged or of another fit."""
         stored = read_model(self.folder / name)
         if stored.take("fit", str) != self._fit:
             raise ModelFormatError("it belongs to another fit")
         return stored
 
     def write(self, name: str, arrays: Arrays, metadata: Mapping[str, Any] | None = None) -> None:
-        """Write a model file of this fit, whole or not at all."""
+        """Write a model file atomically."""
         write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
 
     def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
-        """Read those of some trees, given by number and variant, that are there: to the last bit those that were saved.
+        """Return those of some trees, given by number and variant, that are saved, equal to the last bit.
 
         A tree of a warm start may be of another variant than that of the same number in a fit from the start. A file
         that is damaged is removed with a warning: its trees are to be grown again. One whose trees take too much memory
@@ -220,7 +220,7 @@ class JobFolder:
         return trees
 
     def _read_trees(self, name: str, kinds: NDArray[np.int8], n_classes: int) -> Iterator[tuple[int, int, Tree]]:
-        """Return numbers, variants and trees of a file, after everything in it is checked."""
+        """Return the numbers, variants and trees of a file; raise ModelFormatError if it is not valid."""
         stored = self.read(name)
         trees = unfold(stored, len(kinds), n_classes, np.flatnonzero(kinds != NUMERIC))
         numbers, variants = (stored.take_array(name, "q", (len(trees),)).tolist() for name in ("numbers", "variants"))
@@ -230,7 +230,7 @@ class JobFolder:
         return zip(numbers, variants, trees)
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:
-        """Write trees, not shrunk, whose numbers rise, into a file of their own; threads may do so at the same time."""
+        """Write trees without shrinkage, in ascending order, to a new file; threads may call it concurrently."""
         name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}.safetensors"
         known = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}
         try:
@@ -245,7 +245,7 @@ class JobFolder:
         self.write(CODING, coding.values._asdict(), {"categories": categories})
 
     def coding(self, n_features: int) -> Coding | None:
-        """Return the coding of the fit; None where there is none that compiled code may read and count by."""
+        """Return the coding of the fit, or None if there is none or it is not safe for compiled code."""
         try:
             stored = self.read(CODING)
             first, *edges = (stored.take_array(name, dtype, (-1,)) for name, dtype in zip(BinValues._fields, "qdd"))
@@ -263,7 +263,7 @@ class JobFolder:
 
 
 def _to_plain(name: str, value: Any) -> Any:
-    """Return a value as JSON can hold it."""
+    """Convert a value to JSON types."""
     try:
         return to_plain(value)
     except TypeError as error:
@@ -271,7 +271,7 @@ def _to_plain(name: str, value: Any) -> Any:
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
-    """Return what is fitted."""
+    """Return the digests and versions in the manifest."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):

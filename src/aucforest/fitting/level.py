@@ -1,4 +1,4 @@
-"""Trees over rows in parts, level by level: histograms at the top, whole branches in one place further down.
+"""Growing of trees from rows in parts: by histograms at the top of a tree, and as whole branches below.
 
 The parts answer questions of many trees at once; their histograms are added up by a tree of tasks. Nodes small
 enough for one task are grown there from their samples. The trees are those that one process would grow from all rows,
@@ -27,18 +27,18 @@ from aucforest.fitting.spec import GrowthParams, needs_all_rows
 from aucforest.fitting.top import Searcher, TopTree
 from aucforest.tree.binning import MAX_BINS
 
-# Trees that ask together: fewer cost a round trip each, more wait for each other.
+# Number of trees in a round. With fewer there are more round trips, with more trees wait for each other.
 _TREES_A_ROUND = 50
-# While this process searches for splits of one, workers count for the other.
+# Number of rounds: while this process searches for splits of one, workers count for the other.
 _ROUNDS = 2
-# At least so many, where trees are small, that no worker waits long for the last one.
+# Minimum number of bundles of branches for each worker, so that workers finish at about the same time.
 _BUNDLES_A_WORKER = 4
-# How many histograms are added up at once.
+# Number of histograms that are summed in a task.
 _ARITY = 4
 
 
 class _Level:
-    """The state of growing: trees that wait to ask, branches that wait to be grown, and what is on its way."""
+    """The state of growing: waiting trees and branches, and running tasks."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class _Level:
         self._trees_a_round = min(_TREES_A_ROUND, -(-len(keys) // _ROUNDS))
         self._waiting: deque[TopTree] = deque()
         self._branches: deque[tuple[TopTree, Branch]] = deque()
-        # On their way: the future of every round of questions, and that of every bundle of branches.
+        # The futures of rounds of questions, and of bundles of branches.
         self._rounds: dict[Any, list[tuple[TopTree, Question]]] = {}
         self._bundles: dict[Any, list[tuple[TopTree, Branch]]] = {}
         self._completed = executor.as_completed()
@@ -72,7 +72,7 @@ class _Level:
             self._new.clear()
 
     def run(self) -> Grown:
-        """Yield trees as they are complete."""
+        """Yield trees in the order of completion."""
         self._send_bundles()
         self._send_rounds()
         for future, result in self._completed:
@@ -81,7 +81,7 @@ class _Level:
                 self._send_bundles()
             else:
                 bundle = self._bundles.pop(future)
-                # Workers go on while this process handles the result.
+                # Workers continue while this process handles the result.
                 self._send_bundles()
                 for (tree, branch), grown in zip(bundle, result):
                     tree.take(branch, grown)
@@ -90,10 +90,10 @@ class _Level:
             self._send_rounds()
 
     def _send_rounds(self) -> None:
-        """Send questions, unless enough branches wait to keep all workers busy."""
+        """Submit questions, unless there are enough branches to keep all workers busy."""
         while len(self._rounds) < _ROUNDS and (self._waiting or self._new):
             n_rows, enough = sum(branch.n_rows for _, branch in self._branches), 2 * self._executor.n_workers
-            # Branches that wait for others to share a task with would wait for ever, were nothing on its way.
+            # Branches that wait for others to share a task are submitted if nothing else is running.
             if not self._waiting and (self._rounds or self._bundles) and n_rows > enough * self._local_rows:
                 return
             asked = self._ask()
@@ -104,7 +104,7 @@ class _Level:
             self._completed.add(total)
 
     def _ask(self) -> list[tuple[TopTree, Question]]:
-        """Take trees that wait, and some of their questions, as many as histograms may have bytes."""
+        """Return waiting trees and some of their questions, limited by the bytes of histograms."""
         asked: list[tuple[TopTree, Question]] = []
         itemsize = np.dtype(histogram_dtype(self._growth)).itemsize
         room = self._max_hist_bytes // itemsize
@@ -125,7 +125,7 @@ class _Level:
         return asked
 
     def _take_histograms(self, asked: list[tuple[TopTree, Question]], histograms: Any) -> Grown:
-        """Split the nodes that asked."""
+        """Split the nodes of a round."""
         end = 0
         for tree, question in asked:
             start, end = end, end + int(histogram_sizes(self._growth, question.features).sum())
@@ -138,7 +138,7 @@ class _Level:
                 self._branches.extend((tree, branch) for branch in tree.branches())
 
     def _send_bundles(self) -> None:
-        """Send branches on their way, several bundles at once, for which a part arranges the samples of a tree once."""
+        """Submit branches in several bundles together, so that a part sorts the samples of a tree only once."""
         room = 2 * self._executor.n_workers - len(self._bundles)
         bundles: list[list[tuple[TopTree, Branch]]] = []
         while room >= self._executor.n_workers and len(bundles) < room and (bundle := self._next_bundle()):
@@ -155,7 +155,7 @@ class _Level:
             self._completed.add(grown)
 
     def _next_bundle(self) -> list[tuple[TopTree, Branch]]:
-        """Take branches of so many rows as a task may have; none if they are few and more may come."""
+        """Return branches with the number of rows of a task, or none if there are few and more may follow."""
         bundle: list[tuple[TopTree, Branch]] = []
         n_rows = 0
         while self._branches and (not bundle or n_rows + self._branches[0][1].n_rows <= self._bundle_rows):
@@ -170,7 +170,7 @@ class _Level:
 def grow_by_level(
     parts: list[Any], growth: Growth, keys: list[int], executor: Executor, *, local_rows: int, max_hist_bytes: int
 ) -> Grown:
-    """Yield places of keys and their trees, those of `growing.grow_batches` for all rows, as they are done.
+    """Yield indices of keys and their trees, in the order of completion; trees equal those of `growing.grow_batches`.
 
     Parts are `Part` or futures of them, in the order of their rows; keys are those of `spec.tree_keys`. Nodes of at
     most local_rows samples are grown in one task: where that is all samples of a tree, its rows are just gathered.

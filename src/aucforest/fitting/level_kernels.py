@@ -1,4 +1,4 @@
-"""Level by level growth in compiled code: a part counts the samples of nodes, and summed counts tell a node's split.
+"""Kernels for growing level by level: a part counts the samples of nodes, and splits are found by summed counts.
 
 No row remembers its node: whenever samples are needed, they go from the root down the part of the tree that there is.
 """
@@ -17,26 +17,26 @@ from aucforest.tree.samples import has_code, is_at_most, label_of, packed_weight
 from aucforest.tree.splitter import Node, find_split
 from aucforest.tree.tree import LEAF, SET_WORDS, Nodes, make_nodes
 
-# Weights of a cell in the low bits, its samples in the high ones: one addition for both.
+# A cell has the weight in its low bits and the number of samples in its high bits, so that one addition counts both.
 _ONE_SAMPLE = np.uint64(1) << np.uint64(32)
 _WEIGHT = _ONE_SAMPLE - np.uint64(1)
-# Up to here an addition more for every sample costs less than emptying the cells.
+# Up to this number of samples, separate additions cost less than clearing the cells.
 _DIRECT_SAMPLES = 512
-# Nodes that the top of a tree has room for at first.
+# Initial capacity of the top of a tree in nodes.
 _ROOM = 4
 
 
 class PartColumns(NamedTuple):
-    """The codes of a part, so that a slice of a matrix looks to compiled code like one that stands alone."""
+    """The codes of a part, with the same array type for a slice of a matrix as for a whole one."""
 
-    flat: NDArray[np.unsignedinteger]  # those of feature f begin at f * stride
+    flat: NDArray[np.unsignedinteger]  # the codes of feature f begin at f * stride
     stride: int
 
     @classmethod
     def of(cls, codes: NDArray[np.unsignedinteger]) -> "PartColumns":
-        """Look at a matrix of codes, (n_features, n_rows > 0), of contiguous rows; copy one that is read-only."""
+        """Return a view of a matrix of codes, (n_features, n_rows > 0), or of a copy if it is read-only."""
         if not codes.flags.writeable or codes.strides[1] != codes.itemsize:
-            # To compiled code a read-only array is of another type.
+            # Kernels would be compiled again for read-only arrays.
             codes = codes.copy()
         n_features, n_rows = codes.shape
         stride = codes.strides[0] // codes.itemsize
@@ -45,18 +45,18 @@ class PartColumns(NamedTuple):
 
 
 class Route(NamedTuple):
-    """The top of a tree, by codes."""
+    """The top of a tree, with splits by codes."""
 
     feature: NDArray[np.int32]  # -1 for a leaf
     code: NDArray[np.int64]
     missing_left: NDArray[np.bool_]
     left_child: NDArray[np.int32]
-    codes_left: NDArray[np.uint64]  # (n_nodes, 4) of categorical features, empty where there is none
+    codes_left: NDArray[np.uint64]  # (n_nodes, 4), for splits of categorical features; empty if there are none
 
 
 @bare_kernel
 def route_samples(columns, n_bins, kinds, route, is_wanted, samples, spill, starts, ends):
-    """Arrange the samples of a tree, and those of a node that is wanted, or above one, at starts[node] to ends[node].
+    """Sort the samples of a tree by node; those of a wanted node, or of an ancestor, are at starts[node] to ends[node].
 
     They come in the order of their rows, and stay so in every node.
     """
@@ -93,7 +93,7 @@ def _fill_directly(column, samples, weights, n_classes, histogram):
 
 @bare_device
 def _fill_in_cells(column, samples, n_codes, n_classes, shift, cells, histogram):
-    """Do the same in cells that hold both, where samples hold their weights."""
+    """Add weights and samples to cells that have both, if samples contain their weights."""
     for i in range(len(samples)):
         cell = (np.uint64(column[row_of(samples[i])]) << shift) + label_of(samples[i])
         cells[cell] += np.uint64(packed_weight(samples[i])) + _ONE_SAMPLE
@@ -111,7 +111,7 @@ def _fill_in_cells(column, samples, n_codes, n_classes, shift, cells, histogram)
 
 @bare_kernel
 def fill_histograms(columns, n_bins, weights, samples, starts, ends, nodes, features, n_classes, cells, histograms):
-    """Fill the histograms of features[i] of nodes[i], one after the other: the weight of every class at every code.
+    """Write the histograms of features[i] in nodes[i] one after the other: the weight of each class at each code.
 
     Last at a code comes the number of samples. A sample weighs what its row does, or 1 where there are no weights, for
     each time that it is in the bootstrap sample. The cells are zero before and after; there are none where the weights
@@ -131,7 +131,7 @@ def fill_histograms(columns, n_bins, weights, samples, starts, ends, nodes, feat
 
 @bare_kernel
 def copy_samples(columns, samples, rows, counts, codes):
-    """Write the rows of some samples, how often each is in the bootstrap sample, and all codes, (n_features, n)."""
+    """Write the rows of samples, their counts in the bootstrap sample, and their codes, (n_features, n)."""
     for i in range(len(samples)):
         rows[i], counts[i] = row_of(samples[i]), packed_weight(samples[i])
     for feature in range(len(codes)):
@@ -141,7 +141,7 @@ def copy_samples(columns, samples, rows, counts, codes):
 
 
 class Top(NamedTuple):
-    """The top of a tree that grows, with room for its nodes; `codes_left` as in `Route`."""
+    """The growing top of a tree with capacity for more nodes; `codes_left` is as in `Route`."""
 
     nodes: Nodes
     code: NDArray[np.int64]
@@ -151,7 +151,7 @@ class Top(NamedTuple):
 
 
 def make_top(key: int, n_classes: int, *, by_set: bool) -> Top:
-    """Allocate the top of a tree, whose root is a leaf of nothing; by_set says whether features are split by sets."""
+    """Allocate the top of a tree with an empty root; by_set is whether any feature is split by sets."""
     nodes = make_nodes(_ROOM, n_classes, by_set=by_set)
     for column in nodes:
         column[:1] = 0
@@ -161,7 +161,7 @@ def make_top(key: int, n_classes: int, *, by_set: bool) -> Top:
 
 
 def enlarge_top(top: Top) -> Top:
-    """Return the top with twice the room."""
+    """Return the top with twice the capacity."""
     return Top(Nodes._make(map(_double, top.nodes)), *map(_double, top[1:]))
 
 
@@ -170,17 +170,17 @@ def _double(column):
 
 
 class SummedCounts(NamedTuple):
-    """Where the histograms of a node come from: counts that are summed over all parts."""
+    """The source of the histograms of a node: counts that are summed over all parts."""
 
-    counts: NDArray[np.int64]  # of the features to search, one after the other, as `fill_histograms` makes them
-    starts: NDArray[np.int64]  # (n_tried,) where those of a feature begin
+    counts: NDArray[np.int64]  # histograms of the features to search, one after the other, from `fill_histograms`
+    starts: NDArray[np.int64]  # (n_tried,), the start of each histogram
     n_bins: NDArray[np.int64]
     totals: NDArray[np.int64]  # of the node
 
 
 @bare_device
 def _take_counts(source, features, t, classes, compact, with_samples, buffers):
-    """Return the histogram of features[t] from counts: in the place of `histogram.count_samples`."""
+    """Return the histogram of features[t] from counts, with the arguments of `histogram.count_samples`."""
     counts, totals, n_codes = source.counts, source.totals, source.n_bins[features[t]] + 1
     cells, at = buffers.cells[0], source.starts[t]
     for code in range(n_codes):
@@ -196,7 +196,7 @@ def _take_counts(source, features, t, classes, compact, with_samples, buffers):
 
 @bare_device
 def _count_left(source, features, split, is_numeric):
-    """Return how many samples go left."""
+    """Return the number of samples that go left."""
     t, n_left = 0, np.int64(0)
     while features[t] != split.feature:
         t += 1
@@ -217,13 +217,13 @@ def _is_known_constant(is_constant, feature):
 
 @bare_kernel
 def draw_known(key, is_constant, max_features, buffers):
-    """List in `buffers.tried` the features to search, as far as it is known which are constant; return how many."""
+    """Write the features to search, given which are known to be constant, to `buffers.tried`; return their number."""
     return sample_features(_is_known_constant, is_constant, key, max_features, buffers)
 
 
 @bare_kernel
 def split_node(source, features, names, rules, stops, top, node, left_child, buffers):
-    """Split a node, whose samples, totals, key and depth the top knows, by summed counts, if there is a good split.
+    """Split a node of the top by summed counts if the gain is large enough.
 
     The features are those to search in the order in which they were drawn, none of them constant. Return whether its
     left and its right child, with the number of the left one and the next, are worth a search.

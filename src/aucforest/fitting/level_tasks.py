@@ -1,4 +1,4 @@
-"""What tasks do for trees that are grown level by level: they count, add up, hand out samples, and grow branches."""
+"""Tasks for growing level by level: counting, summing of histograms, extraction of samples, growing of branches."""
 
 from dataclasses import replace
 from functools import reduce
@@ -18,7 +18,7 @@ _NO_WEIGHTS = np.empty(0, dtype=np.int64)
 
 
 class Question(NamedTuple):
-    """Histograms of a tree that are asked for: of features[i] in nodes[i]."""
+    """A request for histograms of a tree: of features[i] in nodes[i]."""
 
     key: int
     route: Route
@@ -27,7 +27,7 @@ class Question(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Samples of a node in one part: their rows, and how often each is in the bootstrap sample."""
+    """The samples of a node in one part: their rows, and their counts in the bootstrap sample."""
 
     part: Part
     counts: NDArray[np.uint16]
@@ -37,27 +37,27 @@ class Branch(NamedTuple):
     """A node to grow from its samples."""
 
     tree_key: int
-    route: Route  # what there is of the tree
+    route: Route  # the top of the tree
     node: int
     key: int  # of the node
     depth: int
-    n_rows: int  # at most so many samples
-    tree_weight: int | None  # of all samples of the tree, in units; None at the root, where the samples tell it
+    n_rows: int  # maximum number of samples
+    tree_weight: int | None  # weight of all samples of the tree, in units; None at the root, where it is computed
 
 
 def histogram_sizes(growth: Growth, features: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return how many numbers the histograms of features are."""
+    """Return the sizes of the histograms of features."""
     sizes: NDArray[np.int64] = (growth.n_bins[features] + 1) * (growth.n_classes + 1)
     return sizes
 
 
 def histogram_dtype(growth: Growth) -> type[np.unsignedinteger] | type[np.int64]:
-    """Return a type that holds the sums of all parts."""
+    """Return a type that represents the sums over all parts."""
     return np.uint32 if growth.most_weight < 2**32 else np.int64
 
 
 class _RoutedPart:
-    """A part whose samples are arranged by the nodes of one tree after another."""
+    """A part whose samples are sorted by the nodes of one tree after another."""
 
     def __init__(self, part: Part, growth: Growth) -> None:
         self.part, self.growth = part, growth
@@ -68,7 +68,7 @@ class _RoutedPart:
     def route(
         self, key: int, route: Route, nodes: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the samples of a tree, and where those of the nodes start and end; until the next tree."""
+        """Return the samples of a tree, and the starts and ends of its nodes; the next call overwrites them."""
         samples = self._samples[: take_samples(self._labels, self.part.counts(key), True, self._samples)]
         n_nodes = len(route.feature)
         starts, ends = np.zeros((2, n_nodes), dtype=np.int64)
@@ -88,7 +88,7 @@ class _RoutedPart:
 
 
 def count_part(part: Part, growth: Growth, questions: list[Question]) -> NDArray[np.unsignedinteger]:
-    """Answer questions by the samples of one part: all histograms, one after the other."""
+    """Return the histograms of all questions, one after the other, counted in one part."""
     ends = np.cumsum([histogram_sizes(growth, question.features).sum() for question in questions]).tolist()
     histograms = np.zeros(ends[-1], dtype=np.int64)
     routed = _RoutedPart(part, growth)
@@ -107,7 +107,7 @@ def add_up(parts: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedinteg
 
 
 def hand_out(part: Part, growth: Growth, bundles: list[list[Branch]]) -> list[list[Rows]]:
-    """Return the samples of one part in every branch of some bundles; branches of a tree follow each other."""
+    """Return the samples of one part in each branch of some bundles; the branches of a tree are consecutive."""
     routed, rows = _RoutedPart(part, growth), []
     for tree_key, of_tree in groupby((branch for some in bundles for branch in some), lambda branch: branch.tree_key):
         branches = list(of_tree)
@@ -119,7 +119,7 @@ def hand_out(part: Part, growth: Growth, bundles: list[list[Branch]]) -> list[li
 
 
 def grow_branches(growth: Growth, branches: list[Branch], handed_out: list[list[Rows]]) -> list[tuple[Nodes, float]]:
-    """Grow branches from the samples that each part handed out; return them with their units of weight."""
+    """Grow branches from the samples of all parts; return their nodes and units of weight."""
     by_branch = list(zip(*handed_out))
     joined = [Part.joined([of_part.part for of_part in rows]) for rows in by_branch]
     work, grown = make_buffers(growth, joined[0].codes, max(part.n_rows for part in joined)), []

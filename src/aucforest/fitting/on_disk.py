@@ -1,4 +1,4 @@
-"""Training rows that are read batch by batch: their codes are kept in a file that is mapped into memory."""
+"""Training data that are read in batches, with their codes in a memory-mapped file."""
 
 import sys
 from collections import deque
@@ -35,31 +35,31 @@ from aucforest.fitting.target import Target
 from aucforest.tables.columns import Table, find_categorical, read_table
 from aucforest.tree.prediction import PackedTrees
 
-# Cells of a batch: few enough that several stay in memory, enough that Python's overhead is small.
+# Number of cells of a batch: several fit into memory, and Python's overhead is small.
 _BATCH_CELLS = 2**21
-# Cells of codes whose checksum is recorded at a time.
+# Number of codes of a checksum.
 _CHUNK_CELLS = 2**25
 
 
 class Batches(Protocol):
-    """A source of batches of rows, which can be read several times in the same order."""
+    """A source of batches of rows, which can be read repeatedly in the same order."""
 
     name: str
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield batches of some columns, from a row on, of up to so many rows."""
+        """Yield batches of up to `rows` rows of some columns, starting at `first_row`."""
 
 
 class FeatureBatches(NamedTuple):
-    """The columns to learn from, batch by batch."""
+    """The features of the training data in batches."""
 
     source: Batches
     names: list[str]
-    to_frame: Callable[[Any], Any]  # turns a batch into a frame
+    to_frame: Callable[[Any], Any]  # converts a batch to a frame
     target: Target
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
-        """Return the rows of positive weight in a table, None for all; the place of the first, and their number."""
+        """Return the rows of positive weight in a table, None for all, the index of the first one, and their number."""
         kept = self.target.kept
         if kept is None:
             return None, start, len(table)
@@ -69,7 +69,7 @@ class FeatureBatches(NamedTuple):
     def map(
         self, function: Callable[[int, Table], Any], what: str, n_threads: int, verbose: int = 0, first_row: int = 0
     ) -> Iterator[tuple[int, Any]]:
-        """Yield, in order, the first row after a batch, and what a function returns of its first row and its table."""
+        """Yield, in order, the end of each batch and the result of a function of its first row and its table."""
 
         def call(start: int, batch: Any) -> tuple[int, Any]:
             return start + batch.num_rows, function(start, read_table(self.to_frame(batch)))
@@ -84,7 +84,7 @@ class FeatureBatches(NamedTuple):
             raise self._changed(f"{row:,}")
 
     def _numbered(self, row: int) -> Iterator[tuple[int, Any]]:
-        """Yield the first row of each batch, and the batch."""
+        """Yield the first row of each batch and the batch."""
         for batch in self.source.batches(self.names, row, max(1, _BATCH_CELLS // len(self.names))):
             if row + batch.num_rows > len(self.target.labels):
                 raise self._changed(f"{row + batch.num_rows:,} or more")
@@ -99,10 +99,10 @@ class FeatureBatches(NamedTuple):
 
 
 class RowsOnDisk(TrainingTable):
-    """Training rows of a table that is read batch by batch; see `TrainingTable`.
+    """Training data of a table that is read in batches; see `TrainingTable`.
 
-    Codes and trees are kept in the folder of a job, which is opened once nothing speaks against the fit; without one
-    codes lie in a temporary file.
+    Codes and trees are stored in a job folder, which is opened after all checks; without one, the codes are in a
+    temporary file.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class RowsOnDisk(TrainingTable):
         self._open_job = open_job
 
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes for the values and write those of all rows, unless a job folder has them."""
+        """Choose codes and write those of all rows, unless they are in the job folder."""
         self._spec, self._plan = spec, plan_on_disk(spec, self.target, self.n_features, self._limit)
         if self._open_job is not None:
             self._job = self._open_job()
@@ -134,7 +134,7 @@ class RowsOnDisk(TrainingTable):
         return coding
 
     def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
-        """Sum out of bag, while the rows are read once more."""
+        """Compute out-of-bag sums while the rows are read again."""
         running = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes))
 
         def add(start: int, table: Table) -> None:
@@ -146,7 +146,7 @@ class RowsOnDisk(TrainingTable):
         return running.sums
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield trees as they are done, with the places of their keys."""
+        """Yield indices of keys and their trees, as they are grown."""
         spec, plan = self._spec, self._plan
         sampler, n_threads = spec.sampler, plan.workers.n_threads
         if sampler is not None and plan.strategy == "level":
@@ -162,11 +162,11 @@ class RowsOnDisk(TrainingTable):
             yield from grow_by_level(parts, growth, keys, executor, **sizes)
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
-        """Yield the first row after each batch, and what a function returns of it."""
+        """Yield the end of each batch and the result of a function for it."""
         return self._features.map(function, what, self._plan.n_readers, self._spec.verbose, first_row)
 
     def _choose_coding(self) -> Coding:
-        """Choose codes as a fit of all rows in memory does."""
+        """Choose codes like a fit in memory."""
         features, spec = self._features, self._spec
         first_row = read_table(features.to_frame(next(features.source.batches(features.names, rows=1))))
         categorical = find_categorical(first_row, spec.categorical_features)
@@ -177,7 +177,7 @@ class RowsOnDisk(TrainingTable):
             sampled = places_within(sample, place, n_rows)
             return summarize(table, rows, sampled if rows is None else rows[sampled], categorical, spec.max_bins)
 
-        # Merged in pairs of about equal size: each is copied a few times only.
+        # Merged in pairs of about equal size, so that each is copied only a few times.
         merged: list[tuple[int, Summary]] = []
         for _, summary in self._map(look, "rows read"):
             size = 1
@@ -189,7 +189,7 @@ class RowsOnDisk(TrainingTable):
         return choose_coding(whole, sample_weight, spec.max_bins, run_in_threads(self._plan.n_readers))
 
     def _write_codes(self) -> None:
-        """Write the codes that are not written yet, and keep the values of the rows of `FitSpec.scored`."""
+        """Write the missing codes, and keep the values of the rows of `FitSpec.scored`."""
         matrix, scored = self._matrix, self._spec.scored
 
         def write(start: int, table: Table) -> int:
@@ -208,7 +208,7 @@ class RowsOnDisk(TrainingTable):
 
 
 def _in_order(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
-    """Yield results in order, while threads work on few of those that follow."""
+    """Yield results in order, while threads compute a few of the next ones."""
     threads = ThreadPoolExecutor(n_threads)
     waiting: deque[Future[Any]] = deque()
     try:

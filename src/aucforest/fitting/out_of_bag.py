@@ -1,4 +1,4 @@
-"""Sums over the trees whose bootstrap sample does not contain a row."""
+"""Out-of-bag sums: for each row, over the trees whose sample does not contain it."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -16,11 +16,11 @@ from aucforest.tree.prediction import PackedTrees, add_probabilities
 
 @dataclass(frozen=True)
 class Bags:
-    """The bootstrap samples of trees, sampled anew when asked: cheaper than to keep them."""
+    """The bootstrap samples of trees, which are sampled again on request instead of stored."""
 
     sampler: BootstrapSampler
     keys: list[int]  # of the trees
-    kept: NDArray[np.int64] | None  # the rows to sample from, those of positive weight; None for all
+    kept: NDArray[np.int64] | None  # the rows of positive weight, which are sampled from; None for all
 
     @cached_property
     def _by_block(self) -> list[NDArray[Any]]:
@@ -38,29 +38,29 @@ class Bags:
 
     @property
     def all_kept(self) -> NDArray[np.int64]:
-        """The rows to sample from, by their numbers."""
+        """The numbers of the rows of positive weight."""
         return np.arange(self.sampler.n_rows) if self.kept is None else self.kept
 
     def rows(self, block: int) -> NDArray[np.int64]:
-        """Return the rows of a block, by their numbers in the training table."""
+        """Return the numbers of the rows of a block in the training data."""
         first, last = block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.sampler.n_rows)
         return np.arange(first, last) if self.kept is None else self.kept[first:last]
 
     def find(self, block: int, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions in a block of those of some rows, given by rising numbers, that are in it."""
+        """Return the positions in a block of the rows in it, given row numbers in ascending order."""
         rows = self.rows(block)
         first, stop = np.searchsorted(wanted, (rows[0], rows[-1] + 1))
         return np.searchsorted(rows, wanted[first:stop])
 
     def groups_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Return the groups of some rows to sample from, by number; None where trees do not sample groups."""
+        """Return the numbers of the groups of some rows, or None if trees do not sample groups."""
         if not isinstance(self.sampler, GroupSampler):
             return None
         places = rows if self.kept is None else np.searchsorted(self.kept, rows)
         return self.sampler.groups[places].astype(np.int64)
 
     def counts(self, block: int, trees: Iterable[int]) -> NDArray[np.uint16]:
-        """Return how often the rows of a block are in the samples of some trees, shape (n_trees, n_block_rows)."""
+        """Return the number of times that each row of a block is in the samples of trees, (n_trees, n_block_rows)."""
         by_block = self._by_block
         return np.stack([
             self.sampler.counts_of_block(self.keys[tree], by_block[tree], block) for tree in trees
@@ -68,18 +68,18 @@ class Bags:
 
 
 class Sums(NamedTuple):
-    """Sums of what trees predict of rows out of bag; of several groups of trees, with an axis before."""
+    """Sums of out-of-bag predictions; for several groups of trees, the arrays have another first axis."""
 
     total: NDArray[np.float64]  # (n_rows, n_classes)
-    n_trees: NDArray[np.int64]  # (n_rows,): trees in the sums; 0 for a row that all trees sampled, or of weight 0
+    n_trees: NDArray[np.int64]  # (n_rows,), numbers of trees; 0 for rows of weight 0 and rows in all samples
 
     @classmethod
     def zero(cls, n_rows: int, n_classes: int) -> "Sums":
-        """Return the sums over no tree."""
+        """Return empty sums."""
         return cls(np.zeros((n_rows, n_classes)), np.zeros(n_rows, dtype=np.int64))
 
 
-# Sums over ranges of the trees.
+# Computes sums over several ranges of trees.
 SumRows = Callable[[Bags, PackedTrees, Sequence[range]], list[Sums]]
 
 
@@ -87,18 +87,18 @@ SumRows = Callable[[Bags, PackedTrees, Sequence[range]], list[Sums]]
 class TrainingRows:
     """Training data, and the bootstrap samples of the trees."""
 
-    X: Any  # (n_rows, n_features), or anything that gives some rows of it, as trees read it
+    X: Any  # (n_rows, n_features), or an object that returns rows of it
     labels: NDArray[np.uint16]  # the numbers of the classes
     sample_weight: NDArray[np.float64] | None
     bags: Bags
     sum_rows: SumRows | None = None  # sums out of bag where the rows are elsewhere
 
     def weights_of(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
-        """Return the weights of some rows, given by numbers or a mask; None where all count alike."""
+        """Return the weights of some rows, given by numbers or a mask; None if all weights are 1."""
         return None if self.sample_weight is None else self.sample_weight[rows]
 
     def counts(self, trees: range) -> NDArray[np.uint16]:
-        """Return how often each row is in the samples of these trees, shape (n_rows, n_trees)."""
+        """Return the number of times that each row is in the sample of each of some trees, (n_rows, n_trees)."""
         bags = self.bags
         counts = np.zeros((len(self.labels), len(trees)), dtype=np.uint16)
         for block in range(bags.n_blocks):
@@ -114,9 +114,9 @@ def sum_places(
     X: NDArray[Any],
     before: Sequence[Sums] | None = None,
 ) -> list[Sums]:
-    """Sum over trees out of bag for rows that follow each other, from a place on among those to sample from.
+    """Return the out-of-bag sums of consecutive rows; `first` is the index of the first among those of positive weight.
 
-    `before` are the sums over trees before these, to be added to, as many as ranges of trees.
+    `before` are the sums over earlier trees, one for each range, which are added to.
     """
     all_sums = [Sums.zero(len(X), packed.values.shape[1]) for _ in ranges]
     for sums, known in zip(all_sums, before or ()):
@@ -136,7 +136,7 @@ def sum_places(
 
 
 def within(trees: range, group: range) -> range:
-    """Return the places in a group of those trees that are in it."""
+    """Return the positions in a group of the trees that are in it."""
     start, stop = np.clip([trees.start, trees.stop], group.start, group.stop) - group.start
     return range(int(start), int(stop))
 
@@ -148,9 +148,9 @@ def sum_out_of_bag(
     n_classes: int,
     n_jobs: int | None,
 ) -> list[Sums]:
-    """Sum what leaves predict over the trees out of whose bag a row is, for each of some ranges of the trees.
+    """Return the out-of-bag sums of all rows over several ranges of trees.
 
-    Groups are trees that follow each other, all trees of the forest in the end.
+    `groups` are consecutive groups of trees, which together are the forest.
     """
     bags = training.bags
     running = RunningSums(bags.kept, len(ranges), len(training.labels), n_classes)
@@ -167,32 +167,32 @@ def sum_out_of_bag(
 
 
 class RunningSums:
-    """Out-of-bag sums over all rows, those of weight 0 as well, to which trees and rows are added."""
+    """Out-of-bag sums of all rows, including rows of weight 0, that are computed for groups of trees and rows."""
 
     def __init__(self, kept: NDArray[np.int64] | None, n_ranges: int, n_rows: int, n_classes: int) -> None:
         self._kept = kept
         self.sums = [Sums.zero(n_rows, n_classes) for _ in range(n_ranges)]
 
     def add(self, first: int, X: NDArray[Any], bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> None:
-        """Add trees for the rows from a place on; threads may do so at the same time for other rows."""
+        """Add trees for consecutive rows; threads may call it concurrently for different rows."""
         rows = self._rows(first, len(X))
         before = [Sums(sums.total[rows], sums.n_trees[rows]) for sums in self.sums]
         self.put(first, sum_places(bags, packed, ranges, first, X, before))
 
     def put(self, first: int, found: list[Sums]) -> None:
-        """Take over what was summed elsewhere for the rows from a place on."""
+        """Set the sums of consecutive rows, which were computed elsewhere."""
         rows = self._rows(first, len(found[0].n_trees))
         for sums, some in zip(self.sums, found):
             sums.total[rows], sums.n_trees[rows] = some
 
     def _rows(self, first: int, n_rows: int) -> Any:
-        """Return what selects the rows from a place on among those to sample from."""
+        """Return an index of consecutive rows of positive weight."""
         rows = slice(first, first + n_rows)
         return rows if self._kept is None else self._kept[rows]
 
 
 def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:
-    """Warn of rows that all trees sampled."""
+    """Warn if rows are not out of bag for any tree."""
     if n_seen > 0:
         message = f"{n_seen} of {n_rows} samples are not out of bag for any of {n_trees} trees: they have no {what}"
         warnings.warn(message, stacklevel=stacklevel)

@@ -1,4 +1,4 @@
-"""Coded rows in parts, and the parameters that trees grow by. In memory there is one part."""
+"""Parts of the coded rows, and the parameters of growing. In memory there is one part."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,16 +17,16 @@ from aucforest.tree.samples import FixedPoint
 from aucforest.tree.splitter import Rules
 from aucforest.tree.tree import Tree
 
-# Places of keys, and the trees of these, as they are done.
+# Indices of keys and their trees, in the order of completion.
 Grown = Iterator[tuple[Sequence[int], list[Tree]]]
 
 
 class Part(NamedTuple):
-    """Rows that follow each other, at least one; all parts but the last are of whole blocks, `bootstrap.BLOCK_ROWS`."""
+    """Consecutive rows, at least one. All parts except the last have whole blocks of `bootstrap.BLOCK_ROWS` rows."""
 
     codes: NDArray[np.unsignedinteger]  # (n_features, n_rows)
     labels: NDArray[np.uint16]
-    weights: NDArray[np.float64] | None  # None when every row counts 1
+    weights: NDArray[np.float64] | None  # None if all weights are 1
     sampler: BootstrapSampler | None = None  # None where each tree sees all rows
 
     @property
@@ -35,7 +35,7 @@ class Part(NamedTuple):
         return len(self.labels)
 
     def some(self, start: int, stop: int) -> "Part":
-        """Return some rows, as views; they begin with a block where trees sample rows, with the sizes of trees."""
+        """Return views of some rows; with a sampler, they must begin with a block."""
         return Part(
             self.codes[:, start:stop],
             self.labels[start:stop],
@@ -44,12 +44,12 @@ class Part(NamedTuple):
         )
 
     def counts(self, key: int) -> NDArray[np.uint16]:
-        """Return how often each row is in the sample of a tree."""
+        """Return the number of times that each row is in the sample of a tree."""
         return np.ones(self.n_rows, dtype=np.uint16) if self.sampler is None else self.sampler.counts(key)
 
     @classmethod
     def joined(cls, parts: Sequence["Part"]) -> "Part":
-        """Return the rows of all, in order, without a sampler."""
+        """Return the rows of all parts, in order, without a sampler."""
         weights = [part.weights for part in parts if part.weights is not None]
         codes = np.concatenate([part.codes for part in parts], axis=1)
         labels = np.concatenate([part.labels for part in parts])
@@ -58,24 +58,24 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Growth:
-    """Parameters and sizes that the trees of a fit share, without the rows."""
+    """Parameters and sizes for growing the trees of a fit, without the rows."""
 
     variants: tuple[GrowthParams, ...]
-    params: GrowthParams  # those of the tree that grows
+    params: GrowthParams  # of the current variant
     n_bins: NDArray[np.int64]  # (n_features,)
     values: BinValues
     kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
     n_classes: int
-    n_rows: int  # of the fit
-    n_sampled: int  # the size of the bootstrap sample of a tree, or all rows: a tree has at most so many samples
-    most_weight: int  # the most that all samples of a tree can weigh, in units
-    fixed: FixedPoint | None  # None where every row counts 1, or where the units of weights differ from tree to tree
-    weighted: bool  # whether samples weigh something else than how often they are in the sample of the tree
-    variant_of: Mapping[int, int] = field(default_factory=dict)  # of each tree, by key; else the first
+    n_rows: int  # number of rows of the fit
+    n_sampled: int  # maximum number of samples of a tree: the size of the bootstrap sample, or all rows
+    most_weight: int  # maximum weight of all samples of a tree, in units
+    fixed: FixedPoint | None  # None if all weights are 1, or if units differ between trees
+    weighted: bool  # whether the weight of a sample is not just its count in the bootstrap sample
+    variant_of: Mapping[int, int] = field(default_factory=dict)  # variants by key; empty if there is one
 
     @classmethod
     def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
-        """Return what the trees of a fit share; all are of the first variant."""
+        """Return the parameters for trees of the first variant."""
         n_sampled = n_rows if spec.sampler is None else spec.sampler.n_sampled
         fixed, most_weight, weights = None, n_sampled, spec.weights
         if weights is not None and not spec.params.balanced_subsample:
@@ -96,13 +96,13 @@ class Growth:
         )
 
     def of_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
-        """Return the same for trees of these variants, by number."""
+        """Return the parameters for trees with the given variants by tree number."""
         if len(self.variants) == 1:
             return self
         return replace(self, variant_of=dict(zip(tree_keys(seed, variant_of), variant_of.values())))
 
     def of_tree(self, key: int) -> "Growth":
-        """Return the same with the parameters of a tree."""
+        """Return the parameters of a tree."""
         return self._of_variants[self.variant_of[key]] if self.variant_of else self
 
     @cached_property
@@ -127,7 +127,7 @@ class Growth:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether rows may have values outside all bins, since the bins come from some of the rows."""
+        """Whether bins were computed from a sample of the rows, so that values may be outside all bins."""
         return int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS
 
     @cached_property

@@ -24,33 +24,33 @@ from aucforest.tree.samples import MOST_ROWS
 
 STRATEGIES = ("auto", "replicate", "gather", "level")
 
-# Classes of fewer samples than this on average, and more than so many, look like the values of a quantity.
+# More than _MANY_CLASSES classes with fewer than _LEAST_OF_CLASS samples on average are probably a quantity.
 _LEAST_OF_CLASS, _MANY_CLASSES = 10, 50
-# Bytes that a thread takes for each row, and for each node of the tree that it grows.
+# Bytes of a thread for each row, and for each node of its tree.
 _ROW_BYTES, _NODE_BYTES = 26, 49
-# The same for the weight of a row, and for one that depends on the sample of the tree.
+# Bytes of a thread for the weight of a row, and for a weight that depends on the sample of the tree.
 _WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
-# The same for each class of a node: its total, as an integer and as a frequency.
+# Bytes for each class of a node: its total and its frequency.
 _CLASS_BYTES = 16
-# Bytes of histograms and what is listed of them, for each code, and for each cell, which holds a class of a code.
+# Bytes of a histogram for each code, and for each cell, which is a class at a code.
 _CODE_BYTES, _CELL_BYTES = 48, 21
-# One code in so many is copied for the branches of a tree that grows: an eighth, an eighth of that, and so on.
+# One code in _COPIED is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7.
 _COPIED = 7
-# A row of a branch that is handed over: bytes beside its codes, and how often it is there (in tasks that wait or run).
+# For a row of a branch that is a task: bytes besides its codes, and number of copies in waiting and running tasks.
 _HANDED_BYTES, _HANDED_OVER = 12, 4
-# Bytes of a sampled value while bins are chosen: of all sampled values, and of those of a feature that have weights.
+# Bytes of a sampled value while bins are computed: for all features, and for the current feature if there are weights.
 _SAMPLED_BYTES, _WEIGHED_BYTES = 16, 40
-# Out of core: bytes of batches on their way, for each thread that reads and what is read ahead; and most such threads.
+# Out of core: bytes of batches for each reading thread and for reading ahead, and the maximum number of such threads.
 _BATCH_BYTES, _READERS = 2**26, 8
-# Out of core: how often the histograms of a part are there, in two rounds and as sums of them; and those that a thread
+# Out of core: number of copies of the histograms of a part, in two rounds and as sums, and size of those that a thread
 # counts, in words of twice the size.
 _HISTOGRAMS, _COUNTED = 3, 2
-# On a cluster: the part of a worker's memory that rows of trees may take, since tasks and results need theirs.
+# On a cluster: the proportion of a worker's memory for rows of trees, since tasks and results need the rest.
 _ROWS_FRACTION = 0.4
-# On a cluster without bins: bytes of every value, at least, on the worker that chooses codes from all of them.
+# On a cluster without bins: minimum bytes of each value on the worker that chooses codes from all values.
 _CHOOSING = 24
-# On a cluster: bytes of the codes of a part, so that a lost one is soon remade; but most parts for each thread of a
-# worker, since every task costs milliseconds.
+# On a cluster: bytes of the codes of a part, which is computed again if it is lost, and maximum number of parts for
+# each thread of a worker, since each task costs milliseconds.
 _PART_BYTES, _PARTS = 2**26, 4
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -63,17 +63,17 @@ class FitSize:
     n_features: int
     n_classes: int
     n_trees: int
-    n_codes: int  # most codes of a feature
-    tree_rows: int  # most distinct rows of a tree, or so
-    tree_nodes: int  # most nodes of a tree
-    max_features: int  # that a node looks at
-    weight_bytes: int  # that a thread takes for the weight of a row; 0 without weights
-    sample_bytes: int = 0  # of how many rows all trees sample from each block, as level by level and out of bag
-    score_bytes: int = 0  # of the sums that shrinkage is chosen and variants are weighed by
+    n_codes: int  # maximum number of codes of a feature
+    tree_rows: int  # approximate maximum number of distinct rows of a tree
+    tree_nodes: int  # maximum number of nodes of a tree
+    max_features: int  # number of features that are searched at a node
+    weight_bytes: int  # of a thread for the weight of a row; 0 without weights
+    sample_bytes: int = 0  # of the sizes of all samples by block
+    score_bytes: int = 0  # of the sums for the choice of shrinkage and variants
 
     @classmethod
     def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
-        """Return the size of a fit; without `n_codes`, the most there may be."""
+        """Return the size of a fit; the default of n_codes is its upper bound."""
         params = spec.params
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
@@ -106,15 +106,15 @@ class FitSize:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes that a thread takes for a row that it arranges by nodes."""
+        """Bytes of a thread for a row that is sorted by node."""
         return _ROW_BYTES + self.weight_bytes
 
     @property
     def tree_bytes(self) -> int:
-        """Bytes that a thread takes to grow a tree, beside the codes and histograms."""
+        """Bytes of a thread for growing a tree, without codes and histograms."""
         has_copies = branch_rows(self.n_features, self.max_features) > 0
         copied = self.code_bytes * self.n_features / _COPIED if has_copies else 0.0
-        # Two classes are in the bytes of a node.
+        # The bytes of a node include two classes.
         node_bytes = _NODE_BYTES + _CLASS_BYTES * (self.n_classes - 2)
         return int((self.row_bytes + copied) * self.n_rows) + node_bytes * self.tree_nodes
 
@@ -125,20 +125,20 @@ class FitSize:
 
     @property
     def branch_row_bytes(self) -> int:
-        """Bytes of a row of a branch that is handed over to be grown, all its copies, and its nodes."""
+        """Bytes of a row of a branch that is a task: all its copies, and its nodes."""
         return _HANDED_OVER * (self.n_features * self.code_bytes + _HANDED_BYTES) + self.row_bytes + _NODE_BYTES
 
     def sum_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a sum of class frequencies over trees, and of their number, for every row."""
+        """Return the bytes of the sums of class frequencies over trees, and of the numbers of trees, for all rows."""
         return 8 * (self.n_classes + 1) * n_rows
 
     def node_histogram_bytes(self, item_bytes: int) -> int:
-        """Return the bytes of the histograms of one node, as parts send them."""
+        """Return the bytes of the histograms of one node that a part sends."""
         return self.max_features * (MAX_BINS + 1) * (self.n_classes + 1) * item_bytes
 
 
 def _most_nodes(params: GrowthParams, n_distinct: int, n_classes: int) -> int:
-    """Return how many nodes a tree may have; of two classes, leaves have two rows on average, or more."""
+    """Return the maximum number of nodes of a tree; for two classes, leaves are assumed to have two rows on average."""
     leaves = min(
         n_distinct // 2 if n_classes == 2 else n_distinct,
         n_distinct // params.min_samples_leaf,
@@ -148,7 +148,7 @@ def _most_nodes(params: GrowthParams, n_distinct: int, n_classes: int) -> int:
 
 
 def parse_bytes(given: Any, name: str) -> int:
-    """Return a number of bytes that is given as such, or as text such as "2GiB", "500MB" or "1.5 GB".
+    """Return a number of bytes, given as an integer or as text such as "2GiB", "500MB" or "1.5 GB".
 
     Examples
     --------
@@ -164,14 +164,14 @@ def parse_bytes(given: Any, name: str) -> int:
 
 
 def format_bytes(n_bytes: float) -> str:
-    """Return a number of bytes as people read it."""
+    """Return a number of bytes as text with a unit."""
     units = ["KiB", "MiB", "GiB", "TiB"]
     place = min(int(np.log2(max(n_bytes, 1024)) / 10), len(units))
     return f"{n_bytes / 1024**place:,.2f} {units[place - 1]}"
 
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
-    """Return about how many bytes a fit takes beside the table and the trees, whose size is not known before they grow.
+    """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance.
 
     So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
     """
@@ -180,7 +180,7 @@ def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
 
 
 def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
-    """Refuse a fit in memory that takes too much of it, before it starts; a ValueError.
+    """Raise ValueError before a fit in memory starts if it would take too much memory.
 
     Warn of a target that looks like one of regression: of many classes with few samples each.
     """
@@ -202,7 +202,7 @@ def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
 
 
 def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
-    """Refuse so many trees when all, as large as those that are grown, would take too much memory; a ValueError.
+    """Raise ValueError if all trees would take too much memory, estimated from those that are grown.
 
     These have so many bytes, and the first of them so many nodes.
     """
@@ -214,21 +214,21 @@ def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
 
 
 class Workers(NamedTuple):
-    """Who grows trees."""
+    """The processes and threads that grow trees."""
 
     n_workers: int  # processes
-    n_threads: int  # tasks that run at once, in all of them
-    memory: int  # bytes of the smallest worker; out of core, those of the limit
+    n_threads: int  # of all processes together
+    memory: int  # minimum bytes of a worker; out of core, the limit
 
     @property
     def threads_per_worker(self) -> int:
-        """Tasks that a worker runs at once."""
+        """Number of threads of a worker."""
         return -(-self.n_threads // max(1, self.n_workers))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a forest is grown from rows in parts; as text a table.
+    """The plan for growing a forest from rows in parts; its text is a table.
 
     Attributes
     ----------
@@ -261,12 +261,12 @@ class Plan:
 
     @property
     def part_rows(self) -> int:
-        """Rows of a part, which are whole blocks."""
+        """Number of rows of a part, which are whole blocks."""
         return -(-self.size.n_rows // (self.n_parts * BLOCK_ROWS)) * BLOCK_ROWS
 
     @property
     def level_bytes(self) -> int:
-        """Bytes of the histograms of a tree's widest level, before its nodes are handed over."""
+        """Bytes of the histograms of the widest level of a tree, before branches become tasks."""
         n_nodes = max(1, 2 * self.size.tree_rows // max(1, self.local_rows))
         of_level = n_nodes * self.size.node_histogram_bytes(4)
         return min(self.max_hist_bytes, of_level) if self.strategy == "level" else 0
@@ -294,7 +294,7 @@ class Plan:
 def plan_on_cluster(
     spec: FitSpec, size: FitSize, workers: Workers, *, strategy: str, local_rows: int | None, max_hist_bytes: int | str
 ) -> Plan:
-    """Choose how a cluster grows a forest; the options are those of `DaskAUCForestClassifier`."""
+    """Choose the plan on a cluster; the options are those of `DaskAUCForestClassifier`."""
     in_one_place = "max_bins=None" if spec.max_bins is None else needs_all_rows(spec.variants)
     room = _ROWS_FRACTION * workers.memory
     n_parts = max(workers.n_threads, min(-(-size.matrix_bytes // _PART_BYTES), _PARTS * workers.n_threads))
@@ -320,7 +320,7 @@ def plan_on_cluster(
 
 
 def _choosing_bytes(size: FitSize) -> int:
-    """Return the bytes of values on the worker that chooses codes; few unless it chooses from all."""
+    """Return the bytes of the values on the worker that chooses codes."""
     return _CHOOSING * size.n_rows * size.n_features if size.code_bytes > 1 else 0
 
 
@@ -331,7 +331,7 @@ def _growing_bytes(plan: Plan) -> int:
     parts = -(-(whole + size.sample_bytes) // n_workers)
     if plan.strategy == "replicate":
         return whole + parts + n_threads * (size.tree_bytes + size.histogram_bytes)
-    # Two rounds have results of every part, and a task counts in words of twice the size.
+    # There are results of each part for two rounds, and a task counts in words of twice the size.
     rounds = 2 * -(-plan.n_parts // n_workers) + 3 * n_threads
     histograms = 0 if plan.strategy == "gather" else rounds * plan.max_hist_bytes
     branches = min(plan.local_rows, size.tree_rows) * size.branch_row_bytes
@@ -340,7 +340,7 @@ def _growing_bytes(plan: Plan) -> int:
 
 
 def advice_on_cluster(plan: Plan) -> str:
-    """Return what to change where the memory of workers is too little."""
+    """Return advice for workers with too little memory."""
     change = {
         "replicate": 'use strategy="gather" or "level", more memory or fewer threads for each worker, or max_samples',
         "gather": 'use strategy="level", max_samples, more workers (n_workers), or more memory for each',
@@ -356,7 +356,7 @@ def advice_on_cluster(plan: Plan) -> str:
 
 
 def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> Plan:
-    """Choose how trees are grown out of core, within a limit of bytes beside the trees.
+    """Choose the plan out of core, with a limit of bytes in addition to the trees.
 
     From the codes of all rows where these fit into the limit with one thread at least, else level by level.
 
@@ -411,7 +411,7 @@ def _bytes_of_target(spec: FitSpec, target: Target) -> int:
 
 
 def _plan_levels(size: FitSize, n_threads: int, limit: int, of_rows: int) -> Plan | None:
-    """Divide the remaining memory: half to branches, a quarter each to parts and histograms; None for too little.
+    """Divide the remaining memory: half for branches, a quarter each for parts and histograms; None if too little.
 
     Pages of the mapped codes do not count: they are read from end to end, and may go at any time.
     """

@@ -1,4 +1,4 @@
-"""What a fit does: the parameters of an estimator, resolved against the labels and features once, before it starts."""
+"""The specification of a fit: the parameters of an estimator, resolved once with the labels and features."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from aucforest.tree.criteria import CRITERIA, OWN
 from aucforest.tree.random import tree_key
 
 SPLITTERS = ("best", "random")
-# The criteria of criterion="auto"; "log_loss" is another name of "entropy".
+# The criteria of criterion="auto"; "log_loss" is an alias of "entropy".
 BUILT_IN = ("auc", "gini", "entropy", "hellinger")
 _NO_LIMIT = 2**31 - 1
-# Weights that are further from 1 could leave the range of float64 as sums and products.
+# Bounds of weights, whose sums and products could otherwise overflow or underflow.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 
 
 @dataclass(frozen=True)
 class GrowthParams:
-    """The parameters that a tree is grown by."""
+    """The parameters of growing a tree."""
 
     criterion: int
     own_criterion: Any
@@ -53,7 +53,7 @@ class GrowthParams:
         n_features: int,
         signs: tuple[int, ...] = (),
     ) -> "GrowthParams":
-        """Turn fractions and names, those of one variant, into numbers; `signs` are those of `resolve_signs`."""
+        """Resolve fractions and names to numbers for one variant; `signs` are from `resolve_signs`."""
         criterion, own_criterion = resolve_criterion(params["criterion"])
         max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
         return cls(
@@ -74,7 +74,7 @@ class GrowthParams:
 
 @dataclass(frozen=True)
 class FitSpec:
-    """What a fit does, whoever holds the rows.
+    """The specification of a fit, which does not depend on where the rows are.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class FitSpec:
         n_sums: int = 0,
         score_bytes: int = 0,
     ) -> "FitSpec":
-        """Resolve the parameters of a tree or a forest, by name; a ValueError or TypeError says what is wrong."""
+        """Resolve the parameters of a tree or forest by name; raise ValueError or TypeError if one is not valid."""
         labels, classes = target.kept_labels, target.classes
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes))
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
@@ -159,18 +159,18 @@ class FitSpec:
 
     @property
     def params(self) -> GrowthParams:
-        """The parameters of the first variant; those of others differ in criterion and splitter only."""
+        """The parameters of the first variant; other variants differ only in criterion and splitter."""
         return self.variants[0]
 
     @property
     def n_threads(self) -> int:
-        """How many threads of this process grow trees; workers elsewhere do not take memory of this machine."""
+        """Number of threads of this process that grow trees."""
         return min(effective_n_jobs(self.n_jobs), cpu_count())
 
 
 def needs_all_rows(variants: Sequence[GrowthParams]) -> str | None:
-    """Return a parameter that needs all rows of a tree in one place, None if there is none."""
-    # Variants differ in criterion and splitter only.
+    """Return the name of a parameter that needs all rows of a tree in one place, or None."""
+    # Variants differ only in criterion and splitter.
     params = variants[0]
     needs_all = {
         "max_leaf_nodes": params.max_leaf_nodes is not None,
@@ -182,12 +182,12 @@ def needs_all_rows(variants: Sequence[GrowthParams]) -> str | None:
 
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
-    """Return the keys of trees: a tree is a function of the seed and its number."""
+    """Return the keys of trees, which determine their random numbers."""
     return [int(tree_key(np.uint64(seed), number)) for number in numbers]
 
 
 def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tuple[Any, str]]:
-    """Return the pairs of a criterion and a splitter that the trees of a forest are grown by, with their names.
+    """Return the variants of a forest, which are pairs of criterion and splitter, by their names.
 
     "auto" is every criterion that is built in; as splitter both where criteria are mixed, and else the best splits. A
     function f goes by the name "f()".
@@ -211,7 +211,7 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
 
 
 def _name_of(parameter: str, given: Any, one: Any, known: Collection[str]) -> str:
-    """Return the name of a criterion or a splitter; a ValueError for an unknown one."""
+    """Return the name of a criterion or a splitter; raise ValueError if it is unknown."""
     if parameter == "criterion" and callable(one):
         return criterion_name(one)
     if not isinstance(one, str) or one not in known:
@@ -221,12 +221,12 @@ def _name_of(parameter: str, given: Any, one: Any, known: Collection[str]) -> st
 
 
 def criterion_name(criterion: Any) -> Any:
-    """Return the name of a criterion, "f()" for a function f: that may have the name of a built-in one."""
+    """Return the name of a criterion, which for a function f is "f()", because f may be the name of a built-in one."""
     return f"{getattr(criterion, '__name__', 'function')}()" if callable(criterion) else criterion
 
 
 def resolve_criterion(criterion: Any) -> tuple[int, Any]:
-    """Return the code of a criterion, and its function if it is a user's own."""
+    """Return the code of a criterion, and its function if it is user-defined."""
     if isinstance(criterion, str):
         return CRITERIA[criterion], None
     if not is_compiled(criterion):
@@ -237,12 +237,12 @@ def resolve_criterion(criterion: Any) -> tuple[int, Any]:
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:
-    """Return a number of rows that is given as such or as a fraction; one more than all rows if that is too many."""
+    """Return a number of rows, given as a number or fraction, limited to the number of rows plus one."""
     return min(int(given), n_rows + 1) if isinstance(given, Integral) else int(np.ceil(given * n_rows))
 
 
 def resolve_max_features(max_features: Any, n_features: int) -> int:
-    """Return how many features a node looks at."""
+    """Return the number of features that are searched at a node."""
     if max_features is None:
         return n_features
     if max_features == "sqrt":
@@ -255,7 +255,7 @@ def resolve_max_features(max_features: Any, n_features: int) -> int:
 
 
 def resolve_signs(monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int) -> tuple[int, ...]:
-    """Return the sign of every feature's monotonic constraint; nothing where there is no constraint."""
+    """Return the sign of the monotonic constraint of each feature, or an empty result if there are none."""
     if monotonic_cst is None:
         return ()
     if isinstance(monotonic_cst, dict) and names is None:
@@ -270,7 +270,7 @@ def resolve_signs(monotonic_cst: Any, names: Sequence[str] | None, n_features: i
 
 
 def check_signs(signs: tuple[int, ...], categories: Categories) -> None:
-    """Refuse a monotonic constraint of a categorical feature."""
+    """Raise ValueError if a categorical feature has a monotonic constraint."""
     for feature in categories:
         if signs and signs[feature] != 0:
             raise ValueError(f"monotonic_cst of feature {feature} must be 0, because the feature is categorical")
@@ -282,7 +282,7 @@ def weights_by_class(
     labels: NDArray[np.uint16],
     sample_weight: NDArray[np.float64] | None,
 ) -> NDArray[np.float64] | None:
-    """Return the weight of every class, (n_classes,), None where all are 1 or differ from tree to tree."""
+    """Return the weights of the classes, (n_classes,), or None if all are 1 or they differ between trees."""
     if class_weight is None or class_weight == "balanced_subsample":
         return None
     totals = np.bincount(labels, sample_weight, minlength=len(classes))
@@ -304,7 +304,7 @@ def weights_by_class(
 def combine_weights(
     labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None, by_class: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Return the weights of rows in trees, None when all are 1."""
+    """Return the weights of rows in trees, or None if all are 1."""
     weights = sample_weight
     if by_class is not None:
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""What a fit asks of the training rows, whoever holds them: codes for the values, and trees."""
+"""The interface of training data for a fit: coding of the values, and growing of trees."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -19,27 +19,27 @@ from aucforest.tree.tree import Tree
 
 
 class TrainingTable(ABC):
-    """Who holds the training rows: this process, files, or the workers of a cluster."""
+    """Training data in this process, in files, or on the workers of a cluster."""
 
     target: Target  # labels and weights of all rows
     n_features: int
-    names: Sequence[str] | None  # of the features, where they have some
-    X: Any  # a matrix, or what gives the rows of some numbers as trees read them: elsewhere those of `FitSpec.scored`
-    sum_rows: SumRows | None = None  # sums out of bag where the rows are; None in this process
+    names: Sequence[str] | None  # of the features, if they have names
+    X: Any  # a matrix, or an object that returns rows by number; outside of memory only those of `FitSpec.scored`
+    sum_rows: SumRows | None = None  # computes out-of-bag sums where the rows are; None for this process
     _spec: FitSpec
     _growth: Growth
-    _job: JobFolder | None = None  # keeps what is done
+    _job: JobFolder | None = None  # stores grown trees
 
     @abstractmethod
     def code(self, spec: FitSpec) -> Coding:
-        """Choose codes for the values, encode rows of positive weight, and refuse what would take too much memory."""
+        """Choose codes, and encode rows of positive weight; raise ValueError if a fit would take too much memory."""
 
     @abstractmethod
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
-        """Yield places of keys and their trees, as they are done."""
+        """Yield indices of keys and their trees, as they are grown."""
 
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given by number and variant: those of the job folder; others are saved there when grown."""
+        """Return trees, given their numbers and variants; those in the job folder are read, others grown and saved."""
         spec, job, growth = self._spec, self._job, self._growth.of_trees(self._spec.seed, variant_of)
         trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
         missing = [number for number in variant_of if number not in trees]
@@ -60,19 +60,19 @@ class TrainingTable(ABC):
         return [trees[number] for number in variant_of]
 
     def close(self) -> None:
-        """Let others use the job folder."""
+        """Release the job folder."""
         if self._job is not None:
             self._job.close()
 
 
 class SomeRows:
-    """Some rows of a matrix that is not there, given by rising numbers: ``rows[numbers]`` is a matrix of those."""
+    """Some rows of a matrix that is not in memory, indexed by their numbers in the whole matrix."""
 
     def __init__(self, numbers: NDArray[np.int64], matrix: NDArray[Any]) -> None:
         self._numbers, self._matrix = numbers, matrix
 
     def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the rows of some numbers, which must be known."""
+        """Return rows by their numbers, all of which must be stored."""
         places = np.searchsorted(self._numbers, numbers)
         assert np.array_equal(self._numbers[places], numbers)
         return self._matrix[places]

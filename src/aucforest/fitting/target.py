@@ -1,4 +1,4 @@
-"""The labels and weights of the training rows, wherever the rows are."""
+"""The labels and weights of the training data."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -26,7 +26,7 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 
 
 def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Return the same for some of the rows, of which few may have many classes."""
+    """Return the sorted classes and the class numbers of a part of the rows, without the warning for many classes."""
     classes, codes = number_classes(y)
     suspects = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
     with np.errstate(invalid="ignore"):
@@ -54,12 +54,12 @@ def _refuse_bytes(y: NDArray[Any]) -> None:
 
 
 def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
-    """Return the rows of positive weight, None for all."""
+    """Return the rows of positive weight, or None if these are all rows."""
     return None if sample_weight is None or np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
-    """Return the groups of rows as an array, of which none is missing."""
+    """Return the groups of rows as an array; raise ValueError if one is missing."""
     values = np.asarray(groups)
     if values.ndim != 1:
         raise ValueError(f"groups must be one-dimensional, but has the shape {values.shape}")
@@ -74,7 +74,7 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
 
 
 def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the number of each row's group, in the order of their first rows."""
+    """Return the number of each row's group; groups are numbered by their first rows."""
     numbers: dict[Any, int] = {}
     found = (numbers.setdefault(group, len(numbers)) for group in groups.tolist())
     codes = np.fromiter(found, dtype=np.int32, count=len(groups))
@@ -108,7 +108,7 @@ class Target:
     def of_parts(
         cls, parts: Sequence[tuple[NDArray[Any], NDArray[np.uint16]]], sample_weight: NDArray[np.float64] | None
     ) -> "Target":
-        """Put the labels of parts of the rows together, each as `code_part` returns them."""
+        """Join the labels of parts of the rows, which are results of `code_part`."""
         known = [classes for classes, _ in parts if len(classes) > 0]
         if not known:
             raise ValueError("X has no samples")
@@ -120,7 +120,7 @@ class Target:
         return cls(classes, labels, sample_weight)
 
     def rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers of rows, given by their places among those of positive weight."""
+        """Return the numbers of rows, given their positions among those of positive weight."""
         return places if self.kept is None else self.kept[places]
 
     @cached_property
@@ -134,7 +134,7 @@ class Target:
         return self.sample_weight if self.sample_weight is None or self.kept is None else self.sample_weight[self.kept]
 
     def check_classes(self) -> None:
-        """Refuse training rows of one class."""
+        """Raise ValueError if all training rows have the same class."""
         labels = self.kept_labels
         if np.all(labels == labels[0]):
             label = self.classes.tolist()[labels[0]]

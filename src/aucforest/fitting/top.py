@@ -1,4 +1,4 @@
-"""The top of a tree that is grown level by level: its nodes, and the histograms that they still wait for."""
+"""The top of a tree that is grown level by level: its nodes, and the histograms that they need."""
 
 from typing import Any, NamedTuple
 
@@ -15,12 +15,12 @@ from aucforest.tree.samples import NO_NAMES
 from aucforest.tree.splitter import Rules, SplitBuffers
 from aucforest.tree.tree import Nodes, Tree, depth_first, first_nodes
 
-# They are numbered in 32 bits.
+# Node numbers have 32 bits.
 _MOST_NODES = 2**31 - 1
 
 
 class Searcher:
-    """Rules and buffers to search nodes with, for one thread. Nodes of at most local_rows samples become branches."""
+    """Rules and buffers of a thread for the search of splits. Nodes of at most local_rows samples become branches."""
 
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
@@ -30,20 +30,20 @@ class Searcher:
         self.buffers = SplitBuffers.of(len(growth.kinds), n_codes, growth.n_classes, table)
 
     def features(self, key: np.uint64, is_constant: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Return the features that a node looks at, as far as it is known which of them are constant."""
+        """Return the features to search at a node, as far as is known which features are constant."""
         buffers = self.buffers.features
         return buffers.tried[: draw_known(key, is_constant, self.growth.params.max_features, buffers)].copy()
 
 
 class _OpenNode(NamedTuple):
-    """A node that waits for histograms, and what is known of its features."""
+    """A node that needs histograms, and what is known about its features."""
 
     is_constant: NDArray[np.bool_]
     histograms: dict[int, NDArray[np.int64]]
 
 
 class TopTree:
-    """A tree from its root down to the nodes that are handed out as branches."""
+    """A tree from its root to the nodes that become branches."""
 
     def __init__(self, place: int, key: int, searcher: Searcher) -> None:
         self.place, self.key, self._searcher = place, key, searcher
@@ -57,17 +57,17 @@ class TopTree:
 
     @property
     def is_open(self) -> bool:
-        """Whether a node waits for histograms."""
+        """Whether a node needs histograms."""
         return len(self._open) > 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether no node lacks its histograms or its branch."""
+        """Whether all nodes have their histograms and branches."""
         return not self._open and len(self._grown) == len(self._handed_out)
 
     @property
     def _weight(self) -> int:
-        """The weight of all samples, in units."""
+        """The weight of all samples in units."""
         return int(self._top.nodes.totals[0].sum())
 
     def _hand_out_root(self) -> None:
@@ -76,13 +76,13 @@ class TopTree:
         self._handed_out.append(0)
 
     def _route(self) -> Route:
-        """Copy the nodes that samples are routed by."""
+        """Return a copy of the nodes for routing samples."""
         top = self._top
         columns = (top.nodes.feature, top.code, top.nodes.missing_left, top.nodes.left_child, top.codes_left)
         return Route._make(column[: self._n_nodes].copy() for column in columns)
 
     def ask(self, room: int) -> Question | None:
-        """Ask for the histograms that open nodes lack, of as many as fit into so many numbers; None if none fits."""
+        """Return a question for missing histograms up to a total size, or None if no histogram fits."""
         nodes: list[int] = []
         features: list[int] = []
         for node, (is_constant, histograms) in self._open.items():
@@ -96,7 +96,7 @@ class TopTree:
         return Question(self.key, self._route(), np.array(nodes), np.array(features)) if nodes else None
 
     def answer(self, question: Question, histograms: NDArray[Any]) -> None:
-        """Take the histograms of a question, and split the nodes that lack nothing more."""
+        """Store the histograms of a question, and split the nodes that have all of theirs."""
         growth, asked, root = self._searcher.growth, question.nodes.tolist(), self._top.nodes
         ends = np.cumsum(histogram_sizes(growth, question.features)).tolist()
         for node, feature, start, end in zip(asked, question.features.tolist(), [0, *ends], ends):
@@ -117,7 +117,7 @@ class TopTree:
             self._split(node, rules, stops)
 
     def _split(self, node: int, rules: Rules, stops: Stops) -> None:
-        """Split a node that has all histograms; its children wait for theirs, are handed out, or are leaves."""
+        """Split a node that has all histograms; its children need histograms, become branches, or are leaves."""
         searcher, (is_constant, histograms) = self._searcher, self._open[node]
         features = searcher.features(self._top.keys[node], is_constant)
         if any(feature not in histograms for feature in features.tolist()):
@@ -141,7 +141,7 @@ class TopTree:
         self._n_nodes += 2
 
     def branches(self) -> list[Branch]:
-        """Return the nodes that are handed out."""
+        """Return the nodes that have become branches."""
         route, top = self._route(), self._top
         if self._handed_out == [0]:
             return [Branch(self.key, route, 0, self.key, 0, self._searcher.growth.n_sampled, None)]
@@ -152,11 +152,11 @@ class TopTree:
         ]
 
     def take(self, branch: Branch, grown: tuple[Nodes, float]) -> None:
-        """Take a branch that is grown."""
+        """Store a grown branch."""
         self._grown[branch.node] = grown
 
     def tree(self) -> Tree:
-        """Return the tree, once it is complete."""
+        """Return the complete tree."""
         if self._handed_out == [0]:
             nodes, unit = self._grown[0]
         else:
@@ -167,7 +167,7 @@ class TopTree:
 
 
 def splice(top: Nodes, branches: dict[int, Nodes]) -> Nodes:
-    """Put branches, by the leaf of the top whose place they take, in their places, and number all nodes depth first."""
+    """Replace leaves of the top by branches, and number all nodes depth first."""
     sizes = np.array([len(nodes.feature) for nodes in (top, *branches.values())])
     if sizes.sum() > _MOST_NODES:
         raise ValueError(f"a tree has more than {_MOST_NODES} nodes: lower max_samples or max_depth")
