@@ -21,8 +21,8 @@ _LOOK, _NO_WORKERS = 1.0, 300.0
 class DaskExecutor:
     """Tasks as futures, which Dask computes again if it loses the worker with the result.
 
-    Waiting functions of Dask do not return if the cluster has failed. So each wait is also for the watchdog, a coroutine
-    that checks the cluster until `close` and raises an error if no worker is left.
+    Waiting functions of Dask do not return if the cluster has failed. So each wait is also for the watchdog, which is a
+    coroutine that checks the cluster until `close` and raises an error if no worker is left.
 
     `advice` is part of the error for too little memory. ClusterError is raised if there is no worker, and
     VersionMismatchError if a worker has other versions of packages than this process; the first task of a worker that
@@ -95,8 +95,8 @@ class DaskExecutor:
     def close(self) -> None:
         """Cancel all tasks.
 
-        Futures without references are cancelled by Dask. ``Client.cancel`` would also cancel other computations with the
-        same collections, and closes the connection if results of a future have been released.
+        Futures without references are cancelled by Dask. ``Client.cancel`` would also cancel other computations with
+        the same collections, and closes the connection if results of a future have been released.
         """
         for future in list(self._futures):
             future.release()
