@@ -65,14 +65,14 @@ def row_weight(
     return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
-def _n_sums(n_variants: int) -> int:
+def _count_sums(n_variants: int) -> int:
     """Return the number of sums over out-of-bag trees: at least two for each variant."""
     return n_variants * max(2, _LEAST_SUMS // n_variants)
 
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int) -> int:
     """Return the maximum bytes of the sums for a number of scored rows."""
-    return 8 * _n_sums(n_variants) * n_rows * (1 if n_classes == 2 else n_classes) * len(AMOUNTS)
+    return 8 * _count_sums(n_variants) * n_rows * (1 if n_classes == 2 else n_classes) * len(AMOUNTS)
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
@@ -81,7 +81,7 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
     The array is empty if there would be fewer than two rows of a class. `seed` is the key of the first tree.
     """
     enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
-    n_sums = _n_sums(n_variants) * n_classes * len(AMOUNTS)
+    n_sums = _count_sums(n_variants) * n_classes * len(AMOUNTS)
     most = min(_ROWS, enough, _MOST_SUMS // n_sums) // n_classes
     if most < 2:
         return np.empty(0, dtype=np.int64)
@@ -142,7 +142,7 @@ class OutOfBagScores:
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
         self._places = [self._bags.find(block, rows) for block in range(self._bags.n_blocks)]
         # The trees of each variant are divided into at least two parts.
-        n_sums, n_columns = _n_sums(n_variants), 1 if n_classes == 2 else n_classes
+        n_sums, n_columns = _count_sums(n_variants), 1 if n_classes == 2 else n_classes
         self._n_parts = n_sums // n_variants
         self._sums = np.zeros((n_sums, len(rows), n_columns, len(amounts)))
         self._n_trees = np.zeros((n_sums, len(rows)), dtype=np.int64)
