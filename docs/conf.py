@@ -22,7 +22,7 @@ extensions = [
     "sphinx_copybutton",
     "matplotlib.sphinxext.plot_directive",
 ]
-exclude_patterns = ["_build", "generated"]
+exclude_patterns = ["_build", "generated", "peers.md"]
 templates_path = ["_templates"]
 # single backticks name objects where there is one of that name, and parameters
 default_role = "autolink"
