@@ -21,7 +21,14 @@ PAGES = {
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if "tutorial" in page else page
+        for page, text in PAGES.items()
+        if ">>> " in text
+    ],
+)
 def test_the_examples_print_what_they_say(page):
     # without its fences, which would be taken for output
     text = re.sub(r"^(```|:::).*$", "", PAGES[page], flags=re.MULTILINE)

@@ -257,6 +257,7 @@ def test_without_workers_there_is_an_end(executor, monkeypatch):
         executor.gather([future])
 
 
+@pytest.mark.slow
 def test_workers_without_memory_are_not_waited_for(client, monkeypatch):
     monkeypatch.setattr(_dask_executor, "_LOOK", 0.1)
     monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 1.0)

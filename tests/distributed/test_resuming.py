@@ -73,11 +73,12 @@ import os, signal, sys
 from itertools import count
 from pathlib import Path
 from aucforest.fitting import code_matrix as _code_matrix
-from aucforest.fitting.job import JobFolder
+from aucforest.fitting.job import JobFolder, find_versions
 from aucforest.fitting import growing, on_disk
 from tests.distributed.test_resuming import fit
 source, folder = sys.argv[1:]
 on_disk._BATCH_CELLS, on_disk._CHUNK_CELLS = 800, 4000
+find_versions()  # is cached for all forks
 # quick trees would be saved together
 growing._LEAST_BATCH = 0.0
 

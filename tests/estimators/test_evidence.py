@@ -190,12 +190,12 @@ def test_a_warm_start_chooses_anew():
     table, labels = noisy(600)
     forest = small_forest(1, warm_start=True, max_features=None).fit(table, labels)
     first = forest.shrinkage_
-    whole = small_forest(40, max_features=None).fit(table, labels)
+    whole = small_forest(20, max_features=None).fit(table, labels)
     assert whole.shrinkage_ != first
-    forest.set_params(n_estimators=40).fit(table, labels)
+    forest.set_params(n_estimators=20).fit(table, labels)
     assert forest.shrinkage_ == whole.shrinkage_
     np.testing.assert_array_equal(forest.predict_proba(table), whole.predict_proba(table))
-    plain = forest.set_params(shrinkage=None, n_estimators=41).fit(table, labels)
+    plain = forest.set_params(shrinkage=None, n_estimators=21).fit(table, labels)
     np.testing.assert_allclose(plain.predict_proba(table), by_hand(plain, table, 0.0), atol=1e-14)
 
 

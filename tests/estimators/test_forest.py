@@ -100,6 +100,7 @@ BACKENDS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked")
 def test_results_do_not_depend_on_the_backend():
     process = run_python(BACKENDS)

@@ -79,7 +79,7 @@ def test_blocks_do_not_change_the_result(monkeypatch):
 
 
 @given(st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_unsorted_and_repeated_entries_are_sums(data):
     """The matrix of the caller stays as it is."""
     n = data.draw(st.integers(5, 30))

@@ -77,7 +77,7 @@ def assert_monotone(model, table, signs):
 
 
 @both
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**31 - 1), st.sampled_from([*CRITERIA, own_auc]), st.data())
 def test_probabilities_are_monotone(make, seed, criterion, more):
     table, labels = make_table(n_rows=more.draw(st.integers(10, 120)), seed=seed, missing=0.1)

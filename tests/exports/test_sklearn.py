@@ -129,6 +129,7 @@ def test_a_corrected_classifier_is_one_of_scikit_learn():
     assert permutation_importance(corrected, X, y, scoring="roc_auc", n_repeats=2).importances.shape == (5, 2)
 
 
+@pytest.mark.slow
 def test_copies_take_little_memory_or_are_refused():
     """Small trees with sets of many features, and of many classes."""
     n_codes = dict.fromkeys(range(500), 60)

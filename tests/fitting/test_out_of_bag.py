@@ -94,6 +94,7 @@ def test_out_of_bag_with_two_classes():
     assert not hasattr(forest.set_params(oob_score=False).fit(X, Y), "oob_score_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["balanced", "bootstrap"])
 def test_noise_is_told_from_knowledge(sampling):
     """Copies of a rare row on both sides would lift the AUC far above 1/2; choosing the shrinkage lifts it a little."""

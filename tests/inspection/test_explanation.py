@@ -83,7 +83,7 @@ def test_categories_as_all_subsets_say(n_towns):
     np.testing.assert_allclose(explain(forest, rows).values, expected, rtol=0, atol=1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_values_add_up_to_the_prediction(data):
     n_classes, seed = data.draw(st.integers(2, 4)), data.draw(st.integers(0, 1000))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
@@ -58,7 +58,6 @@ def make_rows(tree, n_rows=6, seed=0):
     return X
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 14), st.integers(1, 5), st.booleans(), st.integers(2, 3))
 def test_all_subsets(seed, n_splits, n_features, with_sets, n_classes):
     by_set = range(n_features)[::2] if with_sets else ()
@@ -70,7 +69,6 @@ def test_all_subsets(seed, n_splits, n_features, with_sets, n_classes):
         )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 400), st.integers(1, 60), st.integers(1, 300))
 def test_they_add_up(seed, n_splits, n_features, n_rows):
     tree = make_tree(seed, n_splits, n_features, by_set=(0,))

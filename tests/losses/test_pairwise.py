@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.losses import pairwise_loss
@@ -38,7 +38,6 @@ def assert_is_the_double_loop(positive, scores, loss, eps=1.0, weights=None, gro
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=60, deadline=None)
 @given(rows=grouped_rows(), eps=st.sampled_from([0.3, 1.0, 4.0]), weighted=st.booleans(), grouped=st.booleans())
 def test_equals_the_double_loop(loss, rows, eps, weighted, grouped):
     positive, scores, weights, groups = rows

@@ -2,7 +2,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.exceptions import UndefinedMetricWarning
@@ -24,7 +24,6 @@ from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes(), st.floats(0.01, 1.0))
 def test_proportions_of_samples_are_as_defined(rows, k):
     positive, scores, weights = rows
@@ -36,7 +35,6 @@ def test_proportions_of_samples_are_as_defined(rows, k):
         assert recall_at_k(positive, scores, k, sample_weight=known) == pytest.approx(found / of_all)
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes(), st.floats(0.01, 1.0))
 def test_all_metrics_at_once(rows, k):
     positive, scores, weights = rows
@@ -109,7 +107,6 @@ def test_k_is_an_integer_of_numpy_as_well():
     assert precision_at_k([0, 1, 1], [1, 2, 3], np.int64(1)) == 1.0
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes(), st.floats(0.01, 1.0))
 def test_recall_at_a_bound_is_that_of_the_best_threshold(rows, bound):
     positive, scores, weights = rows

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy import stats
 from scipy.special import ndtri
 from sklearn.exceptions import UndefinedMetricWarning
@@ -12,7 +12,6 @@ from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
 
-@settings(max_examples=60, deadline=None)
 @given(two_classes(min_size=6))
 def test_covariance_is_the_quadratic_form(rows):
     positive, scores, weights = rows
@@ -39,7 +38,6 @@ def test_equal_weights_change_nothing():
     np.testing.assert_allclose(delong_covariance(positive, scores, np.full(50, 7.0))[1], plain, rtol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(two_classes(min_size=6))
 def test_the_ends_of_the_score_interval_are_just_not_rejected(rows):
     positive, scores, weights = rows

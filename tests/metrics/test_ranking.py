@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.metrics.ranking import HALF, WORD, rank_rows
@@ -15,13 +15,11 @@ def assert_ranked(values):
     np.testing.assert_array_equal(rows, np.argsort(values, kind="stable"))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(scores, min_size=1, max_size=200))
 def test_ranks_of_float64(values):
     assert_ranked(np.array(values))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1, max_size=200))
 def test_ranks_of_float32(values):
     assert_ranked(np.array(values, dtype=np.float32))

@@ -3,7 +3,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
@@ -16,7 +16,6 @@ from tests.reference import metrics as reference
 CLOSE = {"rtol": 1e-12, "atol": 1e-13}
 
 
-@settings(max_examples=150, deadline=None)
 @given(two_classes())
 def test_auc_counts_pairs(rows):
     positive, scores, weights = rows
@@ -28,7 +27,6 @@ def test_auc_counts_pairs(rows):
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes())
 def test_trapezoid_equals_rank(rows):
     positive, scores, weights = rows
@@ -38,7 +36,6 @@ def test_trapezoid_equals_rank(rows):
         assert abs(rank - trapezoid) <= 1e-12
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes())
 def test_curve_is_the_rates_at_each_threshold(rows):
     positive, scores, weights = rows
@@ -50,7 +47,6 @@ def test_curve_is_the_rates_at_each_threshold(rows):
         np.testing.assert_array_equal(thresholds, points[:, 2])
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes())
 def test_average_precision_sums_steps(rows):
     positive, scores, weights = rows

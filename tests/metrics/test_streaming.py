@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 from sklearn.exceptions import UndefinedMetricWarning
@@ -31,7 +31,6 @@ def sketch_of(rows, weighted=True, **grid):
     return sketch
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes(), grids)
 def test_the_error_is_never_above_the_bound(rows, grid):
     positive, scores, weights = rows
@@ -41,7 +40,6 @@ def test_the_error_is_never_above_the_bound(rows, grid):
         assert error <= sketch.error_bound() + ROUNDING
 
 
-@settings(max_examples=60, deadline=None)
 @given(two_classes(), st.integers(0, 2**32))
 def test_rounded_weights_are_in_the_bound(rows, seed):
     positive, scores, _ = rows
@@ -64,7 +62,6 @@ def test_weights_that_vanish_make_the_bound_useless_rather_than_wrong():
     assert sketch.error_bound() >= 1.0
 
 
-@settings(max_examples=50, deadline=None)
 @given(two_classes(), two_classes(), two_classes(), grids)
 def test_merging_is_associative_and_commutative(first, second, third, grid):
     a, b, c = (sketch_of(rows, **grid) for rows in (first, second, third))
@@ -302,7 +299,6 @@ def test_all_rows_while_they_fit():
     assert reservoir.stderr() == pytest.approx(np.sqrt(delong_covariance(positive, scores)[1][0, 0]), rel=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 400), max_size=6), st.integers(0, 100))
 def test_batches_do_not_matter(cuts, seed):
     positive, scores, _ = random_rows(400)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
@@ -17,7 +17,6 @@ VALUES = {
 }
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes())
 def test_no_threshold_is_better(rows):
     positive, scores, weights = rows
@@ -41,7 +40,6 @@ def test_no_threshold_is_better(rows):
 
 
 @pytest.mark.filterwarnings("ignore:no threshold has a precision:UserWarning")
-@settings(max_examples=200, deadline=None)
 @given(two_classes(), st.sampled_from(["alerts", "precision", "fpr"]), st.integers(1, 16))
 def test_bounds_against_every_threshold(rows, rule, sixteenths):
     positive, scores, weights = rows
@@ -80,7 +78,6 @@ def test_a_precision_that_is_not_reached():
     assert caught[0].filename == __file__
 
 
-@settings(max_examples=100, deadline=None)
 @given(two_classes(), st.integers(0, 100))
 def test_costs_of_samples_against_every_threshold(rows, seed):
     positive, scores, weights = rows

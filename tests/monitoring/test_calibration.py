@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
@@ -39,7 +39,6 @@ def values(curve, scores):
 
 
 @given(labelled())
-@settings(deadline=None)
 def test_rising_curves(rows):
     scores, labels = rows
     scores = scores if is_rising(RankedColumn(scores), labels) else -scores
@@ -53,7 +52,6 @@ def test_rising_curves(rows):
 
 
 @given(labelled(), st.data())
-@settings(deadline=None)
 def test_falling_and_weighted_curves(rows, data):
     scores, labels = rows
     scores = -scores if is_rising(RankedColumn(scores), labels) else scores
@@ -80,7 +78,6 @@ def test_an_inverted_ranking_gets_a_falling_curve():
 
 
 @given(labelled(), st.lists(st.floats(-6, 6), min_size=1, max_size=10))
-@settings(deadline=None)
 def test_spread_is_the_way_back(rows, new):
     """Raising the level of one block raises a weighted sum of new chances by what falls to that block."""
     scores, labels = rows

@@ -1,7 +1,7 @@
 """A ranked column against sorting and scipy's ranks."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
@@ -11,7 +11,6 @@ some_scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30).m
 
 
 @given(some_scores)
-@settings(deadline=None)
 def test_ranks_groups_and_sums(scores):
     column = RankedColumn(scores)
     values = np.arange(1.0, scores.size + 1)
@@ -25,7 +24,6 @@ def test_ranks_groups_and_sums(scores):
 
 
 @given(some_scores)
-@settings(deadline=None)
 def test_sorted_scores_need_no_sort(scores):
     ascending = np.sort(scores)
     one, other = RankedColumn.of_sorted(ascending), RankedColumn(ascending)

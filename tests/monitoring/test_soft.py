@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
@@ -41,7 +41,6 @@ from tests.reference.soft import (
 
 ROUNDING = 2e-6  # the peer rounds cumulative sums to 5 decimals; it is off by more where they are small
 STEP = 1e-6
-FIRST_CALL_COMPILES = settings(deadline=None)
 COARSE = {"rare, sum p = 0.0126 (nannyml rounds cumsum to 1e-5)": 1e-4}
 CASES = [case for case in binary_cases() if case["closed_form"]["auc_soft"] is not None and len(case["p"]) > 1]
 
@@ -68,7 +67,6 @@ def test_all_recorded_cases_are_used_or_undefined():
             assert np.isnan(soft_auc_interval(case["score"], case["p"])).all()
 
 
-@FIRST_CALL_COMPILES
 @given(two_classes())
 def test_it_is_the_area_under_the_curve_of_expected_rates(rows):
     scores, p = rows
@@ -88,7 +86,6 @@ def test_enumeration_of_all_labels(case):
         assert error**2 == pytest.approx(variance, rel=0.25, abs=1e-12)
 
 
-@FIRST_CALL_COMPILES
 @given(two_classes())
 def test_order_of_rows_and_monotone_scores_do_not_matter(rows):
     scores, p = rows
@@ -99,7 +96,6 @@ def test_order_of_rows_and_monotone_scores_do_not_matter(rows):
     assert soft_auc(-scores, p) == pytest.approx(1 - soft_auc(scores, p), abs=1e-12)
 
 
-@FIRST_CALL_COMPILES
 @given(two_classes())
 def test_known_labels_give_the_ordinary_auc(rows):
     scores, p = rows
@@ -130,7 +126,6 @@ def test_the_level_sets_the_width(method):
     assert widths[0] / widths[1] == pytest.approx(0.6745 / 1.96, rel=0.05)
 
 
-@FIRST_CALL_COMPILES
 @given(many_classes())
 def test_pairs_of_classes(rows):
     scores, p = rows
@@ -239,7 +234,6 @@ def test_average_precision_of_every_class(case):
 
 
 @given(two_classes(max_size=8))
-@settings(deadline=None)
 def test_expected_average_precision_is_that_of_all_labels(case):
     scores, p = case
     rows = Rows(rank_columns(scores), p[:, None])
@@ -250,7 +244,6 @@ def test_expected_average_precision_is_that_of_all_labels(case):
 
 
 @given(two_classes(max_size=8), st.floats(0.01, 1.0))
-@settings(deadline=None)
 def test_precision_and_recall_at_k_are_those_of_all_labels(case, k):
     scores, p = case
     rows = Rows(rank_columns(scores), p[:, None])

@@ -9,7 +9,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -234,7 +234,6 @@ UNITS = st.sampled_from([1, 1, 7, 2**40 - 87, 2**48])
 
 @pytest.mark.parametrize("alone", [0, _ALONE])
 @pytest.mark.parametrize("criterion", NAMES)
-@settings(max_examples=50)
 @given(
     totals=st.tuples(st.integers(1, 99), st.integers(1, 99)),
     fractions=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=9),
@@ -263,7 +262,6 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
 
 @pytest.mark.parametrize("alone", [0, _ALONE])
 @pytest.mark.parametrize("criterion", NAMES)
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     n_codes=st.sampled_from([3, 20, int(_LONG), 256]),
@@ -350,7 +348,6 @@ def histograms(draw):
 
 @pytest.mark.parametrize("alone", [0, _ALONE])
 @pytest.mark.parametrize("criterion", NAMES)
-@settings(max_examples=50)
 @given(parts=histograms(), missing_left=st.booleans(), with_table=st.booleans())
 def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table):
     bins, missing, totals = parts

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.binning import bin_matrix
@@ -239,7 +239,6 @@ def datasets(draw):
     return X.astype(float), labels, counts, n_classes
 
 
-@settings(max_examples=300)
 @given(datasets(), st.sampled_from(NAMES), st.sampled_from([2, 5, 255, None]), st.integers(0, 2**64 - 1), st.data())
 def test_any_tree_is_valid_and_its_rows_land_by_value_where_they_went_by_code(data, criterion, max_bins, key, more):
     X, labels, counts, n_classes = data

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
@@ -58,7 +58,6 @@ def test_marked_bits_are_listed_once_in_order_and_cleared(n_bits):
         assert not mask.any()
 
 
-@settings(max_examples=300)
 @given(
     seed=st.integers(0, 10**6),
     n_rows=st.sampled_from([2, SORT_SAMPLES, SORT_SAMPLES + 1, PAIR_SAMPLES - 1, PAIR_SAMPLES, PAIR_SAMPLES + 1, 300]),

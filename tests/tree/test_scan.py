@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.binning import MAX_BINS
@@ -86,7 +86,6 @@ def assert_monotone(tree, X, signs):
             assert np.all(sign * np.diff(frequencies) >= 0)
 
 
-@settings(max_examples=150)
 @given(datasets(), st.sampled_from(NAMES), st.sampled_from([3, MAX_BINS]), st.integers(0, 2**64 - 1), st.data())
 def test_frequencies_are_monotone_to_the_last_bit(data, criterion, max_bins, key, more):
     X, labels, counts = data
