@@ -20,8 +20,13 @@ def fit_on_cluster(n_parts, **options):
     return fit
 
 
+def some_slow(names):
+    """Mark every second one as slow."""
+    return [name if place % 2 == 0 else pytest.param(name, marks=pytest.mark.slow) for place, name in enumerate(names)]
+
+
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("name", sorted({*FORESTS[3::16], *MIXED}))
+@pytest.mark.parametrize("name", some_slow(sorted({*FORESTS[3::16], *MIXED})))
 def test_golden_forest_replicated(name):
     if callable(golden.CASES[name].params.get("criterion")):
         pytest.skip("a function of this file's process")
@@ -29,6 +34,7 @@ def test_golden_forest_replicated(name):
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize(("name", "n_parts"), list(zip([*BY_LEVEL[2::12], *MIXED], (2, 5, 3, 4) * 5)))
+@pytest.mark.parametrize("name", some_slow([*BY_LEVEL[2::12], *MIXED]))
+@pytest.mark.parametrize("n_parts", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_golden_forest_level_by_level(name, n_parts):
     check(name, fit_on_cluster(n_parts, strategy="level", local_rows=50))

@@ -73,12 +73,11 @@ import os, signal, sys
 from itertools import count
 from pathlib import Path
 from aucforest.fitting import code_matrix as _code_matrix
-from aucforest.fitting.job import JobFolder, find_versions
+from aucforest.fitting.job import JobFolder
 from aucforest.fitting import growing, on_disk
 from tests.distributed.test_resuming import fit
 source, folder = sys.argv[1:]
 on_disk._BATCH_CELLS, on_disk._CHUNK_CELLS = 800, 4000
-find_versions()  # is cached for all forks
 # quick trees would be saved together
 growing._LEAST_BATCH = 0.0
 
@@ -120,6 +119,7 @@ for kill in kills:
 """
 
 
+@pytest.mark.slow
 def test_killed_at_many_moments(source, tmp_path, expected):
     arguments = [sys.executable, "-c", PROGRAM, str(source), str(tmp_path / "folder")]
     finished = subprocess.run(arguments, capture_output=True, text=True, cwd=Path(__file__).parents[2])

@@ -476,26 +476,35 @@ def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
 PACKAGE = ROOT / "src" / "aucforest"
 
 
-def digest_with(tmp_path, name, old, new):
-    """Return the digest of the package with other text in one of its files."""
+def digest_with(tmp_path, *edits):
+    """Return the digest of the package after edits: a file, a text in it and another text."""
     copy = tmp_path / str(len(list(tmp_path.iterdir())))
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (copy / name).read_text()
-    assert old in text
-    (copy / name).write_text(text.replace(old, new, 1))
+    for name, old, new in edits:
+        text = (copy / name).read_text()
+        assert old in text
+        (copy / name).write_text(text.replace(old, new, 1))
     return find_versions(copy)["the digest of aucforest's code"]
 
 
 def test_the_digest_is_of_code_that_decides(tmp_path):
     here = find_versions()["the digest of aucforest's code"]
-    assert digest_with(tmp_path, "tree/tree.py", '"""The grown tree', '"""A grown tree') == here
-    assert digest_with(tmp_path, "tree/tree.py", '"""Return the first n_nodes nodes', '"""Return nodes.') == here
-    assert digest_with(tmp_path, "tree/tree.py", "LEAF = -1\n", "# Of no node.\n\n\nLEAF = -1  # None\n") == here
-    assert digest_with(tmp_path, "report/html.py", "import", "import sys, json\nimport") == here
-    assert digest_with(tmp_path, "fitting/plan.py", "_ROW_BYTES, ", "_BYTES, ") == here
-    assert digest_with(tmp_path, "tree/tree.py", "LEAF = -1\n", "LEAF = -2\n") != here
-    assert digest_with(tmp_path, "fitting/bootstrap.py", "BLOCK_ROWS = 4096", "BLOCK_ROWS = 8192") != here
-    assert digest_with(tmp_path, "tree/tree.py", "column[:n_nodes]", "column[:n_nodes + 1]") != here
+    docstrings_and_comments = (
+        ("tree/tree.py", '"""The grown tree', '"""A grown tree'),
+        ("tree/tree.py", '"""Return the first n_nodes nodes', '"""Return nodes.'),
+        ("tree/tree.py", "LEAF = -1\n", "# Of no node.\n\n\nLEAF = -1  # None\n"),
+    )
+    other_modules = (
+        ("report/html.py", "import", "import sys, json\nimport"),
+        ("fitting/plan.py", "_ROW_BYTES, ", "_BYTES, "),
+    )
+    assert digest_with(tmp_path, *docstrings_and_comments, *other_modules) == here
+    for edit in (
+        ("tree/tree.py", "LEAF = -1\n", "LEAF = -2\n"),
+        ("fitting/bootstrap.py", "BLOCK_ROWS = 4096", "BLOCK_ROWS = 8192"),
+        ("tree/tree.py", "column[:n_nodes]", "column[:n_nodes + 1]"),
+    ):
+        assert digest_with(tmp_path, edit) != here
 
 
 def test_all_that_trees_depend_on_is_in_the_digest():

@@ -1,5 +1,6 @@
 """The same column in every form that arrow, pandas and polars have for it gives the same forest and predictions."""
 
+import re
 from functools import cache, partial
 
 import numpy as np
@@ -152,6 +153,12 @@ def named(kinds, fit):
     }
 
 
+def some_slow(names):
+    """Mark the forms of integers between the narrowest and the widest as slow."""
+    slow = re.compile(r"u?int(16|32)$", re.IGNORECASE)
+    return [pytest.param(name, marks=pytest.mark.slow) if slow.search(name) else name for name in names]
+
+
 def forest_and_probabilities(column):
     fitted = forest().fit(table_of(column), Y)
     return fitted, fitted.predict_proba(table_of(column))
@@ -160,7 +167,7 @@ def forest_and_probabilities(column):
 FEATURES = named(kinds_of_features(), forest_and_probabilities)
 
 
-@pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.parametrize("name", some_slow(FEATURES))
 def test_features(name, tmp_path):
     column, kind, on_the_first = FEATURES[name]
     expected, proba = on_the_first()
@@ -205,7 +212,7 @@ def labels_and_forest(labels):
 LABELS = named(kinds_of_labels(), labels_and_forest)
 
 
-@pytest.mark.parametrize("name", LABELS)
+@pytest.mark.parametrize("name", some_slow(LABELS))
 def test_labels(name, tmp_path):
     """Types are compared, since [False, True] == [0.0, 1.0]."""
 
