@@ -4,12 +4,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from aucforest._compile import bare_kernel
+from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.samples import has_code
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Maximum number of shrunk class frequencies in memory, 256 MiB; if there are more, classes are processed in groups.
 _MOST_SHRUNK = 2**25
+
+
+@bare_device
+def _find(node, nodes):
+    """Return the position of a node in ascending nodes, or of the next one."""
+    first, after = 0, len(nodes)
+    while first < after:
+        middle = (first + after) >> 1
+        if nodes[middle] < node:
+            first = middle + 1
+        else:
+            after = middle
+    return first
 
 
 @bare_kernel
@@ -18,7 +31,7 @@ def _walk_out_of_bag(left_child, feature, threshold, missing_left, set_nodes, se
     for row in range(len(X)):
         node = np.int64(0)
         while counts[row] == 0 and left_child[node] >= 0:
-            value, place = X[row, feature[node]], np.searchsorted(set_nodes, node)
+            value, place = X[row, feature[node]], _find(node, set_nodes)
             if place < len(set_nodes) and set_nodes[place] == node:
                 goes_left = has_code(sets[place], np.int64(value) if value == value else MISSING_CODE)
             else:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.criteria import ROUNDING
+from aucforest.tree.criteria import ROUNDING, sum_of
 from aucforest.tree.random import mix
 from aucforest.tree.samples import exact_weights
 
@@ -108,7 +108,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
     if n_distinct <= max_bins:
         return n_distinct, True
     weighted = len(weights) > 0
-    remaining = weights.sum() if weighted else np.float64(len(values))
+    remaining = sum_of(weights) if weighted else np.float64(len(values))
     n_bins, bin_weight, i = 0, 0.0, 0
     while i < len(values):
         value, value_weight = values[i], 0.0

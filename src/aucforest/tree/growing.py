@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.criteria import sum_of
 from aucforest.tree.features import NUMERIC, is_constant_in, sample_features
 from aucforest.tree.histogram import NodeSamples, count_samples, list_bits
 from aucforest.tree.random import derive_key
@@ -276,7 +277,7 @@ def _push_children(parents, place, stops, work, n_stacked):
 @bare_device
 def _comes_before(nodes, node, other):
     """Return whether a node is split before another: by gain times weight, then by number."""
-    gain, other_gain = nodes.gain[node] * nodes.totals[node].sum(), nodes.gain[other] * nodes.totals[other].sum()
+    gain, other_gain = nodes.gain[node] * sum_of(nodes.totals[node]), nodes.gain[other] * sum_of(nodes.totals[other])
     return gain > other_gain or (gain == other_gain and node < other)
 
 

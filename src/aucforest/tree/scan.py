@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aucforest._compile import bare_device, by_code, outlined_device
-from aucforest.tree.criteria import OWN, ROUNDING, Criterion, add_split, each_criterion, pair_rounding, score_pending
+from aucforest.tree.criteria import (
+    AUC,
+    OWN,
+    ROUNDING,
+    Criterion,
+    add_split,
+    each_criterion,
+    pair_rounding,
+    score_pending,
+    sum_of,
+)
 from aucforest.tree.histogram import add_bin, entry_of, sum_left, weight_of_bin, weights_of_pair
 
 # Bins are crowded if they have more classes than this on average.
@@ -49,7 +59,7 @@ def find_admissible(histogram, classes, missing_left, n_samples, rules):
         return histogram.first, stop
     node_weight, samples, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:
-        samples, weight = np.int64(histogram.missing_samples), histogram.missing[: classes.n].sum()
+        samples, weight = np.int64(histogram.missing_samples), sum_of(histogram.missing[: classes.n])
     first = stop
     for t in range(stop):
         samples += histogram.samples[t]
@@ -106,7 +116,7 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
     Most splits are ruled out by `exceeds`, which costs less than the score. With many bins this is done for blocks of
     splits, in a loop that compilers vectorize.
     """
-    code, exceeds = row.code, row.exceeds
+    code, exceeds, may_be_exact = row.code, row.exceeds, row.code == AUC
     pair = row.pair if row.pair is not None else _define_pair(row.gain)
 
     @bare_device
@@ -172,7 +182,8 @@ def _pair_scan(row: Criterion) -> Callable[..., Any]:
         left = before[0], before[1]
         rounding = pair_rounding(code, classes.totals[0], classes.totals[1])
         is_long = stop - start >= _LONG
-        if rounding == 0.0 and not is_long and not limits.is_constrained:
+        # a constant comes first, so that this is only compiled for the criterion that needs it
+        if may_be_exact and rounding == 0.0 and not is_long and not limits.is_constrained:
             return scan_exactly(histogram, classes, (start, stop), left, gain, buffers)
         bar, place, sums_0, sums_1 = gain + rounding, np.int64(-1), buffers.sums[0], buffers.sums[1]
         if is_long:
