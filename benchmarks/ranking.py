@@ -208,7 +208,8 @@ def report(results: pd.DataFrame) -> None:
     error = gain.std() / np.sqrt(len(gain))
     rare = gain[kinds[gain.index] == "rare"].mean()
     print(f"AUC above scikit-learn's forest {gain.mean():+.4f} (standard error {error:.4f}), rare {rare:+.4f}")
-    print(f"AUC above criterion='auc' {(auc['aucforest'] - auc['aucforest, auc']).mean():+.4f}")
+    if "aucforest, auc" in auc:
+        print(f"AUC above criterion='auc' {(auc['aucforest'] - auc['aucforest, auc']).mean():+.4f}")
 
 
 def main() -> None:
