@@ -3,19 +3,22 @@
     python benchmarks/dask_speed.py [PART ...]
 
 runs some parts: workers (one against two, of a thread each), strategies (against one process with as many threads),
-partitions (bytes and seconds of a level). 1,000,000 rows of 30 features, 100 trees; whole fits of data that lie in
-files; warm; medians of fits that take turns, for workers of clusters that do. Bytes are all that went through sockets
-of this machine. Strategies and partitions are measured with workers that keep memory, workers with Dask's defaults.
+tasks (what the workers do in these, by kind of task), partitions (bytes and seconds of a level). 1,000,000 rows of 30
+features, 100 trees; whole fits of data that lie in files; warm; medians of fits that take turns, for workers of
+clusters that do. Bytes are all that went through sockets of this machine. In the part workers these have Dask's
+defaults; in the others they keep their memory.
 """
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from time import perf_counter, process_time
 from typing import Any
 
 import dask
@@ -24,7 +27,8 @@ import numpy as np
 import psutil
 from _timing import interleaved
 from dask import delayed
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, get_task_stream
+from distributed.utils import key_split
 from sklearn.datasets import make_classification
 
 from aucforest import AUCForestClassifier
@@ -110,6 +114,31 @@ def compare_workers(folder: Path) -> None:
     print(f"two workers {two:.2f} s, gain {one / two:.2f}")
 
 
+def strategies(client: Client, data: tuple[Any, Any]) -> dict[str, Callable[[], Any]]:
+    """Return a fit for each strategy."""
+    runs = {name: partial(fit, client, data, strategy=name) for name in ("replicate", "gather")}
+    for rows in (250_000, 100_000):
+        runs[f"level, local_rows={rows:,}"] = partial(fit, client, data, strategy="level", local_rows=rows)
+    return runs
+
+
+def list_tasks(folder: Path) -> None:
+    """Print the seconds of the threads of the workers by task, of transfers, and of this process with the scheduler."""
+    with cluster(N_WORKERS) as client:
+        for name, run in strategies(client, read_arrays(folder)).items():
+            run()  # warm
+            start, own = perf_counter(), process_time()
+            with get_task_stream(client) as stream:
+                run()
+            wall, own, seconds = perf_counter() - start, process_time() - own, Counter()
+            for task in stream.data:
+                for step in task["startstops"]:
+                    what = key_split(task["key"]) if step["action"] == "compute" else step["action"]
+                    seconds[what.split("-")[0]] += step["stop"] - step["start"]
+            listed = ", ".join(f"{what} {of_step:.2f}" for what, of_step in seconds.most_common(6))
+            print(f"{name:<28}{wall:>8.2f} s; client and scheduler {own:.2f}; threads of workers: {listed}", flush=True)
+
+
 def compare_strategies(folder: Path) -> None:
     """Print what strategies cost against one process that has the arrays in memory."""
     data, X, y = read_arrays(folder), np.load(folder / "X.npy"), np.load(folder / "y.npy")
@@ -118,12 +147,7 @@ def compare_strategies(folder: Path) -> None:
             "one process": lambda: AUCForestClassifier(N_TREES, criterion="auc", n_jobs=N_WORKERS, random_state=0).fit(
                 X, y
             ),
-            "replicate": partial(fit, client, data, strategy="replicate"),
-            "gather": partial(fit, client, data, strategy="gather"),
-            **{
-                f"level, local_rows={rows:,}": partial(fit, client, data, strategy="level", local_rows=rows)
-                for rows in (250_000, 100_000)
-            },
+            **strategies(client, data),
         }
         sent, trees = {}, None
         for name, run in runs.items():
@@ -166,7 +190,12 @@ def compare_partitions(folder: Path) -> None:
             print(f"{n_parts:>5}{1000 * few:>47.0f}{1000 * many:>17.0f}{moved / 2**20:>19.0f}")
 
 
-PARTS = {"workers": compare_workers, "strategies": compare_strategies, "partitions": compare_partitions}
+PARTS = {
+    "workers": compare_workers,
+    "strategies": compare_strategies,
+    "tasks": list_tasks,
+    "partitions": compare_partitions,
+}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as arrays:
