@@ -2,7 +2,8 @@
 
 The rows of a group descend one tree together, one level per step: the steps of different rows are independent, so the
 processor overlaps their memory reads. Rows in a leaf are removed from the list every few steps, because a check at each
-step costs more than superfluous steps. All groups descend a tree, which is then in the cache, before the next one.
+step costs more than superfluous steps; before the first check, rows are read without a list. All groups descend a tree,
+which is then in the cache, before the next one.
 """
 
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ from aucforest.tree.tree import LEAF, MISSING_CODE, Tree
 
 # Rows that descend together; their values fit into the first-level cache.
 GROUP_ROWS = 128
-# Steps between two checks of which rows are in a leaf.
-_STEPS = 4
+# Steps before the first check of which rows are in a leaf, and between two checks.
+_FIRST_STEPS, _STEPS = 6, 3
 
 _MISSING_CODE = np.float64(MISSING_CODE)
 _CODE_BITS = np.uint64(0xFF)
@@ -194,26 +195,38 @@ def is_right_of_set(sets, number, value):
 
 
 @bare_device
-def _descend(nodes, sets, X, any_missing, active, found):
-    """Move the active rows from the nodes in `found` to their leaves."""
+def _next(nodes, sets, place, X, row, any_missing):
+    """Return the node after a node on the path of a row; after a leaf, this is the leaf."""
     shift = np.uint64(nodes.shift)
     by_set, missing_right = shift - np.uint64(1), shift - np.uint64(2)
-    feature_bits = (np.uint64(1) << missing_right) - np.uint64(1)
+    word = np.uint64(nodes.words[place])
+    value = X[row, word & ((np.uint64(1) << missing_right) - np.uint64(1))]
+    if sets is not None and (word >> by_set) & np.uint64(1):
+        goes_right = is_right_of_set(sets, nodes.thresholds[place], value)
+    else:
+        goes_right = np.uint64(value > nodes.thresholds[place])
+        if any_missing:
+            goes_right |= np.uint64(value != value) & (word >> missing_right)
+    return place + (word >> shift) + goes_right
+
+
+@bare_device
+def _descend(nodes, sets, X, any_missing, active, found):
+    """Move the active rows from the nodes in `found` to their leaves; a list of all rows is not read."""
     n_active = np.uint64(len(active))
+    if n_active == np.uint64(len(X)):
+        for _ in range(_FIRST_STEPS):
+            for row in range(n_active):
+                found[row] = _next(nodes, sets, np.uint64(found[row]), X, row, any_missing)
+        n_active = np.uint64(0)
+        for row in range(np.uint64(len(X))):
+            active[n_active] = row
+            n_active += np.uint64(nodes.words[np.uint64(found[row])] != 0)
     while n_active > np.uint64(0):
         for _ in range(_STEPS):
             for i in range(n_active):
                 row = active[i]
-                place = np.uint64(found[row])
-                word = np.uint64(nodes.words[place])
-                value = X[row, word & feature_bits]
-                if sets is not None and (word >> by_set) & np.uint64(1):
-                    goes_right = is_right_of_set(sets, nodes.thresholds[place], value)
-                else:
-                    goes_right = np.uint64(value > nodes.thresholds[place])
-                    if any_missing:
-                        goes_right |= np.uint64(value != value) & (word >> missing_right)
-                found[row] = place + (word >> shift) + goes_right
+                found[row] = _next(nodes, sets, np.uint64(found[row]), X, row, any_missing)
         n_left = np.uint64(0)
         for i in range(n_active):
             active[n_left] = active[i]
@@ -223,9 +236,16 @@ def _descend(nodes, sets, X, any_missing, active, found):
 
 @bare_device
 def walk(nodes, X, any_missing, active, found):
-    """Write the leaves of the rows in `active` to found[row]; `active` is overwritten."""
-    for i in range(np.uint64(len(active))):
-        found[active[i]] = 0
+    """Write the leaves of the distinct rows in `active` to found[row]; `active` is overwritten.
+
+    If it is as long as X, these are all rows, and it is not read.
+    """
+    if len(active) == len(X):
+        for row in range(np.uint64(len(X))):
+            found[row] = 0
+    else:
+        for i in range(np.uint64(len(active))):
+            found[active[i]] = 0
     _walk_from(nodes, X, any_missing, active, found)
 
 
@@ -287,10 +307,7 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
         for start in range(0, len(X), GROUP_ROWS):
             group, sums = X[start : start + GROUP_ROWS], total[start : start + GROUP_ROWS]
             n_active = n_rows = np.uint64(len(group))
-            if counts is None:
-                for i in range(n_rows):
-                    active[i] = i
-            else:
+            if counts is not None:
                 n_active = _list_out_of_bag(counts[tree, start : start + GROUP_ROWS], active)
             walk(tree_nodes, group, any_missing, active[:n_active], found)
             # The predictions of all leaves exceed the caches, so those of all rows are prefetched before any is added.
@@ -315,7 +332,7 @@ def add_row(nodes, first, values, first_leaf, X, active, found, total):
     `add_probabilities`.
     """
     for tree in range(len(X)):
-        active[tree], found[tree] = tree, first[tree]
+        found[tree] = first[tree]
     _walk_from(nodes, X, _any_missing(X[:1]), active, found)
     for tree in range(len(X)):
         add_leaf(values, np.uint64(first_leaf[tree]) + np.uint64(nodes.numbers[np.uint64(found[tree])]), total[0])

@@ -221,14 +221,13 @@ class Tree:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(part.nbytes for part in self._arrays())
+        return sum([part.nbytes for part in self._arrays()])
 
-    def _arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield all arrays."""
+    def _arrays(self) -> list[NDArray[Any]]:
+        """Return all arrays."""
         stored = self.frequencies
-        if not isinstance(stored, np.ndarray):
-            yield from (stored.data, stored.indices, stored.indptr)
-        yield from (part for part in vars(self).values() if isinstance(part, np.ndarray))
+        sparse = [] if isinstance(stored, np.ndarray) else [stored.data, stored.indices, stored.indptr]
+        return sparse + [part for part in vars(self).values() if isinstance(part, np.ndarray)]
 
     @property
     def value(self) -> NDArray[np.float64]:
