@@ -11,7 +11,8 @@ from typing import NamedTuple
 N_FEATURES, N_TREES, MAX_FEATURES, N_BINS, N_CLASSES = 30, 100, 5, 256, 2
 THREADS, MEMORY, NETWORK = 16, 64e9, 10e9 / 8
 
-# Measured on one machine of two cores, so that a second is two of a core.
+# Measured on one machine of two cores, so that a second is two of a core. docs/scale.md has a later run of the other
+# scripts on a slower machine.
 # out_of_core.py at 10,000,000 rows: a tree, less what reading and coding take.
 TREE_SECONDS, TREE_ROWS = 2 * 0.54, 1e7
 # The same: the three looks at 300,000,000 values in Parquet.
