@@ -1,9 +1,11 @@
 """What every benchmark shares: interleaved repeats, fresh processes."""
 
+import io
 import os
 import resource
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,16 +35,24 @@ def in_fresh_process(program: str, *, cold: bool = False) -> float:
     return float(run_fresh(program, cold=cold))
 
 
-def run_fresh(program: str, *, cold: bool = False) -> str:
+def run_fresh(program: str, *, cold: bool = False, sources: Path = ROOT / "src") -> str:
     """Do the same and return all that it prints."""
     with tempfile.TemporaryDirectory() as empty:
         environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), environment.get("PYTHONPATH", "")])
+        environment["PYTHONPATH"] = os.pathsep.join([str(sources), environment.get("PYTHONPATH", "")])
         if cold:
             environment["NUMBA_CACHE_DIR"] = empty
         command = [sys.executable, "-c", program]
         finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return finished.stdout
+
+
+def check_out(revision: str, folder: str) -> Path:
+    """Write the sources of a revision to a folder and return the path to set as PYTHONPATH."""
+    archive = subprocess.run(["git", "-C", ROOT, "archive", revision, "src"], check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as sources:
+        sources.extractall(folder, filter="data")
+    return Path(folder) / "src"
 
 
 def peak_rss_mib() -> float:

@@ -11,17 +11,16 @@ prediction prepares the trees. A ratio above 1 says that the present sources are
 of their names.
 """
 
-import io
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from _timing import check_out
 
 ROOT = Path(__file__).resolve().parent.parent
 RESTARTS, ROUNDS = 7, 3
@@ -135,11 +134,8 @@ def ask(process: subprocess.Popen, name: str, what: str) -> float:
 def main() -> None:
     """Print the medians and their ratios."""
     revision, *chosen = sys.argv[1:]
-    archive = subprocess.run(["git", "-C", ROOT, "archive", revision, "src"], check=True, capture_output=True).stdout
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as sources:
-            sources.extractall(folder, filter="data")
-        states = Path(folder) / "src", ROOT / "src"
+        states = check_out(revision, folder), ROOT / "src"
         print(f"{revision} and now, {N_TREES} trees, one thread, medians of {RESTARTS} starts; numpy {np.__version__}")
         print(f"{'':<28}{'fit s, before':>14}{'now':>8}{'ratio':>7}{'predict':>10}{'now':>8}{'ratio':>7}")
         for name in CASES:
