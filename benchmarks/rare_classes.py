@@ -46,7 +46,7 @@ VARIANTS = {
     "stratified": {"sampling": "stratified"},
     "subsample": {"sampling": "subsample"},
     "balanced": {"sampling": "balanced"},
-    "balanced, not corrected": {"sampling": "balanced", "prior_correction": False},
+    "balanced, not corrected": {"sampling": "balanced", "calibration": None},
     "half the features": {"max_features": 0.5},
 }
 # What is asked of the defaults needs these; the others are how the defaults were chosen.

@@ -220,13 +220,13 @@ def _add_samples():
     add("no bootstrap", bootstrap=False)
     add("no bootstrap, integers", "integers", bootstrap=False, criterion="gini", shrinkage=3.0)
     add("share of the samples", max_samples=0.4)
-    add("balanced", sampling="balanced", prior_correction=False, table={"n_classes": 3})
+    add("balanced", sampling="balanced", table={"n_classes": 3})
     add("stratified", sampling="stratified", table={"kind": "both"})
     add("subsample", sampling="subsample", criterion="entropy")
-    add("rates", sampling={0: 0.5, 1: 2.0}, prior_correction=False)
+    add("rates", sampling={0: 0.5, 1: 2.0})
     blocks = {"n": 9000, "kind": ("wide", "few", "c5")}
     add("blocks of samples", table=blocks, max_depth=5)
-    add("blocks of samples, balanced", table=blocks, sampling="balanced", prior_correction=False, max_depth=5)
+    add("blocks of samples, balanced", table=blocks, sampling="balanced", max_depth=5)
     add("blocks of samples, subsample", table=blocks, sampling="subsample", max_depth=5, criterion="gini")
     out_of_bag = {"n_estimators": 24, "shrinkage": "auto", "oob_score": True, "max_depth": 6}
     add("out of bag", **out_of_bag, threshold="youden")
@@ -271,7 +271,7 @@ def grow(name, fit=fit_in_memory, **params):
     X, y, categorical = make_table(**table)
     defaults = {"random_state": 0, "categorical_features": categorical}
     if estimator is AUCForestClassifier:
-        defaults |= {"n_estimators": 2, "criterion": "auc", "shrinkage": 0.0, "n_jobs": 1}
+        defaults |= {"n_estimators": 2, "criterion": "auc", "shrinkage": 0.0, "calibration": None, "n_jobs": 1}
     model = fit(estimator(**defaults | own_params | params), X, y, make_weights(weights, len(X)))
     probe = X[:15].copy()
     for i in range(len(probe)):

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from aucforest.estimators import _evidence
 from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
-from aucforest.estimators._prior_correction import LEAST
+from aucforest.estimators._calibration import LEAST
 from aucforest.estimators.out_of_bag import training_rows
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference
@@ -112,7 +112,7 @@ def choice_by_hand(table, labels, weight, n_classes, params):
 
     n_trees, by_amount = params["n_estimators"], []
     for amount in AMOUNTS:
-        forest = small_forest(shrinkage=amount, prior_correction=False, **params).fit(table, labels, weight)
+        forest = small_forest(shrinkage=amount, calibration=None, **params).fit(table, labels, weight)
         values = np.stack([tree.predict_proba(table) for tree in forest.estimators_[:SCORED_TREES]])
         counts = training_rows(forest, table, labels, weight).counts(range(len(values)))
         whole, out = mean_out_of_bag(values, counts)

@@ -20,7 +20,7 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.tree import export_text, plot_tree
 
 import aucforest
-from aucforest.exports.sklearn import PriorCorrectedClassifier
+from aucforest.exports.sklearn import CalibratedForestClassifier
 from tests.estimators.data import make_table, small_forest, small_tree
 
 
@@ -71,7 +71,7 @@ MODELS = {
     "balanced": balanced,
     "balanced, many classes": lambda: balanced(4, threshold="prevalence"),
     "balanced and tuned": lambda: balanced(threshold="gmean"),
-    "balanced as drawn": lambda: balanced(prior_correction=False),
+    "balanced as drawn": lambda: balanced(calibration=None),
     "tuned": lambda: fitted(small_forest(20, threshold="youden"), *make_table()),
     "costs": lambda: fitted(
         small_forest(threshold={"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}), *make_table(n_classes=3)
@@ -107,7 +107,7 @@ def as_table(model, rows):
 
 def plain(exported):
     """Return the classifier that holds the trees."""
-    return exported.estimator if isinstance(exported, PriorCorrectedClassifier) else exported
+    return exported.estimator if isinstance(exported, CalibratedForestClassifier) else exported
 
 
 # Kernels that no other model here needs take long to compile.
@@ -180,7 +180,7 @@ def test_what_reads_trees_refuses_corrected_probabilities():
     import shap
 
     exported = model_and_rows("balanced")[0].to_sklearn()
-    assert isinstance(exported, PriorCorrectedClassifier)
+    assert isinstance(exported, CalibratedForestClassifier)
     with pytest.raises(Exception, match=r"not yet supported by TreeExplainer"):
         shap.TreeExplainer(exported)
     with pytest.raises(treelite.TreeliteError, match="Not supported model type"):

@@ -112,7 +112,7 @@ def test_variants_that_rank_worse_get_few_trees():
 
 
 def test_trees_do_not_depend_on_what_is_chosen_afterwards():
-    options = ({}, {"shrinkage": 0.0}, {"prior_correction": False}, {"threshold": "prevalence"})
+    options = ({}, {"shrinkage": 0.0}, {"calibration": None}, {"threshold": "prevalence"})
     forests = [mixed(60, sampling="balanced", **params).fit(X3, Y3) for params in options]
     for forest in forests[1:]:
         assert forest.variants_ == forests[0].variants_

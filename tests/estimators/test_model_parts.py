@@ -90,7 +90,7 @@ OPTIONS = [
     {"max_bins": None}, {"max_bins": 2}, {"max_leaf_nodes": 3}, {"max_depth": 1}, {"min_gain": 1e9},
     {"min_samples_leaf": 10}, {"min_weight_fraction_leaf": 0.3}, {"monotonic_cst": "all"},
     {"bootstrap": False}, {"max_samples": 1}, {"sampling": "subsample"}, {"sampling": "rates"},
-    *({"sampling": name, "prior_correction": flag} for name in ("stratified", "balanced") for flag in (True, False)),
+    *({"sampling": name, "calibration": each} for name in ("stratified", "balanced") for each in ("auto", None)),
     *({"class_weight": weight} for weight in ("balanced", "balanced_subsample", "tiny")),
     *({"shrinkage": amount} for amount in (None, 0, 1e-300, 7.5, 1e308)),
     {"categorical_features": [0, 1]}, {"n_estimators": 1},

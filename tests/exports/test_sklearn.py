@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest import AUCForestClassifier, _memory
 from aucforest.exports import sklearn as module
-from aucforest.exports.sklearn import PriorCorrectedClassifier, as_decision_tree, as_random_forest
+from aucforest.exports.sklearn import CalibratedForestClassifier, as_decision_tree, as_random_forest
 from tests.exports.data import mean_of, random_rows, random_tree
 
 N_CODES = {1: 7, 3: 3}
@@ -108,7 +108,7 @@ def test_another_layout_of_nodes_is_refused(monkeypatch):
 def test_corrected_probabilities():
     trees, X = drawn(1)
     forest = as_random_forest(trees, np.array(["no", "yes"]), N_CODES)
-    corrected = PriorCorrectedClassifier(forest, Halved())
+    corrected = CalibratedForestClassifier(forest, Halved())
     expected = Halved().apply(mean_of(trees, X))
     np.testing.assert_allclose(corrected.predict_proba(X), expected, rtol=0, atol=1e-12)
     assert corrected.predict(X).tolist() == np.where(expected[:, 1] > expected[:, 0], "yes", "no").tolist()
@@ -117,7 +117,7 @@ def test_corrected_probabilities():
 
 def test_a_corrected_classifier_is_one_of_scikit_learn():
     trees, X = drawn(1)
-    corrected = PriorCorrectedClassifier(as_random_forest(trees, np.array(["no", "yes"]), N_CODES), Halved())
+    corrected = CalibratedForestClassifier(as_random_forest(trees, np.array(["no", "yes"]), N_CODES), Halved())
     check_is_fitted(corrected)
     again = pickle.loads(pickle.dumps(corrected))
     np.testing.assert_array_equal(again.predict_proba(X), corrected.predict_proba(X))

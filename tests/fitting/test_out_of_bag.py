@@ -52,7 +52,7 @@ def slow_out_of_bag(model, table, labels, weights=None):
         {"max_samples": 0.3, "n_jobs": 2},
         {"class_weight": "balanced_subsample"},
         {"sampling": "balanced"},
-        {"sampling": "balanced", "prior_correction": False, "n_jobs": 2},
+        {"sampling": "balanced", "calibration": None, "n_jobs": 2},
         {"sampling": {0: 0.2, 3: 2.0}},
         {"sampling": "subsample", "shrinkage": 0},
     ],

@@ -148,7 +148,7 @@ class RandomForestClassifier(_Forest): ...
 class ExtraTreesClassifier(_Forest): ...
 
 
-@_stand_in(n_estimators=100, sampling="balanced", prior_correction=False, sampling_strategy="auto", replacement=False)
+@_stand_in(n_estimators=100, sampling="balanced", calibration=None, sampling_strategy="auto", replacement=False)
 class BalancedRandomForestClassifier(_Forest):
     def _translated(self) -> dict[str, Any]:
         """Return parameters by which a tree draws rows: imbalanced-learn's `bootstrap` is a second draw from these."""

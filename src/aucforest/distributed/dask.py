@@ -62,7 +62,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     ----------
     n_estimators, criterion, splitter, max_features, max_depth, min_samples_split, min_samples_leaf, \
     min_weight_fraction_leaf, min_gain, max_leaf_nodes, monotonic_cst, bootstrap, sampling, max_samples, \
-    prior_correction, class_weight, shrinkage, threshold, oob_score, max_bins, categorical_features, warm_start, \
+    calibration, class_weight, shrinkage, threshold, oob_score, max_bins, categorical_features, warm_start, \
     n_jobs, random_state, verbose
         As in `AUCForestClassifier`. ``n_jobs`` is the number of threads of this process.
     strategy : {"auto", "replicate", "gather", "level"}, default="auto"
@@ -95,7 +95,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     computed partition by partition. Other methods need data in memory: call them on `to_local` with ``X.compute()``.
 
     This process holds the trees, and the labels and weights of all samples (2 and 8 bytes each). The workers hold the
-    partitions until they are binned, and compute them once more if `oob_score`, `threshold` or `prior_correction` needs
+    partitions until they are binned, and compute them once more if `oob_score` or `threshold` needs
     out-of-bag probabilities. A callable as `oob_score` is not supported.
 
     The results of a worker that dies are recomputed. A worker that stops responding is considered dead after

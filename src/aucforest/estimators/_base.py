@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from aucforest.estimators._model_files import Model
-from aucforest.estimators._prior_correction import LEAST, PriorCorrection
+from aucforest.estimators._calibration import LEAST, Calibration
 from aucforest.exports.onnx import write_onnx
-from aucforest.exports.sklearn import PriorCorrectedClassifier, as_random_forest
+from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.in_memory import RowsInMemory
@@ -105,8 +105,6 @@ class TreeBasedClassifier(Model):
     categorical_features: Any
     class_weight: Any
     max_bins: int | None
-    # The correction of probabilities if the classes were sampled at different rates.
-    _prior_correction: PriorCorrection | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -290,7 +288,12 @@ class TreeBasedClassifier(Model):
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
         """Return class probabilities from sums over trees; `n_trees` is a number, or an array with one for each row."""
         proba = total / n_trees
-        return proba if self._prior_correction is None else self._prior_correction.apply(proba)
+        return proba if self._calibration is None else self._calibration.apply(proba)
+
+    @property
+    def _calibration(self) -> Calibration | None:
+        """The calibration of the mean of the trees; None for a single tree."""
+        return getattr(self, "calibration_", None)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class log-probabilities, -inf for a probability of 0.
@@ -361,10 +364,10 @@ class TreeBasedClassifier(Model):
 
         Returns
         -------
-        RandomForestClassifier, DecisionTreeClassifier for a tree, or PriorCorrectedClassifier
-            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. A forest with a prior
-            correction becomes a `PriorCorrectedClassifier`, because scikit-learn's forest cannot store the correction.
-            Pass its ``estimator``, the forest without the correction, to tools that read trees.
+        CalibratedForestClassifier, RandomForestClassifier, or DecisionTreeClassifier for a tree
+            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. A calibrated forest, which is
+            the default, becomes a `CalibratedForestClassifier`, because scikit-learn's forest cannot store the
+            calibration. Pass its ``estimator``, the forest before calibration, to tools that read trees.
 
         Raises
         ------
@@ -394,20 +397,21 @@ class TreeBasedClassifier(Model):
         >>> X, rings = load_abalone(return_X_y=True)
         >>> X = X.astype("float32")
         >>> forest = AUCForestClassifier(20, max_depth=6, random_state=0).fit(X, rings >= 18)
-        >>> explainer = shap.TreeExplainer(forest.to_sklearn())
+        >>> explainer = shap.TreeExplainer(forest.to_sklearn().estimator)
         >>> values = explainer.shap_values(X[:5])[:, :, 1]
         >>> total = values.sum(axis=1) + explainer.expected_value[1]
-        >>> bool(abs(total - forest.predict_proba(X[:5])[:, 1]).max() < 1e-9)
+        >>> before_calibration = forest.to_sklearn().estimator.predict_proba(X[:5])[:, 1]
+        >>> bool(abs(total - before_calibration).max() < 1e-9)
         True
         """
         check_is_fitted(self, "trees_")
         model = self._as_sklearn(self.trees_, self.classes_, self._n_codes)
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
-        return model if self._prior_correction is None else PriorCorrectedClassifier(model, self._prior_correction)
+        return model if self._calibration is None else CalibratedForestClassifier(model, self._calibration)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier to an ONNX file, including its prior correction and threshold.
+        """Write the classifier to an ONNX file, including its calibration and threshold.
 
         Parameters
         ----------
@@ -447,8 +451,8 @@ class TreeBasedClassifier(Model):
         True
         """
         check_is_fitted(self, "trees_")
-        correction = self._prior_correction
-        plain = None if correction is None else (correction.exponent, correction.offsets, LEAST)
+        calibration = self._calibration
+        plain = None if calibration is None else (calibration.slope, calibration.intercepts, LEAST)
         threshold = getattr(self, "threshold_", None)
         write_onnx(path, self.trees_, self.classes_, self._n_codes, plain, threshold)
 

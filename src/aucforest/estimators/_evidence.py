@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.estimators._calibration import CalibrationSample
 from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag
 from aucforest.estimators.thresholds import Finish
 from aucforest.fitting.growing import run_in_threads
-from aucforest.fitting.out_of_bag import TrainingRows
+from aucforest.fitting.out_of_bag import Sums, TrainingRows
 from aucforest.metrics.multiclass import average_pairs
 from aucforest.metrics.ranking import mann_whitney, rank_columns
 from aucforest.metrics.validation import relative_weights
@@ -22,8 +23,7 @@ AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # better by _STANDARD_ERRORS standard errors of the difference.
 PRIOR = 5.0
 # Variants are compared at a small amount, because few trees need more shrinkage than the whole forest.
-_WEIGHED_PLACE = 1
-WEIGHED_BY = AMOUNTS[[_WEIGHED_PLACE]]
+WEIGHED_BY = 1.0
 _PRIOR_PLACE = int(np.searchsorted(AMOUNTS, PRIOR))
 _STANDARD_ERRORS = 1.5
 # Number of parts of the rows for the delete-a-group jackknife (Tukey).
@@ -117,7 +117,9 @@ class OutOfBagScores:
     n_variants : int
         The predictions of the trees of each variant are summed separately.
     amounts : ndarray of float64
-        Amounts of shrinkage in units of the weights in trees: `AMOUNTS`, or only `WEIGHED_BY`.
+        Amounts of shrinkage in samples: `AMOUNTS`, or `WEIGHED_BY` and the amount that is given.
+    unit : float
+        The weight of a sample in trees.
     finish : callable
         Computes class probabilities from sums over trees and the number of trees. Variants are compared by plain means
         instead, so that the trees do not depend on it.
@@ -131,11 +133,12 @@ class OutOfBagScores:
         n_classes: int,
         n_variants: int,
         amounts: NDArray[np.float64],
+        unit: float,
         finish: Finish,
         n_jobs: int | None,
     ) -> None:
         self._bags, self._finish, self._n_jobs = training.bags, finish, n_jobs
-        self._amounts, self._n_classes = amounts, n_classes
+        self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
         self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
@@ -175,10 +178,12 @@ class OutOfBagScores:
             parts.setdefault(part, []).append(place)
             self._n_added[variant] += 1
 
+        amounts = self._unit * self._amounts
+
         def add_part(part: int) -> None:
             for place, counts in zip(parts[part], self._counts([first + place for place in parts[part]])):
                 leaves = leaves_out_of_bag(trees[place], self._table, counts)
-                add_shrunk(trees[place], self._amounts, leaves, counts, self._sums[part], self._n_trees[part])
+                add_shrunk(trees[place], amounts, leaves, counts, self._sums[part], self._n_trees[part])
 
         # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
         seconds = _ROW_TIME * len(self._table) * len(trees) / max(len(parts), 1)
@@ -210,12 +215,37 @@ class OutOfBagScores:
             return mann_whitney(truth == 1, columns[0], weights)
         return float(average_pairs(truth, columns, self._n_classes, weights, "macro"))
 
+    def _place_of(self, amount: float) -> int:
+        return int(np.searchsorted(self._amounts, amount))
+
+    def _halves(self, amount: float) -> list[Sums]:
+        """Return the sums over two halves of the trees, for an amount of shrinkage."""
+        place = self._place_of(amount)
+        return [
+            Sums(self._sums[start::2, ..., place].sum(axis=0), self._n_trees[start::2].sum(axis=0))
+            for start in range(2)
+        ]
+
+    def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
+        """Return the samples that a calibration is fitted to, weighted to the given class frequencies.
+
+        `amount` is the shrinkage of the forest. The weights sum to the effective number of samples (Kish 1965), or of
+        groups, because samples of a group are dependent.
+        """
+        halves = self._halves(amount)
+        if self._n_classes == 2:
+            halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
+        found = np.bincount(self._truth, self._weights, minlength=self._n_classes)
+        weights = self._weights * (frequencies / np.where(found > 0.0, found, 1.0))[self._truth]
+        n_units = len(weights) if self._groups is None else len(np.unique(self._groups))
+        weights *= n_units / len(weights) * weights.sum() / np.sum(weights**2)
+        return CalibrationSample(self._truth, weights, self.n_rows, halves)
+
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
-        place = 0 if len(self._amounts) == 1 else _WEIGHED_PLACE
         sums, n_trees = (
             array.reshape(len(self._n_added), self._n_parts, *array.shape[1:]).sum(axis=1)
-            for array in (self._sums[..., place], self._n_trees)
+            for array in (self._sums[..., self._place_of(WEIGHED_BY)], self._n_trees)
         )
         return sums, n_trees
 

@@ -20,7 +20,7 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._mixture import Mixture
-from aucforest.estimators._prior_correction import fit_correction, odds_formula
+from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
 from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
 from aucforest.estimators.thresholds import (
     N_GROUPS,
@@ -68,7 +68,7 @@ class ForestFit(TreeBasedClassifier):
     """Base class of the forest with the steps of `fit`."""
 
     n_estimators: int
-    prior_correction: bool
+    calibration: str | None
     shrinkage: Any
     threshold: Any
     oob_score: Any
@@ -81,6 +81,7 @@ class ForestFit(TreeBasedClassifier):
     # Whether the command line fitted the forest with the first of two classes as the positive one, in reverse order.
     _positive_first: bool = False
     _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
+    calibration_: Calibration | None
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]
     _seed: int
@@ -122,7 +123,7 @@ class ForestFit(TreeBasedClassifier):
         if start.trees:
             check_same_categories(start.categories, coding.categories)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
-        self._prior_correction = odds_formula(sampler, n_classes) if self.prior_correction else None
+        self.calibration_ = odds_formula(sampler, n_classes) if self.calibration is not None else None
         self.class_prior_ = self._class_frequencies(target, sampler)
         rows, scores = None, None
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=sampler is not None)
@@ -130,18 +131,17 @@ class ForestFit(TreeBasedClassifier):
             bags = Bags(sampler, tree_keys(start.seed, range(self.n_estimators)), target.kept)
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
             if len(spec.scored) > 0:
-                # If shrinkage is not chosen, one amount is enough to compare variants.
-                amounts = unit * (AMOUNTS if self.shrinkage == "auto" else WEIGHED_BY)
                 n_variants = len({*spec.variant_names, *start.variants})
-                scored = rows, target.rows_at(spec.scored), n_classes, n_variants, amounts
+                amounts = AMOUNTS if self.shrinkage == "auto" else np.unique([WEIGHED_BY, self.shrinkage or 0.0])
+                scored = rows, target.rows_at(spec.scored), n_classes, n_variants, amounts, unit
                 scores = OutOfBagScores(*scored, self._mean_of_trees, self.n_jobs)
         self.trees_ = self._grow(table, spec.variant_names, start, scores)
         self._shrink(scores, unit)
+        if self.calibration is not None and scores is not None:
+            frequencies = self._weighted_frequencies(spec)
+            sample = scores.calibration_sample(self.shrinkage_, frequencies)
+            self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
         sums, groups = self._sum_for(self.threshold, rows)
-        if self._prior_correction is not None and rows is not None and sums is not None:
-            seen = sums.n_trees > 0
-            known = sums.total[seen] / sums.n_trees[seen, None], rows.labels[seen], rows.weights_of(seen)
-            self._prior_correction = fit_correction(self._prior_correction, *known, self._weighted_frequencies(spec))
         self._set_threshold(self.threshold, rows, sums, groups)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums)
@@ -150,7 +150,7 @@ class ForestFit(TreeBasedClassifier):
         """Resolve the parameters against the labels and features."""
         target, n_classes, scored, score_bytes = table.target, len(table.target.classes), None, 0
         variants = resolve_variants(self.criterion, self.splitter)
-        if self.bootstrap and (len(variants) > 1 or self.shrinkage == "auto"):
+        if self.bootstrap and (len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None):
             n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
             score_bytes = bytes_of_sums(len(scored), n_classes, n_variants)
@@ -161,13 +161,12 @@ class ForestFit(TreeBasedClassifier):
     def _n_sums(self, n_classes: int) -> int:
         """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""
         tuned = 2 * N_GROUPS + 1 if is_tuned(self.threshold, n_classes) else 0
-        corrected = self.prior_correction and self.sampling not in ("bootstrap", "subsample")
-        return max(tuned, 3 if self.oob_score else 0, 1 if corrected else 0)
+        return max(tuned, 3 if self.oob_score else 0)
 
     def _class_frequencies(self, target: Target, sampler: BootstrapSampler | None) -> NDArray[np.float64]:
         """Return the class frequencies of the population for which probabilities are predicted."""
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=len(target.classes))
-        if sampler is not None and len(sampler.sizes) == len(frequencies) and not self.prior_correction:
+        if sampler is not None and len(sampler.sizes) == len(frequencies) and self.calibration is None:
             frequencies = frequencies * np.nan_to_num(sampler.rates)
         return frequencies / frequencies.sum()
 
@@ -207,7 +206,7 @@ class ForestFit(TreeBasedClassifier):
         """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""
         n_trees = len(self.trees_)
         tuned = is_tuned(threshold, len(self.classes_))
-        if rows is None or not (tuned or self.oob_score or self._prior_correction is not None):
+        if rows is None or not (tuned or self.oob_score):
             return None, None
         # All trees are summed separately, because the sum of the groups would have other rounding errors, and a
         # threshold must equal the probability of a row exactly.
@@ -267,11 +266,11 @@ class ForestFit(TreeBasedClassifier):
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
 
         The bootstrap samples of all trees are reproduced with the current sampler to find out-of-bag rows, and the
-        prior correction assumes the same sampling rates for all trees.
+        calibration assumes the same sampling rates for all trees.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
-        by_class = self.prior_correction and any(len(some.sizes) > 1 for some in records)
-        for name, is_needed in {**out_of_bag, "prior_correction": by_class}.items():
+        by_class = self.calibration is not None and any(len(some.sizes) > 1 for some in records)
+        for name, is_needed in {**out_of_bag, "calibration": by_class}.items():
             value = getattr(self, name)
             if name in out_of_bag and is_needed and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest._restoring import restoring
 from aucforest.estimators._mixture import describe_mixture
-from aucforest.estimators._prior_correction import PriorCorrection
+from aucforest.estimators._calibration import Calibration
 from aucforest.fitting.bootstrap import SampleRecord, digest_groups, stream_of
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
@@ -188,6 +188,8 @@ def read_as_fitted(path: str | os.PathLike[str]) -> Any:
         if name not in _ESTIMATORS:
             raise ModelFormatError(f"estimator must be one of {', '.join(_ESTIMATORS)}, but is {name!r}")
         parameters = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
+        if "prior_correction" in parameters:  # the name in files of before
+            parameters["calibration"] = "auto" if parameters.pop("prior_correction") else None
         left_out, known = stored.take("left_out", list), _ESTIMATORS[name]().get_params()
         if unknown := [parameter for parameter in (*parameters, *left_out) if parameter not in known]:
             raise ModelFormatError(f"{name} has no parameter {unknown[0]!r}")
@@ -258,8 +260,9 @@ _NUMBERS = ("class_prior_", "shrinkage_", "threshold_", "threshold_std_", "oob_s
 def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     numbers = {name: getattr(forest, name, None) for name in _NUMBERS}
     arrays = {name: np.asarray(value, dtype=np.float64) for name, value in numbers.items() if value is not None}
-    if (correction := forest._prior_correction) is not None:
-        arrays["prior_correction"] = np.array([correction.exponent, *correction.offsets])
+    if (calibration := forest.calibration_) is not None:
+        slope, intercepts, *evidence = calibration
+        arrays["calibration"] = np.array([slope, *evidence, *intercepts])
     variants = list(dict.fromkeys(forest.variants_))
     arrays["variants"] = np.array([variants.index(variant) for variant in forest.variants_], dtype=np.int64)
     metadata = {
@@ -323,6 +326,24 @@ def _restore_sampling(forest: Any, stored: StoredModel) -> None:
         _require(are_known, "groups are not those that trees sampled")
 
 
+def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | None:
+    evidence = [float("nan"), 0.0]
+    if "calibration" in stored:
+        slope, *numbers = stored.take_array("calibration", "d", (3 + n_classes,))
+        evidence, intercepts = numbers[:2], np.array(numbers[2:])
+    elif "prior_correction" in stored:
+        # Files of before calibrated only forests that sampled classes at different rates.
+        slope, *numbers = stored.take_array("prior_correction", "d", (1 + n_classes,))
+        intercepts = np.array(numbers)
+    else:
+        return None
+    _require(0.0 < slope < np.inf, "the slope of the calibration is not positive")
+    # The intercept of a class that is never sampled is -inf.
+    _require(np.all(intercepts < np.inf) and intercepts.max() > -np.inf, "the intercepts of the calibration are not finite")
+    _require(not evidence[0] < 0.0 and 0.0 <= evidence[1] < 2.0**53, "the evidence of the calibration is not valid")
+    return Calibration(float(slope), intercepts, float(evidence[0]), int(evidence[1]))
+
+
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
     n_classes = len(forest.classes_)
     _restore_variants(forest, stored)
@@ -340,14 +361,7 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
         proba = forest.oob_decision_function_ = stored.take_array("oob_decision_function_", "d", (-1, n_classes))
         _require(not np.any((proba < 0.0) | (proba > 1.0)), "oob_decision_function_ are not probabilities")
     forest.threshold_ = _restore_threshold(stored, n_classes)
-    forest._prior_correction = None
-    if "prior_correction" in stored:
-        # Of a class that is never sampled the logarithm is -inf.
-        numbers = stored.take_array("prior_correction", "d", (1 + n_classes,))
-        exponent, offsets = float(numbers[0]), numbers[1:]
-        _require(0.0 < exponent < np.inf, "the exponent of prior_correction is not positive")
-        _require(np.all(offsets < np.inf) and offsets.max() > -np.inf, "prior_correction is not finite")
-        forest._prior_correction = PriorCorrection(exponent, offsets)
+    forest.calibration_ = _restore_calibration(stored, n_classes)
     if "positive_first" in stored and stored.take("positive_first", bool):
         # Files of before hold the classes in sorted order.
         _require(n_classes == 2, "positive_first is for two classes")

@@ -86,10 +86,12 @@ class AUCForestClassifier(ForestFit):
         The size of the bootstrap sample, as a number or as a fraction of the training samples. None uses the size that
         `sampling` defines. If classes are sampled separately, the size is divided among them and rounded, with at
         least one sample of each class. Not available if `sampling` is a dict.
-    prior_correction : bool, default=True
-        Whether to correct probabilities to the class frequencies of the training data if `sampling` samples the classes
-        at different rates r_k. The correction p_k ** b * c_k, normalized, is fitted to the out-of-bag samples; without
-        them it is p_k / r_k. The ranking of two classes does not change. The effect of `class_weight` is not corrected.
+    calibration : {"auto"} or None, default="auto"
+        Whether to calibrate probabilities by out-of-bag samples. "auto" maps the mean p_k over trees to
+        p_k ** b * exp(a_k), normalized; the slope b and the intercepts a_k are fitted to out-of-bag samples. Where the
+        evidence is weak, b stays close to 1. If `sampling` samples the classes at different rates r_k, the map without
+        evidence is p_k / r_k. The ranking of two classes does not change. The effect of `class_weight` is not undone.
+        None predicts the mean over trees.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
@@ -132,7 +134,7 @@ class AUCForestClassifier(ForestFit):
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
-        tuned thresholds and the prior correction also need the same sampling.
+        tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction. None means 1 unless in a joblib ``parallel_config`` context, -1
         means all processors. Results are bitwise identical for every value and backend.
@@ -167,7 +169,11 @@ class AUCForestClassifier(ForestFit):
         The total gain of each feature's splits, weighted by node weight and normalized to sum to 1.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the
-        bootstrap samples with ``prior_correction=False``.
+        bootstrap samples with ``calibration=None``.
+    calibration_ : Calibration or None
+        The fitted map of probabilities, a named tuple: ``slope``, ``intercepts`` of shape (n_classes,), ``slope_std``
+        (the standard error of the slope) and ``n_samples`` (out-of-bag samples that it was fitted to). A slope above 1
+        says that the trees together are under-confident. None if there is no map.
     shrinkage_ : float
         The shrinkage that was used.
     threshold_ : float, ndarray or None
@@ -233,7 +239,7 @@ class AUCForestClassifier(ForestFit):
             Interval(RealNotInt, 0.0, 1.0, closed="right"),
             None,
         ],
-        "prior_correction": ["boolean"],
+        "calibration": [StrOptions({"auto"}), None],
         "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left"), None],
         "threshold": [StrOptions(set(RULES)), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
@@ -260,7 +266,7 @@ class AUCForestClassifier(ForestFit):
         bootstrap: bool = True,
         sampling: str | dict[Any, float] = "bootstrap",
         max_samples: int | float | None = None,
-        prior_correction: bool = True,
+        calibration: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
         shrinkage: str | float | None = "auto",
         threshold: str | dict[str, Any] | float | None = None,
@@ -286,7 +292,7 @@ class AUCForestClassifier(ForestFit):
         self.bootstrap = bootstrap
         self.sampling = sampling
         self.max_samples = max_samples
-        self.prior_correction = prior_correction
+        self.calibration = calibration
         self.class_weight = class_weight
         self.shrinkage = shrinkage
         self.threshold = threshold
@@ -393,8 +399,8 @@ class AUCForestClassifier(ForestFit):
             reflected = max(0.0, float(np.nextafter(1.0 - given, 2.0)))
             self.threshold_ = known[0] if known is not None and known[1] == given else reflected
             self._thresholds = given, self.threshold_
-        if self._prior_correction is not None:
-            self._prior_correction = self._prior_correction._replace(offsets=self._prior_correction.offsets[::-1])
+        if self.calibration_ is not None:
+            self.calibration_ = self.calibration_._replace(intercepts=self.calibration_.intercepts[::-1])
         if hasattr(self, "oob_decision_function_"):
             self.oob_decision_function_ = self.oob_decision_function_[:, ::-1].copy()
         if isinstance(self.threshold, Real):

@@ -1,4 +1,4 @@
-"""Export to an ONNX graph: the trees, their mean, the correction of class probabilities, and the decision.
+"""Export to an ONNX graph: the trees, their mean, its calibration, and the decision.
 
 Input and output are float32, but values are compared with thresholds and probabilities are averaged as float64. So
 samples reach the same leaves as in the trees, and probabilities differ only by rounding to float32.
@@ -21,8 +21,8 @@ _OPSET, _ML_OPSET = 17, 3
 # A tuned threshold equals the probability of a sample, which must not fall below it by rounding to float32.
 _ROUNDING = 1e-6
 
-# (exponent, offsets, least): probabilities p become max(p, least) ** exponent * exp(offsets), normalised.
-LogitCorrection = tuple[float, NDArray[np.float64], float]
+# (slope, intercepts, least): probabilities p become max(p, least) ** slope * exp(intercepts), normalized.
+LogitMap = tuple[float, NDArray[np.float64], float]
 
 
 class _Graph:
@@ -78,15 +78,18 @@ def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, in
     graph.add("TreeEnsembleRegressor", "X_double", output=output, **attributes)
 
 
-def _add_correction(graph: _Graph, correction: LogitCorrection) -> None:
-    """Add the nodes that compute corrected probabilities from the mean of the trees."""
-    for name, value in zip(("exponent", "offsets", "least"), correction):
-        graph.constant(name, np.asarray(value, dtype=np.float32))
-    graph.add("Max", "mean", "least", output="mean_above_0")
+def _add_calibration(graph: _Graph, calibration: LogitMap) -> None:
+    """Add the nodes that compute calibrated probabilities from the mean of the trees."""
+    # In float64: the slope would multiply the rounding errors of logarithms.
+    for name, value in zip(("slope", "intercepts", "least"), calibration):
+        graph.constant(name, np.asarray(value, dtype=np.float64))
+    graph.add("Cast", "mean", output="mean_double", to=graph.onnx.TensorProto.DOUBLE)
+    graph.add("Max", "mean_double", "least", output="mean_above_0")
     graph.add("Log", "mean_above_0", output="log_mean")
-    graph.add("Mul", "log_mean", "exponent", output="log_power")
-    graph.add("Add", "log_power", "offsets", output="log_odds")
-    graph.add("Softmax", "log_odds", output="probabilities", axis=1)
+    graph.add("Mul", "log_mean", "slope", output="log_power")
+    graph.add("Add", "log_power", "intercepts", output="log_odds")
+    graph.add("Softmax", "log_odds", output="calibrated", axis=1)
+    graph.add("Cast", "calibrated", output="probabilities", to=graph.onnx.TensorProto.FLOAT)
 
 
 def _add_decision(graph: _Graph, threshold: Any) -> None:
@@ -116,7 +119,7 @@ def write_onnx(
     trees: Sequence[Tree],
     classes: NDArray[Any],
     n_codes: Mapping[int, int],
-    correction: LogitCorrection | None = None,
+    calibration: LogitMap | None = None,
     threshold: Any = None,
 ) -> None:
     """Write a classifier that averages trees; `threshold` is that of `aucforest.metrics.thresholds.decide`."""
@@ -129,9 +132,9 @@ def write_onnx(
         raise TypeError(f"ONNX needs labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
 
     graph, helper, kinds = _Graph(onnx), onnx.helper, onnx.TensorProto
-    _add_ensemble(graph, trees, n_codes, "probabilities" if correction is None else "mean")
-    if correction is not None:
-        _add_correction(graph, correction)
+    _add_ensemble(graph, trees, n_codes, "probabilities" if calibration is None else "mean")
+    if calibration is not None:
+        _add_calibration(graph, calibration)
     _add_decision(graph, threshold)
     known = graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels)
     graph.add("Gather", known, "class", output="label", axis=0)

@@ -31,26 +31,26 @@ class _WithAdvice(type):
     """Metaclass that adds advice to the repr of a class, which messages such as that of shap.TreeExplainer contain."""
 
     def __repr__(cls) -> str:
-        return f"{super().__repr__()}; pass its attribute `estimator`, the forest without the prior correction"
+        return f"{super().__repr__()}; pass its attribute `estimator`, the forest before calibration"
 
 
-class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator, metaclass=_WithAdvice):
-    """A fitted classifier that corrects the probabilities of a forest to the class frequencies of the training data.
+class CalibratedForestClassifier(ClassifierMixin, BaseEstimator, metaclass=_WithAdvice):
+    """A fitted classifier that calibrates the probabilities of a forest.
 
-    Tools that read trees, such as SHAP and treelite, do not accept it, because they would ignore the correction. Pass
-    them `estimator`, the forest without the correction.
+    Tools that read trees, such as SHAP and treelite, do not accept it, because they would ignore the calibration. Pass
+    them `estimator`, the forest before calibration.
 
     Parameters
     ----------
     estimator : RandomForestClassifier
         The fitted forest.
-    correction : object
-        Its method ``apply`` corrects class probabilities.
+    calibration : object
+        Its method ``apply`` calibrates class probabilities.
     """
 
-    def __init__(self, estimator: "RandomForestClassifier", correction: Any) -> None:
+    def __init__(self, estimator: "RandomForestClassifier", calibration: Any) -> None:
         self.estimator = estimator
-        self.correction = correction
+        self.calibration = calibration
 
     def __getattr__(self, name: str) -> Any:
         """Return the classes and features of the estimator."""
@@ -61,7 +61,7 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator, metaclass=_WithAd
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def __sklearn_clone__(self) -> "PriorCorrectedClassifier":
+    def __sklearn_clone__(self) -> "CalibratedForestClassifier":
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -69,13 +69,13 @@ class PriorCorrectedClassifier(ClassifierMixin, BaseEstimator, metaclass=_WithAd
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> "PriorCorrectedClassifier":
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "CalibratedForestClassifier":
         """Return the classifier without fitting it, as `sklearn.frozen.FrozenEstimator` does."""
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict class probabilities, shape (n_samples, n_classes)."""
-        return self.correction.apply(self.estimator.predict_proba(X))
+        return self.calibration.apply(self.estimator.predict_proba(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class, shape (n_samples,)."""

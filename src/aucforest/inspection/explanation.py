@@ -285,11 +285,11 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     These are the path-dependent values of TreeSHAP [1]_: where a feature is not known, a row goes both ways from a
     split of it, in proportion to the training weight. They are of the forest as it predicts, with hierarchical
     shrinkage, the sides of missing values and sets of categories: ``base_values`` and ``values`` of a row add up to
-    ``predict_proba``.
+    the mean probability of the trees.
 
-    A forest that corrects probabilities for draws of classes at different rates (`prior_correction`) is explained
-    before the correction, for only the mean over trees is a sum that can be divided up; ``explanation.target`` says so.
-    Of two classes the correction keeps the order of rows.
+    A calibrated forest, which is the default, is explained before calibration, because only the mean over trees is a
+    sum that can be divided among features; ``explanation.target`` says so. With two classes the calibration keeps the
+    order of the samples. With ``calibration=None`` the explained predictions are those of ``predict_proba``.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     >>> from aucforest.datasets import load_abalone
     >>> from aucforest.inspection import explain
     >>> X, rings = load_abalone(return_X_y=True)
-    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
+    >>> forest = AUCForestClassifier(50, calibration=None, random_state=0).fit(X, rings >= 12)
     >>> explanation = explain(forest, X[:5])
     >>> bool(abs(explanation.predictions - forest.predict_proba(X[:5])[:, 1]).max() < 1e-12)
     True
@@ -365,7 +365,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
         classes=classes,
         target=_target(
             str(classes[1]) if n_columns == 1 else "each class",
-            "" if model._prior_correction is None else "before prior correction",
+            "" if model._calibration is None else "before calibration",
         ),
         categories=category_names_of(model),
     )

@@ -1,0 +1,188 @@
+"""Calibration of a forest's class probabilities by its out-of-bag samples.
+
+A forest is under-confident: shrinkage, the mean over trees and leaves of few samples all pull its probabilities towards
+the class frequencies. So p_k becomes p_k ** b * exp(a_k), normalized, with b and a_k fitted to out-of-bag samples by
+penalized maximum likelihood: for two classes a logistic regression on the log odds (Platt 1999), for more classes
+temperature scaling with intercepts (Guo, Pleiss, Sun, Weinberger 2017). If trees sample classes at rates r_k, which
+turns p_k into p_k r_k, the map without evidence is division by r_k (Elkan 2001; Dal Pozzolo, Caelen, Johnson, Bontempi
+2015). For two classes the ranking does not change. docs/mathematics/forests.md has the derivation.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.out_of_bag import Sums
+
+# Smaller probabilities are replaced by this one, because 0 has no logarithm.
+LEAST = 1e-6
+# The penalty is (_PENALTY + _PENALTY_OF_FEW / n) * log(b) ** 2 + _PENALTY * sum(a_k ** 2), where the a_k are differences
+# from the map without evidence and n is about the number of samples of the rarer class. Few samples need more than a
+# fixed prior, because the samples that a forest lacks are those that it is tested on. The constants were chosen with
+# benchmarks/calibration.py.
+_PENALTY, _PENALTY_OF_FEW = 1.0, 300.0
+# With fewer out-of-bag trees of a sample on average, in one of two halves of the trees, a forest is not calibrated.
+_LEAST_TREES = 0.5
+# The last step of the optimization changes the penalized log likelihood of all samples by less than about this.
+_LAST_STEP, _MOST_STEPS = 1e-6, 50
+
+
+class Calibration(NamedTuple):
+    """The map of class probabilities p_k to p_k ** slope * exp(intercepts[k]), normalized.
+
+    Attributes
+    ----------
+    slope : float
+        The factor of the log odds; above 1 if the forest is under-confident.
+    intercepts : ndarray of shape (n_classes,), float64
+        The intercepts; only their differences matter. -inf for a class without training samples.
+    slope_std : float
+        The standard error of the slope; NaN for a map without evidence.
+    n_samples : int
+        The number of out-of-bag samples that the map was fitted to; 0 for a map without evidence.
+    """
+
+    slope: float
+    intercepts: NDArray[np.float64]
+    slope_std: float = float("nan")
+    n_samples: int = 0
+
+    def apply(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return calibrated probabilities, shape (n_samples, n_classes)."""
+        calibrated: NDArray[np.float64] = softmax(self.slope * _logarithm(proba) + self.intercepts, axis=1)
+        return calibrated
+
+    def derivative(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the derivatives of calibrated class j by probability k, shape (n_samples, n_classes j, n_classes k)."""
+        calibrated, by_log = self.apply(proba), self.slope * (proba > LEAST) / np.maximum(proba, LEAST)
+        return calibrated[:, :, None] * (np.eye(proba.shape[1]) - calibrated[:, None, :]) * by_log[:, None, :]
+
+
+def _logarithm(proba: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.log(np.maximum(proba, LEAST))
+
+
+def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:
+    """Return the map by the sampling rates alone, or None if all classes have the same rate."""
+    if sampler is None or len(sampler.sizes) < n_classes:
+        return None
+    rates = sampler.rates[~np.isnan(sampler.rates)]
+    # A class without samples has no rate, and its calibrated probability is 0.
+    return None if np.all(rates == rates[0]) else Calibration(1.0, -np.log(np.nan_to_num(sampler.rates, nan=np.inf)))
+
+
+class CalibrationSample(NamedTuple):
+    """Out-of-bag samples that a calibration is fitted to."""
+
+    labels: NDArray[np.uint32]
+    weights: NDArray[np.float64]  # sum to the effective number of samples, with the class frequencies to calibrate for
+    n_rarer: float  # about the number of samples, or of groups, of the rarer class
+    halves: Sequence[Sums]  # over two halves of the trees
+
+
+def calibrate(
+    sample: CalibrationSample, frequencies: NDArray[np.float64], start: Calibration | None, n_trees: int
+) -> Calibration | None:
+    """Fit a calibration for a forest of n_trees trees.
+
+    `frequencies` are the class frequencies to calibrate for, after class weights. The result is `start`, the map
+    without evidence, if a class has no out-of-bag samples, or if there are very few trees.
+
+    A sample is out of bag for only about a third of the trees. Fewer trees make noisier probabilities, which need a
+    smaller slope. So the parameters are extrapolated linearly in 1 / n_trees from those for all trees that have a
+    sample out of bag and for two halves of them.
+    """
+    offsets = np.zeros(len(frequencies)) if start is None else start.intercepts
+    is_sampled = (frequencies > 0.0) & np.isfinite(offsets)
+    n_classes = np.count_nonzero(is_sampled)
+    places = np.cumsum(is_sampled) - 1
+    # The log class frequencies in the trees, towards which shrinkage and the mean over trees pull their probabilities.
+    centre = np.log(frequencies[is_sampled]) - offsets[is_sampled]
+    base = np.diff(np.log(frequencies[is_sampled])).cumsum()
+    penalty = _PENALTY * (np.eye(n_classes) - np.pad(np.full((n_classes - 1,) * 2, 1.0 / n_classes), ((1, 0), (1, 0))))
+    penalty[0, 0] += _PENALTY_OF_FEW / sample.n_rarer
+    whole = Sums(*(first + second for first, second in zip(*sample.halves)))
+    found, n_trees_seen = [np.zeros(n_classes)], []
+    for sums in (*sample.halves, whole):
+        seen = sums.n_trees > 0
+        labels = places[sample.labels[seen]]
+        n_trees_seen.append(float(sums.n_trees.mean()))
+        if n_trees_seen[-1] < _LEAST_TREES or len(np.unique(labels)) < n_classes:
+            return start
+        logs = _logarithm(sums.total[np.ix_(seen, is_sampled)].T / sums.n_trees[seen]) - centre[:, None]
+        is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
+        likelihood = _Likelihood(logs[1:] - logs[0], is_label, sample.weights[seen], base, penalty)
+        found.append(likelihood.minimize(found[-1]))
+    _, first, second, parameters = found
+    std = float(np.sqrt(np.linalg.inv(likelihood.derivatives(parameters)[1])[0, 0]))
+    inverse_of_half, inverse = np.mean(1.0 / np.array(n_trees_seen[:2])), 1.0 / n_trees_seen[2]
+    further = (inverse - 1.0 / n_trees) / (inverse_of_half - inverse)
+    parameters = parameters + further * (parameters - 0.5 * (first + second))
+    slope, intercepts = float(np.exp(parameters[0])), np.full(len(offsets), -np.inf)
+    differences = np.concatenate(([0.0], parameters[1:]))
+    intercepts[is_sampled] = offsets[is_sampled] + (1.0 - slope) * centre + (differences - differences.mean())
+    return Calibration(slope, intercepts, slope * std, int(np.count_nonzero(whole.n_trees)))
+
+
+class _Likelihood:
+    """The penalized negative log likelihood of the log of the slope and of the intercepts, less those of the first class.
+
+    `log_odds` are the log odds of the other classes against the first, less their centre, and `is_label` whether a
+    sample has the label, both (n_classes - 1, n_samples). `base` are the log odds where the former are 0. `penalty` is
+    the matrix of a quadratic form.
+    """
+
+    def __init__(
+        self,
+        log_odds: NDArray[np.float64],
+        is_label: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        base: NDArray[np.float64],
+        penalty: NDArray[np.float64],
+    ) -> None:
+        self._log_odds, self._is_label, self._weights = log_odds, is_label, weights
+        self._base, self._penalty = base, penalty
+
+    def _scores(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the calibrated log odds, and the log of the sum of all odds, that of the first class included."""
+        scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
+        most = np.maximum(scores.max(axis=0), 0.0)
+        return scores, most + np.log(np.exp(scores - most).sum(axis=0) + np.exp(-most))
+
+    def value(self, parameters: NDArray[np.float64]) -> float:
+        """Return the value at some parameters."""
+        scores, norm = self._scores(parameters)
+        losses = norm - np.einsum("kn,kn->n", self._is_label, scores)
+        return float(self._weights @ losses + parameters @ self._penalty @ parameters)
+
+    def derivatives(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gradient and the expected second derivatives (Fisher information), a positive definite matrix."""
+        scores, norm = self._scores(parameters)
+        proba = np.exp(scores - norm)
+        weighted, scaled = proba * self._weights, np.exp(parameters[0]) * self._log_odds
+        deviation = scaled - np.einsum("kn,kn->n", proba, scaled)
+        information = 2.0 * self._penalty
+        information[0, 0] += np.vdot(weighted * deviation, scaled)
+        information[0, 1:] += np.einsum("kn,kn->k", weighted, deviation)
+        information[1:, 0] = information[0, 1:]
+        information[1:, 1:] += np.diag(weighted.sum(axis=1)) - proba @ weighted.T
+        residual = weighted - self._weights * self._is_label
+        gradient = np.concatenate(([np.vdot(residual, scaled)], residual.sum(axis=1)))
+        return gradient + 2.0 * self._penalty @ parameters, information
+
+    def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the parameters of the minimum by Fisher scoring; scipy's optimizers take several times as long."""
+        value = self.value(parameters)
+        for _ in range(_MOST_STEPS):
+            gradient, information = self.derivatives(parameters)
+            step = np.linalg.solve(information, gradient)
+            if gradient @ step < _LAST_STEP:
+                return parameters - step
+            while (value_after := self.value(parameters - step)) > value:
+                step *= 0.5
+            parameters, value = parameters - step, value_after
+        return parameters
