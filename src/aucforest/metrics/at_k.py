@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics.intervals import normal_quantile, require_level, score_interval
+from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, share_interval
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.validation import (
     Scores,
@@ -226,7 +226,8 @@ def metrics_at_k(
     proportion k of them selected, precision P at k has the variance ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``, where
     Q is the precision among samples near the boundary, which moves with the sample. Q is taken from those between half
     and one and a half times k. The interval is a score interval (Wilson's) with that variance. The interval of recall
-    is Wilson's for the positive samples, a little wide at the top of the list, and lift is recall / k.
+    combines it with that of the positives among the other samples and with their correlation (Donner and Zou's MOVER),
+    and lift is recall / k.
 
     Parameters
     ----------
@@ -261,29 +262,54 @@ def metrics_at_k(
     quantile = normal_quantile(level)
     positive, scores, weights = _rows(y_true, y_score, sample_weight, pos_label)
     cumulated = cumulate(positive, scores, weights)
-    selected = cumulated.selected
     size, found = _positives_at(cumulated, k)
-    total, of_class = float(selected[-1]), float(cumulated.tps[-1])
-    # of the sum of weights, what a weight of one each would be
-    unit, unit_of_class = (1.0, 1.0) if weights is None else map(_unit, (weights, weights[positive]))
-    ends = 0.5 * size, min(1.5 * size, total)
-    nearby = float(np.ptp(np.interp(ends, selected, cumulated.tps))) / (ends[1] - ends[0])
-    smooth = (found + unit) / (size + 2.0 * unit)
-    spread = 1.0 + (1.0 - size / total) * (smooth - nearby) ** 2 / (smooth * (1.0 - smooth))
-    value = min(found / size, 1.0)
-    precision = value, *score_interval(value, spread * unit / size, quantile)
+    precision, others, correlation = _precisions(cumulated, size, _units(positive, weights), quantile)
     recall = (float(_recall(found, cumulated)),) * 3
-    if of_class > 0.0:
-        recall = recall[0], *score_interval(recall[0], unit_of_class / of_class, quantile)
-    value, low, high = (each * total / size for each in recall)
-    last = np.searchsorted(selected, size * (1.0 - 1e-12))
+    scale = float(cumulated.selected[-1]) / size
+    if cumulated.tps[-1] > 0.0:
+        parts = np.array(precision) / scale, np.array(others) * (1.0 - 1.0 / scale)
+        low, high = share_interval(*parts, correlation)
+        recall = recall[0], min(low, recall[0]), max(recall[0], high)  # which may differ by rounding
+    value, low, high = (each * scale for each in recall)
+    last = np.searchsorted(cumulated.selected, size * (1.0 - 1e-12))
     return MetricsAtK(precision, recall, (value, low, high), float(cumulated.thresholds[last]))
 
 
-def _unit(weights: Weights) -> float:
-    """Return the sum of squares of weights divided by their sum; 1 for weights of one, and where there is none."""
-    total = float(weights.sum())
-    return float(np.square(weights).sum()) / total if total > 0.0 else 1.0
+def _units(positive: NDArray[np.bool_], weights: Weights | None) -> FloatArray:
+    """Return the sum of squares of weights divided by their sum, of positives and negatives; 1 for weights of one."""
+    if weights is None:
+        return np.ones(2)
+    of_classes = (some if some.any() else weights for some in (weights[positive], weights[~positive]))
+    return np.array([np.square(some).sum() / some.sum() for some in of_classes])
+
+
+Interval = tuple[float, float, float]
+
+
+def _precisions(
+    cumulated: Cumulated, size: float, units: FloatArray, quantile: float
+) -> tuple[Interval, Interval, float]:
+    """Return the proportions of positives among the samples selected and among the others, and their correlation.
+
+    They come with score intervals. The derivation is in docs/mathematics/metrics.md.
+    """
+    total, of_class = float(cumulated.selected[-1]), float(cumulated.tps[-1])
+    ends = 0.5 * size, min(1.5 * size, total)
+    found, *at_ends = np.interp([size, *ends], cumulated.selected, cumulated.tps)
+    boundary = (at_ends[1] - at_ends[0]) / (ends[1] - ends[0])
+    sizes = np.array([size, max(total - size, 1e-16 * total)])  # not 0, by which shares are divided
+    counts = np.clip([found, of_class - found], 0.0, sizes)
+    shares, smooth = sizes / total, (counts + units[0]) / (sizes + units.sum())
+    # axes: which proportion, positive or negative samples, selected samples or others
+    influence = np.eye(2)[:, None] * (np.array([[1.0], [0.0]]) - boundary) / shares
+    influence += (boundary - smooth)[:, None, None]
+    mass = shares * np.array([smooth, 1.0 - smooth]) * units[:, None] / total
+    covariance = np.einsum("icp,jcp,cp", influence, influence, mass)
+    dispersion = covariance.diagonal() / (smooth * (1.0 - smooth))
+    top, others = (
+        (float(value), *score_interval(value, by, quantile)) for value, by in zip(counts / sizes, dispersion)
+    )
+    return top, others, float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
 
 
 def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None:

@@ -1,6 +1,9 @@
-"""Confidence levels, quantiles and score intervals."""
+"""Confidence levels, quantiles and intervals."""
+
+from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 
@@ -39,3 +42,27 @@ def score_interval(value: float, dispersion: float, quantile: float, upper: floa
     half = np.sqrt(c * (value * (1.0 - value / upper) + 0.25 * c)) / scale
     # the interval contains `value` despite rounding errors
     return float(min(max(middle - half, 0.0), value)), float(max(min(middle + half, upper), value))
+
+
+def share_interval(
+    part: NDArray[np.float64], rest: NDArray[np.float64], correlation: float = 0.0
+) -> tuple[float, float]:
+    """Return the interval of ``part / (part + rest)`` from two estimates, which are not negative, and their intervals.
+
+    Both are arrays of an estimate a or b and of the bounds of its interval. The share s is 0 for ``a (1 - s) - b s``;
+    its bounds are those at which this is as far from 0 as its interval reaches, which combines the distances from a and
+    b to their bounds as if they were standard errors (MOVER: Donner and Zou, Statistical Methods in Medical Research
+    21, 2012).
+    """
+    return _lowest_share(part, rest, correlation), 1.0 - _lowest_share(rest, part, correlation)
+
+
+def _lowest_share(part: NDArray[np.float64], rest: NDArray[np.float64], correlation: float) -> float:
+    """Return the lower bound of the share of `part`: the smaller root s of ``A s^2 - 2 B s + C``."""
+    a, below, b, above = part[0], part[0] - part[1], rest[0], rest[2] - rest[0]
+    common = correlation * below * above
+    A = (a + b) ** 2 - below**2 - above**2 - 2.0 * common
+    B = a * (a + b) - below**2 - common
+    C = a**2 - below**2
+    divisor = B + sqrt(max(B**2 - A * C, 0.0))
+    return float(min(max(C / divisor, 0.0), 1.0)) if divisor > 0.0 else 0.0
