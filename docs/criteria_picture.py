@@ -33,6 +33,7 @@ def draw_forests(panel, data):
             compare_criteria(
                 X,
                 y,
+                criteria=["auc", "gini"],
                 metrics=["roc_auc"],
                 n_repeats=5,
                 random_state=0,

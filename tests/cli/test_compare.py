@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aucforest.inspection import compare_criteria
 from tests.cli import data
 from tests.cli.data import check_refusal, check_usage
 
@@ -76,6 +77,25 @@ def test_figures_and_picture_are_written(table, tmp_path):
     assert len(content["folds"]) == 2 * 3
     auc = [fit["roc_auc"] for fit in content["folds"] if fit["criterion"] == "auc"]
     assert content["summary"][0]["mean"] == pytest.approx(np.mean(auc))
+    # The verdict comes first, and what forests cost after what they are worth.
+    words = " ".join(result.stdout.split())
+    assert words.startswith(content["verdict"])
+    assert " ranks significantly better than gini on these folds" in content["verdict"]
+    assert words.index(" log loss ") < words.index("fit time and sizes of trees") < words.index("nodes per tree")
+
+
+def test_the_command_line_is_the_function(table, tmp_path):
+    """The defaults of both are the same but for trees and repeats."""
+    result = run(table, "--target", "grade", "--drop", "kind", *FAST, "--json", tmp_path / "a.json")
+    assert result.exit_code == 0, result.output
+    frame = pd.read_csv(table)
+    expected = compare_criteria(
+        frame[["width", "height", "count"]], frame["grade"], cv=2, n_estimators=3, random_state=0, verbose=0
+    )
+    content = json.loads((tmp_path / "a.json").read_text())
+    found = [(row["criterion"], row["metric"], row["mean"]) for row in content["summary"]]
+    of_clock = [row[:3] for row in expected.summary() if row.metric != "fit_seconds"]
+    assert [row for row in found if row[1] != "fit_seconds"] == [(*names, pytest.approx(v)) for *names, v in of_clock]
 
 
 def test_folds_that_are_all_equal_have_no_interval(table, tmp_path):
@@ -84,7 +104,7 @@ def test_folds_that_are_all_equal_have_no_interval(table, tmp_path):
     assert result.exit_code == 0, result.output
     first = json.loads((tmp_path / "a.json").read_text())["summary"][0]
     assert (first["mean"], first["low"], first["high"], first["pvalue"]) == (1.0, None, None, 1.0)
-    (line,) = (line for line in result.output.splitlines() if "ROC AUC" in line)
+    (line,) = (line for line in result.stdout.splitlines() if line.strip().startswith("ROC AUC"))
     assert line.split() == ["ROC", "AUC", "1.0000", "1.0000", "1.0000"]
 
 

@@ -107,8 +107,94 @@ def test_gini_does_not_differ_from_itself():
 
 def test_p_values_are_printed_short():
     rows = [row for row in comparison().summary() if row.metric == "roc_auc"]
-    assert [rows[1].pvalue_text, rows[0].pvalue_text] == ["", f"p = {rows[0].pvalue:.2g}"]
-    assert rows[0]._replace(pvalue=0.00099).pvalue_text == "p < 0.001"
+    assert [rows[1].pvalue_text, rows[0].pvalue_text] == ["", f"p = {rows[0].adjusted_pvalue:.2g}"]
+    assert rows[0]._replace(adjusted_pvalue=0.00099).pvalue_text == "p < 0.001"
+
+
+def moved(shifts, metric="roc_auc", spread=0.01):
+    """Return a comparison of criteria whose means differ from Gini's by these shifts."""
+    result = comparison(n_folds=10, criteria=("gini", *shifts), metrics=(metric, "fit_seconds"))
+    noise = np.random.default_rng(0).normal(size=(10, len(shifts)))
+    noise = (noise - noise.mean(axis=0)) / noise.std(axis=0, ddof=1)
+    result.folds[metric][:, 1:] = result.folds[metric][:, :1] + list(shifts.values()) + spread * noise
+    return result
+
+
+def test_p_values_are_adjusted_by_holms_method():
+    result = moved({"auc": 0.015, "entropy": 0.016, "c": 0.0, "d": np.nan})
+    rows = [row for row in result.summary() if row.metric == "roc_auc"]
+    first, second, third, undefined = sorted(rows[1:], key=lambda row: (np.isnan(row.pvalue), row.pvalue))
+    assert (rows[0].pvalue, rows[0].adjusted_pvalue) == (1.0, 1.0)
+    assert [first.criterion, second.criterion] == ["entropy", "auc"]
+    # The least of three times 3, the next times 2, and never less than the one before.
+    expected = [3 * first.pvalue, max(3 * first.pvalue, 2 * second.pvalue), third.pvalue]
+    assert [first.adjusted_pvalue, second.adjusted_pvalue, third.adjusted_pvalue] == pytest.approx(expected)
+    assert np.isnan(undefined.adjusted_pvalue)
+    assert first.pvalue < 0.05 < first.adjusted_pvalue
+
+
+# a mean of 10 folds of 80 and 20 rows with this spread has a standard error of 0.00592, and t is 2.262
+@pytest.mark.parametrize(
+    ("shifts", "sentence"),
+    [
+        (
+            {"auc": 0.006, "auto": 0.004},
+            "No criterion ranks significantly better than gini on these folds; auc has the highest ROC AUC, +0.006,"
+            " 95 % interval -0.007 to +0.019.",
+        ),
+        (
+            {"auc": -0.03, "auto": -0.004},
+            "No criterion ranks significantly better than gini on these folds, and auc ranks significantly worse; gini"
+            " has the highest ROC AUC, then auto, -0.004, 95 % interval -0.017 to +0.009.",
+        ),
+        (
+            {"auc": 0.03, "auto": 0.04, "entropy": -0.05},
+            "auc and auto rank significantly better than gini on these folds, and entropy ranks significantly worse;"
+            " auto has the highest ROC AUC, +0.040, 95 % interval +0.027 to +0.053.",
+        ),
+        # not significant among three, although the interval leaves out 0
+        (
+            {"auc": 0.015, "auto": 0.0, "entropy": 0.0},
+            "No criterion ranks significantly better than gini on these folds; auc has the highest ROC AUC, +0.015,"
+            " 95 % interval +0.002 to +0.028.",
+        ),
+        ({}, "There is no criterion to compare with gini."),
+    ],
+)
+def test_the_verdict(shifts, sentence):
+    result = moved(shifts)
+    assert result.verdict() == sentence
+    assert repr(result).splitlines()[0] == sentence
+
+
+def test_the_verdict_on_losses_and_other_metrics():
+    result = moved({"auc": -0.03}, metric="log_loss")
+    sentence = (
+        "auc does significantly better than gini on these folds; auc has the lowest log loss, -0.030, 99 % interval"
+    )
+    assert result.verdict(level=0.99).startswith(sentence)
+    assert result.verdict("fit_seconds").startswith("No criterion does significantly better than gini on these folds; ")
+    with pytest.raises(ValueError, match="metric must be among log_loss, fit_seconds, got 'brier'"):
+        result.verdict("brier")
+    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
+        result.verdict(level=95)
+    with pytest.raises(ValueError, match="the comparison has no metric of quality, only fit_seconds: name one"):
+        comparison(metrics=("fit_seconds",)).verdict()
+    assert repr(comparison(metrics=("fit_seconds",))).startswith("3 criteria on 10 folds, differences from gini")
+
+
+def test_equal_folds_have_a_verdict_without_an_interval():
+    result = comparison(criteria=("auc", "gini"), metrics=("roc_auc",))
+    result.folds["roc_auc"] = 1.0
+    sentence = (
+        "No criterion ranks significantly better than gini on these folds; gini has the highest ROC AUC, then auc, "
+    )
+    assert result.verdict() == f"{sentence}+0.0000."
+
+
+def test_costs_come_after_quality():
+    text = repr(comparison(metrics=("fit_seconds", "roc_auc")))
+    assert text.index("ROC AUC\n") < text.index("fit time in seconds\n")
 
 
 def test_a_difference_without_spread_cannot_be_tested():
@@ -228,6 +314,18 @@ def test_a_function_is_compared_under_a_name_of_its_own(data):
 def test_two_names_of_one_criterion_give_the_same_figures(data):
     comparison = run(data, ("entropy", "log_loss"))
     assert quality(comparison, "entropy") == quality(comparison, "log_loss")
+
+
+def test_the_default_is_to_judge_the_default_forest_by_labels_that_find_a_rare_class():
+    """As `aucforest compare` does; labels of the highest probability are never of 20 in 1,000 rows of noise."""
+    X, y = np.random.default_rng(0).normal(size=(1000, 3)), np.arange(1000) < 20
+    X[y] += 0.8
+    options = {"cv": 2, "n_estimators": 30, "random_state": 0, "verbose": 0, "metrics": ["g_mean"]}
+    found = compare_criteria(X, y, **options)
+    assert found.criteria == ("auto", "auc", "gini")
+    assert found.folds["g_mean"].min() > 0.3
+    plain = compare_criteria(X, y, threshold=None, **options)
+    assert plain.folds["g_mean"].mean() < 0.1
 
 
 def test_gini_is_always_there(data):

@@ -382,11 +382,15 @@ def test_the_page_is_well_made(n_classes, with_training_rows, three_classes):
 
 
 def test_a_comparison_is_shown_with_its_tests(tmp_path):
-    comparison = compare_criteria(X, Y, cv=3, metrics=["roc_auc", "brier"], n_estimators=5, verbose=0, random_state=0)
+    metrics, criteria = ["roc_auc", "fit_seconds", "brier"], ["auc", "gini"]
+    comparison = compare_criteria(
+        X, Y, criteria=criteria, cv=3, metrics=metrics, n_estimators=5, verbose=0, random_state=0
+    )
     page = report(comparison, title="Criteria")
     page.save(tmp_path / "page.html")
     found = Page((tmp_path / "page.html").read_text())
-    assert found.headings == ["Criteria", "At a glance", "Metrics"]
+    assert found.headings == ["Criteria", "At a glance", "Metrics", "Fit time and sizes of trees"]
+    assert comparison.verdict() in (tmp_path / "page.html").read_text()
     first = comparison.summary()[0]
     cells = figures(found, "ROC AUC (more is better)")["auc"]
     assert printed(cells[0]) == pytest.approx(first.mean, abs=5e-4)
@@ -397,7 +401,9 @@ def test_a_comparison_is_shown_with_its_tests(tmp_path):
 
 def test_criteria_that_are_equal_on_every_fold_have_no_intervals():
     x = np.linspace(-1, 1, 60)[:, None]
-    comparison = compare_criteria(x, x[:, 0] > 0, cv=3, metrics=["roc_auc"], n_estimators=10, verbose=0, random_state=0)
+    comparison = compare_criteria(
+        x, x[:, 0] > 0, criteria=["auc"], cv=3, metrics=["roc_auc"], n_estimators=10, verbose=0, random_state=0
+    )
     page = Page(report(comparison).html)
     assert figures(page, "ROC AUC (more is better)") == {"auc": ["1", "–", "0", "–", "1"], "gini": ["1", *"––––"]}
 

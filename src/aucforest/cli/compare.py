@@ -28,6 +28,7 @@ from aucforest.cli._options import (
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
+from aucforest.inspection.comparison import decimals
 from aucforest.inspection.scoring import find_metric
 from aucforest.tables.kinds import nearest
 from aucforest.tree.criteria import CRITERIA
@@ -115,11 +116,12 @@ def compare(
         n_jobs=jobs,
         n_estimators=trees,
         splitter=splitter,
-        threshold="prevalence",  # as in `fit`, because otherwise the G-mean is often 0 if a class is rare
         verbose=int(sys.stderr.isatty()),
     )
     to = console(json_out)
-    to.print(_as_table(data, comparison))
+    to.print(Text(comparison.verdict()))
+    for of_cost in (False, True):
+        to.print(_as_table(data, comparison, of_cost))
     if by_time:
         to.print(time_folds_table(by_time))
     write_json(json_out, _as_json(data, comparison) | ({"time_folds": by_time} if by_time else {}))
@@ -129,40 +131,43 @@ def compare(
         write_picture(plot_out, figure)
 
 
-def _as_table(data: Labelled, comparison: CriteriaComparison) -> Table:
-    """Return a table of means with a row for each metric and a column for each criterion."""
-    caption = (
-        f"Means of {len(comparison.folds)} folds with 95 % intervals. p: corrected resampled t-test against gini;"
-        f" significant differences (p < {SIGNIFICANT}) are green where better and red where worse."
+def _as_table(data: Labelled, comparison: CriteriaComparison, of_cost: bool) -> Table:
+    """Return a table of means with a row for each metric, of quality or of cost, and a column for each criterion."""
+    explained = (
+        f"Means of {len(comparison.folds)} folds with 95 % intervals. p: corrected resampled t-test against gini,"
+        f" adjusted for the number of criteria (Holm); significant differences (p < {SIGNIFICANT}) are green where"
+        " better and red where worse."
     )
+    title, caption = ("fit time and sizes of trees", None) if of_cost else (data.title, explained)
     summary = comparison.summary()
     rows: list[list[str | Text]] = [
         [find_metric(metric).title, *(_cell(row) for row in summary if row.metric == metric)]
         for metric in comparison.metrics
+        if (find_metric(metric).of == "cost") == of_cost
     ]
-    return rich_table(data.title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
+    return rich_table(title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
 
 
 def _cell(row: ComparisonRow) -> Text:
     """Return the formatted mean with its interval, decimals according to its width, and the p-value."""
-    text = f"{row.mean:.4f}"
+    digits = decimals(row.low, row.high)
+    text = f"{row.mean:.{digits}f}"
     if not math.isnan(row.low):
-        decimals = max(0, 1 - math.floor(math.log10((row.high - row.low) / 2)))
-        text = f"{row.mean:.{decimals}f} ({row.low:.{decimals}f} to {row.high:.{decimals}f})"
+        text += f" ({row.low:.{digits}f} to {row.high:.{digits}f})"
     text += f"\n{row.pvalue_text}"
-    if not row.pvalue < SIGNIFICANT:
+    if not row.adjusted_pvalue < SIGNIFICANT:
         return Text(text)
-    better = (row.difference > 0) == find_metric(row.metric).higher_is_better
-    return Text(text, "green" if better else "red")
+    return Text(text, "green" if row.is_better else "red")
 
 
 def _as_json(data: Labelled, comparison: CriteriaComparison) -> dict[str, Any]:
-    """Return the data, the summary and the metrics of each fit."""
+    """Return the data, the verdict, the summary and the metrics of each fit."""
     return {
         "data": data.title,
         "n_samples": len(data.y),
         "n_features": data.X.shape[1],
         "class_counts": dict(zip(map(str, data.classes.tolist()), np.bincount(data.y).tolist())),
+        "verdict": comparison.verdict(),
         "summary": [row._asdict() for row in comparison.summary()],
         "folds": [dict(zip(comparison.folds.dtype.names or (), fit)) for fit in comparison.folds.ravel().tolist()],
     }

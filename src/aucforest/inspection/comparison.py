@@ -1,5 +1,6 @@
-"""Cross-validated comparison of split criteria: table, test and plot."""
+"""Cross-validated comparison of split criteria: table, test, verdict and plot."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ def compare_criteria(
     X: Any,
     y: ArrayLike,
     *,
-    criteria: Sequence[str | Callable[..., Any]] = ("auc", BASELINE),
+    criteria: Sequence[str | Callable[..., Any]] = ("auto", "auc", BASELINE),
     cv: Any = 5,
     n_repeats: int = 1,
     groups: ArrayLike | None = None,
@@ -39,6 +40,7 @@ def compare_criteria(
 
     All criteria use the same samples and the same seed in each fold. Fits run one after another, the criterion that
     comes first changes from fold to fold, and each criterion is compiled beforehand, so that fit times are comparable.
+    ``aucforest compare`` is this function with 100 trees, and with three repeats where folds can be repeated.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ def compare_criteria(
         The data, as for AUCForestClassifier.
     y : array-like of shape (n_samples,)
         Class labels.
-    criteria : sequence of str or compiled functions, default=("auc", "gini")
+    criteria : sequence of str or compiled functions, default=("auto", "auc", "gini")
         Split criteria of AUCForestClassifier, including "auto" for a mixed forest. The baseline "gini" is added if it
         is missing. A function f is shown as "f()".
     cv : int or scikit-learn splitter, default=5
@@ -70,12 +72,13 @@ def compare_criteria(
     verbose : int, default=1
         Whether to show a progress bar.
     **forest_params
-        Other parameters of AUCForestClassifier.
+        Other parameters of AUCForestClassifier. The default of `threshold` is "prevalence", because the class with the
+        highest probability is hardly ever a rare one, and the G-mean of such labels is 0.
 
     Returns
     -------
     comparison : CriteriaComparison
-        The results, with ``summary()``, ``to_frame()`` and ``plot()``.
+        The results, with ``verdict()``, ``summary()``, ``to_frame()`` and ``plot()``.
 
     Raises
     ------
@@ -94,6 +97,7 @@ def compare_criteria(
     ... )
     >>> for row in comparison.summary():
     ...     print(row.criterion, row.mean > 0.75)
+    auto True
     auc True
     gini True
     """
@@ -102,7 +106,7 @@ def compare_criteria(
     metrics = chosen("metrics", metrics)
     for name in metrics:
         find_metric(name)  # refuses an unknown one
-    forest_params["n_jobs"] = n_jobs
+    forest_params = {"threshold": "prevalence"} | forest_params | {"n_jobs": n_jobs}
     forests = {name: AUCForestClassifier(criterion=each, **forest_params) for name, each in by_name.items()}
     random = check_random_state(random_state)
     folds = make_folds(X, y, cv=cv, n_repeats=n_repeats, groups=groups, random_state=random)
@@ -124,7 +128,10 @@ def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[st
 
 
 class ComparisonRow(NamedTuple):
-    """Mean of a metric over folds for one criterion, and its difference from Gini, with confidence intervals."""
+    """Mean of a metric over folds for one criterion, and its difference from Gini, with confidence intervals.
+
+    `adjusted_pvalue` is `pvalue` adjusted for the number of criteria by Holm's method.
+    """
 
     criterion: str
     metric: str
@@ -135,13 +142,19 @@ class ComparisonRow(NamedTuple):
     difference_low: float
     difference_high: float
     pvalue: float
+    adjusted_pvalue: float
 
     @property
     def pvalue_text(self) -> str:
-        """The p-value as text; empty for Gini and if it is undefined."""
-        if self.criterion == BASELINE or np.isnan(self.pvalue):
+        """The adjusted p-value as text; empty for Gini and if it is undefined."""
+        if self.criterion == BASELINE or np.isnan(self.adjusted_pvalue):
             return ""
-        return f"p = {self.pvalue:.2g}" if self.pvalue >= 0.001 else "p < 0.001"
+        return f"p = {self.adjusted_pvalue:.2g}" if self.adjusted_pvalue >= 0.001 else "p < 0.001"
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the mean is better than that of Gini."""
+        return (self.difference > 0) == find_metric(self.metric).higher_is_better and self.difference != 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,7 +183,9 @@ class CriteriaComparison(HtmlTable):
 
         Training sets of the folds overlap, so the variance of a mean over J folds is larger than s^2 / J. Intervals and
         the paired test use the variance (1 / J + n_test / n_train) s^2 of Nadeau and Bengio with J - 1 degrees of
-        freedom. The p-values are not adjusted for multiple comparisons.
+        freedom, which is more than the variance where forests differ mostly by their random numbers: the test then
+        rejects in fewer cases than its level says (table in the documentation). Adjusted p-values allow for the number
+        of criteria, by the method of Holm (1979), but not for the number of metrics; intervals are not adjusted.
 
         Intervals stay within the range of the metric, 0 to u. For a mean m they are Wilson intervals: the values t that
         are within a quantile of standard errors of m, with the variance at m times t (1 - t / u) / (m (1 - m / u)).
@@ -195,20 +210,70 @@ class CriteriaComparison(HtmlTable):
         References
         ----------
         Nadeau and Bengio: Inference for the generalization error. Machine Learning 52, 2003, equation 9.
+
+        Holm: A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6, 1979.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level}")
-        rows = []
-        for metric in self.metrics:
-            values, upper = self.folds[metric], find_metric(metric).greatest(self.n_classes)
-            of_baseline = values[:, self.criteria.index(BASELINE)]
-            for k, criterion in enumerate(self.criteria):
-                mean = resampled_mean(values[:, k], self.folds, upper, level)
-                difference = (0.0, 0.0, 0.0, 1.0)
-                if criterion != BASELINE:
-                    difference = _resampled_difference(values[:, k], of_baseline, self.folds, upper, level)
-                rows.append(ComparisonRow(criterion, metric, *mean, *difference))
-        return rows
+        _require_level(level)
+        return [row for metric in self.metrics for row in self._rows(metric, level)]
+
+    def _rows(self, metric: str, level: float) -> list[ComparisonRow]:
+        """Return the rows of one metric."""
+        rows, values, upper = [], self.folds[metric], find_metric(metric).greatest(self.n_classes)
+        of_baseline = values[:, self.criteria.index(BASELINE)]
+        for k, criterion in enumerate(self.criteria):
+            mean = resampled_mean(values[:, k], self.folds, upper, level)
+            difference = (0.0, 0.0, 0.0, 1.0)
+            if criterion != BASELINE:
+                difference = _resampled_difference(values[:, k], of_baseline, self.folds, upper, level)
+            rows.append(ComparisonRow(criterion, metric, *mean, *difference, difference[-1]))
+        adjusted = iter(_holm([row.pvalue for row in rows if row.criterion != BASELINE]))
+        return [row if row.criterion == BASELINE else row._replace(adjusted_pvalue=next(adjusted)) for row in rows]
+
+    def verdict(self, metric: str | None = None, *, level: float = 0.95) -> str:
+        """Return one sentence on which criteria are significantly better than Gini by a metric, and which is best.
+
+        Significant is an adjusted p-value below ``1 - level``. The interval of a difference may leave out 0 although it
+        is not significant, because intervals are not adjusted for the number of criteria.
+
+        Parameters
+        ----------
+        metric : str, default=None
+            One of the metrics. None is the first one that is not fit time or size of trees.
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        sentence : str
+
+        Raises
+        ------
+        ValueError
+            If the comparison lacks the metric, no metric is of quality, or `level` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> from aucforest.datasets import load_abalone
+        >>> from aucforest.inspection import compare_criteria
+        >>> X, rings = load_abalone(return_X_y=True)
+        >>> comparison = compare_criteria(
+        ...     X, rings >= 18, criteria=["auc"], metrics=["roc_auc"], n_estimators=20, random_state=0, verbose=0
+        ... )
+        >>> comparison.verdict()[:63]
+        'No criterion ranks significantly better than gini on these folds'
+        """
+        if metric is None:
+            metric = next(iter(self.metrics_of_quality), None)
+            if metric is None:
+                raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
+        (metric,) = chosen("metric", [metric], self.metrics)
+        _require_level(level)
+        return _verdict([row for row in self._rows(metric, level) if row.criterion != BASELINE], level)
+
+    @property
+    def metrics_of_quality(self) -> tuple[str, ...]:
+        """The metrics other than fit time and sizes of trees."""
+        return tuple(name for name in self.metrics if find_metric(name).of != "cost")
 
     def to_frame(self) -> Any:
         """Return the fits as a pandas DataFrame with one row for each fold and criterion."""
@@ -277,16 +342,53 @@ class CriteriaComparison(HtmlTable):
         return pandas.DataFrame(self.summary()).set_index(["metric", "criterion"])
 
     def __repr__(self) -> str:
-        lines = [f"{len(self.criteria)} criteria on {len(self.folds)} folds, differences from {BASELINE}"]
+        lines = [self.verdict()] if self.metrics_of_quality else []
+        lines.append(f"{len(self.criteria)} criteria on {len(self.folds)} folds, differences from {BASELINE}")
         width = max(map(len, self.criteria))
-        for row in self.summary():
-            if row.criterion == self.criteria[0]:
-                lines.append(find_metric(row.metric).title)
-            interval = "" if np.isnan(row.low) else f" [{row.low:.4f}, {row.high:.4f}]"
-            line = f"  {row.criterion:<{width}}  {row.mean:.4f}{interval}"
-            test = f"  {row.difference:+.4f}  {row.pvalue_text}" if row.criterion != BASELINE else ""
-            lines.append(line + test)
+        for metric in sorted(self.metrics, key=lambda name: find_metric(name).of == "cost"):
+            lines.append(find_metric(metric).title)
+            for row in self._rows(metric, 0.95):
+                interval = "" if np.isnan(row.low) else f" [{row.low:.4f}, {row.high:.4f}]"
+                line = f"  {row.criterion:<{width}}  {row.mean:.4f}{interval}"
+                test = f"  {row.difference:+.4f}  {row.pvalue_text}" if row.criterion != BASELINE else ""
+                lines.append(line + test)
         return "\n".join(lines)
+
+
+def _verdict(rows: list[ComparisonRow], level: float) -> str:
+    """Return a sentence on the rows of a metric, those of Gini left out."""
+    if not rows:
+        return f"There is no criterion to compare with {BASELINE}."
+    metric = find_metric(rows[0].metric)
+    verbs = ("ranks", "rank") if metric.of == "ranking" else ("does", "do")
+    significant = [row for row in rows if row.adjusted_pvalue < 1.0 - level]
+    better = [row.criterion for row in significant if row.is_better]
+    worse = [row.criterion for row in significant if not row.is_better]
+    sentence = f"{_listed(better, verbs) or f'No criterion {verbs[0]}'} significantly better than {BASELINE}"
+    sentence += " on these folds"
+    if worse:
+        sentence += f", and {_listed(worse, verbs)} significantly worse"
+    best = max(rows, key=lambda row: row.difference if metric.higher_is_better else -row.difference)
+    sentence += f"; {best.criterion if best.is_better else BASELINE} has the"
+    sentence += f" {'highest' if metric.higher_is_better else 'lowest'} {metric.title}, "
+    if not best.is_better:
+        sentence += f"then {best.criterion}, "
+    digits = decimals(best.difference_low, best.difference_high)
+    difference, low, high = (
+        f"{each:+.{digits}f}" for each in (best.difference, best.difference_low, best.difference_high)
+    )
+    return (
+        sentence
+        + difference
+        + ("." if np.isnan(best.difference_low) else f", {100 * level:g} % interval {low} to {high}.")
+    )
+
+
+def _listed(names: Sequence[str], verbs: tuple[str, str]) -> str:
+    """Return names as the subject of a sentence, with the verb in singular or plural; nothing without names."""
+    if len(names) < 2:
+        return "".join(f"{name} {verbs[0]}" for name in names)
+    return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
 
 
 def chosen(what: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
@@ -325,6 +427,26 @@ def _resampled_difference(
     error = float(np.sqrt(variance))
     pvalue = float(2.0 * stdtr(len(values) - 1, -abs(mean) / error))
     return mean, max(mean - quantile * error, -upper), min(mean + quantile * error, upper), pvalue
+
+
+def _holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
+    """Return p-values adjusted for their number by Holm's method; those that are NaN stay so and do not count."""
+    adjusted = np.array(pvalues, dtype=np.float64)
+    order = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]  # NaN comes last
+    times = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(adjusted[order] * times), 1.0)
+    return adjusted
+
+
+def decimals(low: float, high: float) -> int:
+    """Return how many decimals show half the width of an interval with two digits; 4 without one."""
+    return max(0, 1 - math.floor(math.log10((high - low) / 2.0))) if low < high else 4
+
+
+def _require_level(level: float) -> None:
+    """Raise ValueError unless the level of an interval is between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level}")
 
 
 def _rounding(values: NDArray[np.float64]) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +62,20 @@ def _log_loss(fold: FittedFold) -> float:
     return float(log_loss(codes, fold.proba, labels=range(fold.proba.shape[1]), sample_weight=fold.sample_weight))
 
 
+def _mean_of_trees(fold: FittedFold, name: str) -> float:
+    """Return the mean of an attribute of the trees."""
+    return float(np.mean([getattr(tree, name) for tree in fold.forest.trees_]))
+
+
 class Metric(NamedTuple):
-    """Title of a metric, whether higher is better, how to compute it on a fold, and its upper bound."""
+    """Title of a metric, whether higher is better, how to compute it on a fold, its upper bound, and what it is of."""
 
     title: str
     higher_is_better: bool
     measure: Callable[[FittedFold], float]
     upper: float = np.inf
     upper_of_many: float | None = None  # the upper bound for more than two classes if it differs
+    of: Literal["ranking", "quality", "cost"] = "quality"  # a ranking is of quality, too; fit time and sizes are a cost
 
     def greatest(self, n_classes: int) -> float:
         """Return the upper bound of the metric for a number of classes."""
@@ -77,14 +83,16 @@ class Metric(NamedTuple):
 
 
 METRICS = {
-    "roc_auc": Metric("ROC AUC", True, lambda fold: fold.score(class_roc_auc), 1.0),
-    "average_precision": Metric("average precision", True, lambda fold: fold.score(class_average_precision), 1.0),
+    "roc_auc": Metric("ROC AUC", True, lambda fold: fold.score(class_roc_auc), 1.0, of="ranking"),
+    "average_precision": Metric(
+        "average precision", True, lambda fold: fold.score(class_average_precision), 1.0, of="ranking"
+    ),
     "g_mean": Metric("G-mean", True, _g_mean, 1.0),
     "brier": Metric("Brier score", False, _brier, 1.0, 2.0),  # of two classes it is halved
     "log_loss": Metric("log loss", False, _log_loss),
-    "fit_seconds": Metric("fit time in seconds", False, lambda fold: fold.seconds),
-    "n_nodes": Metric("nodes per tree", False, lambda fold: np.mean([tree.n_nodes for tree in fold.forest.trees_])),
-    "depth": Metric("tree depth", False, lambda fold: np.mean([tree.max_depth for tree in fold.forest.trees_])),
+    "fit_seconds": Metric("fit time in seconds", False, lambda fold: fold.seconds, of="cost"),
+    "n_nodes": Metric("nodes per tree", False, lambda fold: _mean_of_trees(fold, "n_nodes"), of="cost"),
+    "depth": Metric("tree depth", False, lambda fold: _mean_of_trees(fold, "max_depth"), of="cost"),
 }
 
 
@@ -98,4 +106,4 @@ def find_metric(name: str) -> Metric:
         raise ValueError(f"metrics must be among {names} (K such as 0.01 or 100), got {name!r}")
     title, metric, k = found
     upper = np.inf if metric is lift_at_k else 1.0
-    return Metric(title, True, lambda fold: fold.score(partial(class_at_k, metric, k)), upper)
+    return Metric(title, True, lambda fold: fold.score(partial(class_at_k, metric, k)), upper, of="ranking")

@@ -16,17 +16,26 @@ def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
     )
     drawn = plots.picture(figure, "criteria", caption)
     pyplot.close(figure)
-    rows = comparison.summary()
-    tables = [_criteria_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics]
+    rows, means = comparison.summary(), "Means over folds with 95 % intervals."
+    tables = {
+        metric: _criteria_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics
+    }
     lead = (
         f"Forests that differ only in the split criterion, on the same {len(comparison.folds)} folds; "
-        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, not adjusted for "
-        "the number of comparisons."
+        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, with p-values "
+        "adjusted for the number of criteria by Holm's method."
     )
-    return [
-        Section("picture", "At a glance", lead, [drawn], []),
-        Section("metrics", "Metrics", "Means over folds with 95 % intervals.", [], tables),
-    ]
+    of_quality = [tables.pop(metric) for metric in comparison.metrics_of_quality]
+    if of_quality:
+        lead = f"{comparison.verdict()} {lead}"
+    sections = [Section("picture", "At a glance", lead, [drawn], [])]
+    for place, heading, some in (
+        ("metrics", "Metrics", of_quality),
+        ("costs", "Fit time and sizes of trees", list(tables.values())),
+    ):
+        if some:
+            sections.append(Section(place, heading, means, [], some))
+    return sections
 
 
 def comparison_facts(comparison: CriteriaComparison) -> dict[str, str]:
