@@ -197,7 +197,6 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
         ((*files, "--score", "score", "--target", "lable"), "no column 'lable'; did you mean 'label'?"),
         ((*files, *NAMES, "--period", "W", "--time", "label"), "timestamps must be dates"),
         ((*files, *NAMES, "--period", "W", "--time", "age"), "timestamps must be dates, but the first is"),
-        ((*files, *NAMES, "--features", "label"), "X must hold real numbers"),
         ((*files, *NAMES, "--json", files[0]), "reference.csv would be overwritten"),
         ((*files, *NAMES, "--json", tmp_path / "a.png", "--plot", tmp_path / "a.png"), "a.png would be overwritten"),
         ((*files, *NAMES, "--size", "0"), "size must be at least 1"),

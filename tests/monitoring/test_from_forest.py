@@ -1,8 +1,10 @@
 """CBPE of a forest: its out-of-bag probabilities, and labels by its own rule."""
 
 import copy
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.base import clone
@@ -33,6 +35,47 @@ def test_from_forest(forest_rows):
     for row in result.estimates:
         assert row.low <= row.realized <= row.high
     assert result.shifts["[0:399]"].domain_auc > 0
+
+
+@pytest.mark.parametrize("form", ["pandas", "category", "polars", "object"])
+def test_the_features_of_the_forest_may_be_categories(form):
+    """A shift of a text column alone is seen by the domain classifier, and an unseen category counts as one."""
+    random = np.random.default_rng(0)
+    towns = np.array(["Łódź", "Kraków", "Gdańsk", None], dtype=object)
+    frame = pd.DataFrame({"size": random.normal(size=900), "town": towns[random.integers(4, size=900)]})
+    y = random.random(900) < expit(2 * frame["size"] + (frame["town"] == "Łódź"))
+    frame.loc[700:, "town"] = np.where(random.random(200) < 0.5, "Łódź", "Poznań")
+    X: Any = frame.astype({"town": "category"}) if form == "category" else frame
+    if form == "polars":
+        X = pytest.importorskip("polars").from_pandas(frame)
+    if form == "object":
+        X = frame.to_numpy()
+    options: dict[str, Any] = {"categorical_features": [1]} if form == "object" else {}
+    forest = AUCForestClassifier(30, oob_score=True, min_samples_leaf=5, random_state=0, **options)
+    forest.fit(X[:500], y[:500])
+    for weighted in (False, True):
+        cbpe = CBPE.from_forest(forest, y[:500], X[:500], importance_weighted=weighted, random_state=0)
+        shifts = [
+            cbpe.estimate(forest.predict_proba(some), X=some, chunks=ONE).shifts for some in (X[500:700], X[700:])
+        ]
+        (same,), (moved,) = (each.values() for each in shifts)
+        assert abs(same.domain_auc - 0.5) < 0.1
+        assert moved.domain_auc > 0.7
+    with pytest.raises(ValueError, match="X has 1 columns, but the reference has 2"):
+        cbpe.estimate(forest.predict_proba(X[500:]), X=frame[["town"]][500:])
+
+
+def test_features_that_are_neither_numbers_nor_categories_are_named(forest_rows):
+    forest, X, y = forest_rows
+    frame = pd.DataFrame(X[:800], columns=["a", "b", "c"])
+    mixed = frame.assign(b=[*["high"] * 799, 3.5])
+    with pytest.raises(TypeError, match=r"X: column 'b' is .* cannot be sorted: .*make all its values text"):
+        CBPE.from_forest(forest, y[:800], mixed)
+    dates, lists = frame.assign(b=pd.Timestamp("2024-01-01")), frame.assign(b=[[1, 2]] * 800)
+    for bad in (dates, lists, dates.to_numpy()):
+        where = "1" if bad is not dates and bad is not lists else "'b'"
+        with pytest.raises(TypeError, match=f"X: column {where} holds .*: encode them as numbers or text"):
+            CBPE.from_forest(forest, y[:800], bad)
 
 
 def test_from_forest_refuses(forest_rows):

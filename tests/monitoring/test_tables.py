@@ -65,8 +65,8 @@ def test_new_rows_of_which_no_label_is_known():
 
 def test_features_that_are_no_numbers():
     score, y_true = drawn()
-    with pytest.raises(TypeError, match="X must hold real numbers: could not convert"):
-        CBPE().fit(score, y_true, X=np.full((2000, 1), "a"))
+    with pytest.raises(TypeError, match="X: column 0 holds values of type bytes_: encode them as numbers or text"):
+        CBPE().fit(score, y_true, X=np.full((2000, 1), b"a"))
 
 
 def test_two_columns_are_probabilities():

@@ -7,11 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.intervals import require_level
-from aucforest.metrics.validation import as_column, check_length, check_scores, class_codes
+from aucforest.metrics.validation import as_column, check_length, check_scores, class_codes, is_missing
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
 from aucforest.monitoring.calibration import CALIBRATIONS, RULES
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
+from aucforest.tables.columns import (
+    Categories,
+    as_table,
+    column_name,
+    encode,
+    find_categorical,
+    learn,
+    read_numbers,
+)
 
 UNKNOWN = np.iinfo(np.uint32).max  # the class index of a missing label
 
@@ -125,6 +134,54 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
     warnings.warn(f"{counts}: {what}", stacklevel=4)
 
 
+def learn_features(X: Any) -> tuple[Any, Categories]:
+    """Return features with codes for the categories of text columns, and those categories; other X unchanged.
+
+    Raise TypeError for a column whose values are neither numbers nor categories.
+    """
+    table = None if X is None else as_table(X)
+    if table is None:
+        return X, {}
+    known = find_categorical(table, "from_dtype")
+    categorical = [j for j in range(table.shape[1]) if j in known or not _holds_numbers(table, j)]
+    if not categorical:
+        return X, {}
+    try:
+        return learn(X, categorical, None)
+    except TypeError as error:
+        raise TypeError(f"{error}; make all its values text, or encode it as numbers") from error
+
+
+def encode_features(X: Any, categories: Categories, n_features: int | None) -> Any:
+    """Return features with codes for known categories, NaN for others; ValueError for another number of columns."""
+    table = as_table(X) if categories and X is not None else None
+    if table is None:
+        return X
+    _check_n_features(table.shape[1], n_features)
+    return encode(table, categories)
+
+
+def _check_n_features(found: int, expected: int | None) -> None:
+    """Raise ValueError unless X has as many columns as in fit, where None means that it had no X."""
+    if found != expected:
+        raise ValueError(f"X has {found} columns, but the reference has {expected or 'no X'}")
+
+
+def _holds_numbers(table: Any, feature: int) -> bool:
+    """Return whether a column is of numbers, not text; raise TypeError if it is of neither, such as dates."""
+    named = not isinstance(table, np.ndarray)
+    values = table.get_column(table.columns[feature]).to_numpy() if named else table[:, feature]
+    if values.dtype.kind not in "mM":  # whose numbers depend on the unit
+        try:
+            read_numbers(table, feature)
+            return True
+        except (TypeError, ValueError):
+            if any(isinstance(value, str) for value in values.tolist()):
+                return False
+    kind = type(next(value for value in values if not is_missing(value))).__name__
+    raise TypeError(f"X: {column_name(table, feature)} holds values of type {kind}: encode them as numbers or text")
+
+
 def _features(X: Any, n_rows: int) -> FloatArray | None:
     """Return features as float64; ValueError if they do not have `n_rows` rows and two dimensions."""
     if X is None:
@@ -168,8 +225,8 @@ def check_columns(cbpe: Any, metrics: list[Metric], table: Table, *, n_features:
             raise ValueError(f"metric {metric.name!r} needs y_pred")
     if cbpe.importance_weighted and table.X is None:
         raise ValueError("importance_weighted=True needs X, in fit and in estimate")
-    if table.X is not None and table.X.shape[1] != n_features:
-        raise ValueError(f"X has {table.X.shape[1]} columns, but the reference has {n_features or 'no X'}")
+    if table.X is not None:
+        _check_n_features(table.X.shape[1], n_features)
 
 
 def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:

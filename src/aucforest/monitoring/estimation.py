@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._restoring import restoring
@@ -14,7 +15,16 @@ from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import warn_undefined
 from aucforest.monitoring._evaluation import Curves, Evaluated, Evaluator, Scored
 from aucforest.monitoring._rows import FloatArray, Rows, check_raw_columns, rank_columns, side_by_side
-from aucforest.monitoring._tables import UNKNOWN, Table, check_columns, check_options, choose_chunks, read_table
+from aucforest.monitoring._tables import (
+    UNKNOWN,
+    Table,
+    check_columns,
+    check_options,
+    choose_chunks,
+    encode_features,
+    learn_features,
+    read_table,
+)
 from aucforest.monitoring.calibration import Calibration, Rule, columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, is_beyond, proportion_at_k
@@ -181,7 +191,8 @@ class CBPE(BaseEstimator):
         y_pred : array-like of shape (n_samples,), optional
             The predicted labels, for metrics that need them.
         X : array-like of shape (n_samples, n_features), optional
-            Numeric features for the domain classifier of the shift report.
+            Features for the domain classifier of the shift report: numbers, and text or other categories. A category
+            that the reference lacks counts as missing.
         chunks : Chunks, optional
             How to split the reference for the alert limits. By default into 10 chunks.
 
@@ -202,9 +213,10 @@ class CBPE(BaseEstimator):
             If scores are empty or not finite, values are missing, lengths differ, the reference has a single class,
             labels do not match, or an option is invalid.
         TypeError
-            If scores or features are not real numbers, or chunks is not a Chunks object.
+            If scores are not real numbers, features neither numbers nor categories, or chunks is not a Chunks object.
         """
         check_options(self)
+        X, categories = learn_features(X)
         table, classes = read_table(
             y_score, y_true, y_pred, X, classes=self.labels, on_nan=self.on_nan, is_reference=True
         )
@@ -214,7 +226,7 @@ class CBPE(BaseEstimator):
         whole = table.take(slice(None))
         check_columns(self, metrics, whole, n_features=None if whole.X is None else whole.X.shape[1])
         with restoring(self):
-            self.classes_, self._metrics, self._chunks = classes, metrics, chunks
+            self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
             self._learn(whole)
             self._set_limits([piece for chunk, piece in pieces if chunk.is_full and len(piece.scores) > 1])
         return self
@@ -271,7 +283,7 @@ class CBPE(BaseEstimator):
         if len(labels) != len(proba):
             raise ValueError(f"y_true has {len(labels)} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
-        features = None if X_ref is None else np.asarray(X_ref)[scored]
+        features = None if X_ref is None else _safe_indexing(X_ref, np.flatnonzero(scored))
         predicted = forest.classes_[decide(proba[scored], getattr(forest, "threshold_", None))]
         cbpe = cls(labels=forest.classes_, **options)
         return cbpe.fit(proba[scored], labels[scored], predicted, X=features, chunks=chunks)
@@ -310,8 +322,10 @@ class CBPE(BaseEstimator):
             As in `fit`.
         """
         check_is_fitted(self, "limits_")
+        n_features = None if self._X is None else self._X.shape[1]
+        X = encode_features(X, self._categories, n_features)
         table, _ = read_table(y_score, y_true, y_pred, X, classes=self.classes_, on_nan=self.on_nan, is_reference=False)
-        check_columns(self, self._metrics, table, n_features=None if self._X is None else self._X.shape[1])
+        check_columns(self, self._metrics, table, n_features=n_features)
         rows: list[ChunkEstimate] = []
         shifts = {}
         for number, chunk in enumerate(choose_chunks(chunks, self._chunks).split(len(table.scores))):
@@ -397,7 +411,9 @@ class CBPE(BaseEstimator):
         known = self._reference.columns
         report = ShiftReport(stability_index(known, columns), outside(known, columns))
         if self._X is not None and table.X is not None:
-            domain = tell_apart(self._X, table.X, random, all_reference=self.importance_weighted)
+            domain = tell_apart(
+                self._X, table.X, random, categorical=list(self._categories), all_reference=self.importance_weighted
+            )
             report = ShiftReport(*report[:2], *domain[:3])
             if self.importance_weighted and self.calibrated_.any():
                 curves = self._fit_curves(domain.ratios)

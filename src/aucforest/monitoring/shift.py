@@ -1,6 +1,7 @@
 """Measures of the shift between new and reference data."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -75,18 +76,24 @@ class DomainFit(NamedTuple):
 
 
 def tell_apart(
-    reference: FloatArray, new: FloatArray, random: np.random.Generator, *, all_reference: bool = False
+    reference: FloatArray,
+    new: FloatArray,
+    random: np.random.Generator,
+    *,
+    categorical: Sequence[int] = (),
+    all_reference: bool = False,
 ) -> DomainFit:
     """Classify new against reference samples by out-of-fold predictions of forests.
 
-    Both samples need at least two rows. At most MOST_ROWS of each are used, but all of the reference if
-    `all_reference` is True, which then have density ratios.
+    The columns `categorical` hold codes of categories. Both samples need at least two rows. At most MOST_ROWS of each
+    are used, but all of the reference if `all_reference` is True, which then have density ratios.
     """
     kept = np.arange(len(reference)) if all_reference else _sample(len(reference), random)
     new = new[_sample(len(new), random)]
     is_new = np.repeat([False, True], [len(kept), len(new)])
     seed = int(random.integers(2**31))
-    forest = AUCForestClassifier(50, criterion="gini", shrinkage=None, min_samples_leaf=10, random_state=seed)
+    how: dict[str, Any] = {"categorical_features": list(categorical), "random_state": seed}
+    forest = AUCForestClassifier(50, criterion="gini", shrinkage=None, min_samples_leaf=10, **how)
     folds = StratifiedKFold(min(N_FOLDS, len(kept), len(new)), shuffle=True, random_state=seed)
     X = np.vstack([reference[kept], new])
     proba = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]
