@@ -66,7 +66,7 @@ def test_it_writes_what_cbpe_says(files, tmp_path):
 def test_periods_features_and_unlabelled_rows(files, tmp_path):
     new = tmp_path / "unlabelled.csv"
     frame_of(400, 1).drop(columns="label").to_csv(new, index=False)
-    arguments = ["--period", "M", "--time", "day", "--features", "age,score", "--json", tmp_path / "a.json"]
+    arguments = ["--period", "M", "--time", "day", "--features", "age,score,guess", "--json", tmp_path / "a.json"]
     result = run(files[0], new, *NAMES, *arguments)
     assert result.exit_code == 0, result.output
     (row,) = json.loads((tmp_path / "a.json").read_text())["estimates"]

@@ -171,7 +171,7 @@ def _as_texts(labels: Any) -> Any:
 
 
 def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
-    """Return the columns named by each option: one as an array, several as a matrix, None for none.
+    """Return the columns named by each option: features as a frame, other ones as arrays, None for none.
 
     The optional column is also None if it is empty. Labels are converted to text if classes are given.
     """
@@ -184,7 +184,7 @@ def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None
             values = _as_texts(values)
         if option == "time" and getattr(values.dtype, "tz", None) is not None:
             values = values.dt.tz_localize(None)  # local time in the time zone of the column
-        rows[option] = values.to_numpy()
+        rows[option] = values if option == "features" else values.to_numpy()
     return rows
 
 

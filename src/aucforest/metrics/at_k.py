@@ -23,6 +23,7 @@ from aucforest.metrics.validation import (
 )
 
 FloatArray = NDArray[np.float64]
+Interval = tuple[float, float, float]  # a value and its bounds
 
 
 def _rows(
@@ -256,8 +257,8 @@ def metrics_at_k(
     >>> for name, (value, low, high) in zip(found._fields, found[:3]):
     ...     print(f"{name} {value:.2f} [{low:.2f}, {high:.2f}]")
     precision 0.40 [0.27, 0.54]
-    recall 0.22 [0.15, 0.32]
-    lift 4.49 [3.01, 6.44]
+    recall 0.22 [0.16, 0.30]
+    lift 4.49 [3.16, 5.94]
     """
     quantile = normal_quantile(level)
     positive, scores, weights = _rows(y_true, y_score, sample_weight, pos_label)
@@ -267,8 +268,8 @@ def metrics_at_k(
     recall = (float(_recall(found, cumulated)),) * 3
     scale = float(cumulated.selected[-1]) / size
     if cumulated.tps[-1] > 0.0:
-        parts = np.array(precision) / scale, np.array(others) * (1.0 - 1.0 / scale)
-        low, high = share_interval(*parts, correlation)
+        below = np.array(others) * (1.0 - 1.0 / scale)
+        low, high = share_interval(np.array(precision) / scale, below, correlation)
         recall = recall[0], min(low, recall[0]), max(recall[0], high)  # which may differ by rounding
     value, low, high = (each * scale for each in recall)
     last = np.searchsorted(cumulated.selected, size * (1.0 - 1e-12))
@@ -283,15 +284,13 @@ def _units(positive: NDArray[np.bool_], weights: Weights | None) -> FloatArray:
     return np.array([np.square(some).sum() / some.sum() for some in of_classes])
 
 
-Interval = tuple[float, float, float]
-
-
 def _precisions(
     cumulated: Cumulated, size: float, units: FloatArray, quantile: float
 ) -> tuple[Interval, Interval, float]:
     """Return the proportions of positives among the samples selected and among the others, and their correlation.
 
-    They come with score intervals. The derivation is in docs/mathematics/metrics.md.
+    They come with score intervals. `units` of positives and negatives are how many samples a weight of one stands for,
+    inverted. The derivation is in docs/mathematics/metrics.md.
     """
     total, of_class = float(cumulated.selected[-1]), float(cumulated.tps[-1])
     ends = 0.5 * size, min(1.5 * size, total)

@@ -248,7 +248,7 @@ class CBPE(BaseEstimator):
         y_true : array-like of shape (n_samples,)
             The training labels.
         X_ref : array-like of shape (n_samples, n_features), optional
-            The training features, for the shift report.
+            The training features, for the shift report, as in `fit`.
         chunks : Chunks, optional
             As in `fit`.
         **options
