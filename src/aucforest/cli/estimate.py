@@ -74,7 +74,7 @@ def estimate(
         ),
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Numeric columns to test for covariate shift.", metavar="A,B")
+        str | None, typer.Option(help="Columns, numeric or text, to test for covariate shift.", metavar="A,B")
     ] = None,
     metrics: Annotated[
         str,
