@@ -24,6 +24,7 @@ from aucforest.fitting.spec import FitSpec, check_signs
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.thresholds import decide
+from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import (
     Categories,
     as_table,
@@ -35,7 +36,7 @@ from aucforest.tables.columns import (
     learn,
     like,
 )
-from aucforest.tables.sparse import SparseRows
+from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
 from aucforest.tree.prediction import PackedTrees, add_probabilities, add_row, find_leaves
@@ -121,6 +122,7 @@ class TreeBasedClassifier(Model):
         if not reset and self._is_plain(X):
             return X
         options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+        X = unmask(X)
         check_table(X)
         refuse_dates(X)
         if issparse(X):
@@ -154,7 +156,7 @@ class TreeBasedClassifier(Model):
         options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         if reset:
             self.categories_ = {}
-        valid = validate_data(self, X, y, reset=reset, accept_sparse="csr", **options)
+        valid = validate_data(self, as_csr(X), y, reset=reset, accept_sparse="csr", **options)
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
@@ -171,7 +173,8 @@ class TreeBasedClassifier(Model):
         """Validate the arguments of `fit`, and return them as training rows."""
         kept = None
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            known = unmask(sample_weight)
+            sample_weight = _check_sample_weight(known, X, dtype=np.float64, ensure_non_negative=True)
             kept = kept_rows(sample_weight)
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
         groups = None if groups is None else check_groups(groups, len(X))

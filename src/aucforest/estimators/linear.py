@@ -18,6 +18,7 @@ from aucforest.estimators._ranking_direction import Vector, ascend, calibrate, f
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
+from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import check_table, decode_labels
 
 
@@ -169,11 +170,13 @@ class LinearAUCClassifier(Model):
         """
         with self._fitting():
             check_table(X)
-            X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
+            X, y = validate_data(self, unmask(X), decode_labels(y), dtype=np.float64)
             self._check_sizes(X)
             code_classes(y)  # raises ValueError for invalid labels
             if sample_weight is not None:
-                sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+                sample_weight = _check_sample_weight(
+                    unmask(sample_weight), X, dtype=np.float64, ensure_non_negative=True
+                )
                 kept = sample_weight > 0.0
                 X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
             classes, codes = number_classes(y)
@@ -229,7 +232,7 @@ class LinearAUCClassifier(Model):
         """Return the log odds of the second class of each pair, (n_samples, n_pairs)."""
         check_is_fitted(self)
         check_table(X)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, unmask(X), dtype=np.float64, reset=False)
         self._check_sizes(X)
         margins: Vector = X @ self.coef_.T + self.intercept_
         return margins

@@ -17,6 +17,7 @@ from aucforest.inspection.display import HtmlTable
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS, find_metric
 from aucforest.metrics.intervals import score_interval, t_quantile
+from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
 
@@ -106,6 +107,7 @@ def compare_criteria(
     metrics = chosen("metrics", metrics)
     for name in metrics:
         find_metric(name)  # refuses an unknown one
+    X = indexable_rows(X)
     forest_params = {"threshold": "prevalence"} | forest_params | {"n_jobs": n_jobs}
     forests = {name: AUCForestClassifier(criterion=each, **forest_params) for name, each in by_name.items()}
     random = check_random_state(random_state)

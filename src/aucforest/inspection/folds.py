@@ -16,6 +16,7 @@ from tqdm import tqdm
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.target import check_groups, code_classes, number_groups
 from aucforest.inspection.scoring import FittedFold, find_metric
+from aucforest.metrics.validation import unmask
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -79,7 +80,7 @@ def make_folds(
     X: Any, y: ArrayLike, *, cv: Any, n_repeats: int = 1, groups: Any = None, random_state: Any = None
 ) -> list[Fold]:
     """Return training and test rows of every fold, each with rows of all classes; see `compare_criteria`."""
-    y = np.asarray(column_or_1d(y))
+    y = np.asarray(column_or_1d(unmask(y)))
     code_classes(y)  # raises ValueError for labels that `fit` would not accept
     check_consistent_length(X, y)
     groups = None if groups is None else check_groups(groups, len(y))

@@ -19,6 +19,7 @@ from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_hom
 from aucforest.inspection.display import Display, HtmlTable
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.metrics.intervals import require_level, t_quantile
+from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import as_dense
 
 T = TypeVar("T")
@@ -270,6 +271,7 @@ def oob_permutation_importance(
     check_forest(forest)
     check_count("n_repeats", n_repeats, 1)
     scorer = resolve_scorer(scoring)
+    X = indexable_rows(X)
     rows = training_rows(forest, X, y, sample_weight)
     rows = replace(rows, X=as_dense(rows.X))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -12,6 +12,7 @@ from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.out_of_bag import Bags
 from aucforest.fitting.spec import tree_keys
 from aucforest.inspection.models import check_forest
+from aucforest.tables.rows import indexable_rows
 
 _BLOCK_ROWS = 1024  # rows whose predictions by all trees are held at a time
 
@@ -79,7 +80,7 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     ((3, 2), True)
     """
     check_forest(forest)
-    variances = _estimate_variances(forest, X)
+    variances = _estimate_variances(forest, indexable_rows(X))
     n_negative = int(np.count_nonzero(variances < 0))
     if n_negative > 0:
         found = f"{n_negative} of {variances.size} standard errors are NaN"

@@ -13,6 +13,7 @@ from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities,
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.display import Display
 from aucforest.inspection.models import check_count, check_forest
+from aucforest.tables.rows import indexable_rows
 
 
 @dataclass(repr=False, eq=False)
@@ -97,6 +98,7 @@ class OOBCurveDisplay(Display):
         check_forest(forest)
         check_count("n_points", n_points, 2)
         scorer = resolve_scorer(scoring)
+        X = indexable_rows(X)
         rows = training_rows(forest, X, y, sample_weight)
         n_trees, scores = [], []
         for part in first_trees(forest, rows, n_points):

@@ -27,15 +27,27 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, but is {value!r}")
 
 
+def unmask(values: Any) -> Any:
+    """Return a masked array as a plain one, with NaN for masked numbers and None for others; anything else as it is."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values):
+        return values.data
+    if values.dtype.kind == "f":
+        return values.filled(np.nan)
+    is_number = values.dtype.kind in "biu"
+    return values.astype(np.float64 if is_number else object).filled(np.nan if is_number else None)
+
+
 def as_column(values: ArrayLike) -> NDArray[Any]:
     """Return an array; a matrix with one column becomes a vector."""
-    array = np.asarray(values)
+    array = np.asarray(unmask(values))
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return an array; raise TypeError unless it contains real numbers."""
-    array = np.asarray(values)
+    array = np.asarray(unmask(values))
     if array.dtype.kind == "O":
         with suppress(TypeError, ValueError):
             array = array.astype(np.float64)

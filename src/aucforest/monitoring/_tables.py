@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import as_column, check_length, check_scores, class_codes, is_missing
@@ -21,6 +22,8 @@ from aucforest.tables.columns import (
     learn,
     read_numbers,
 )
+from aucforest.tables.rows import indexable_rows
+from aucforest.tables.sparse import SparseRows
 
 UNKNOWN = np.iinfo(np.uint32).max  # the class index of a missing label
 
@@ -186,7 +189,8 @@ def _features(X: Any, n_rows: int) -> FloatArray | None:
     """Return features as float64; ValueError if they do not have `n_rows` rows and two dimensions."""
     if X is None:
         return None
-    features = _numbers(X, "X")
+    X = indexable_rows(X)
+    features = _numbers(SparseRows(X).toarray() if issparse(X) else X, "X")
     if features.ndim != 2 or len(features) != n_rows:
         raise ValueError(f"X must have {n_rows} samples and two dimensions, but has shape {features.shape}")
     return features

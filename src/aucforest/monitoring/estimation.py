@@ -31,6 +31,7 @@ from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, 
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import ShiftReport, outside, stability_index, tell_apart
 from aucforest.monitoring.soft import soft_roc_auc
+from aucforest.tables.rows import indexable_rows
 
 # With fewer positives in the reference, the coverage of intervals of metrics of the highest scores is far too low if
 # scores shift; see benchmarks/monitoring_bias.py.
@@ -283,7 +284,7 @@ class CBPE(BaseEstimator):
         if len(labels) != len(proba):
             raise ValueError(f"y_true has {len(labels)} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
-        features = None if X_ref is None else _safe_indexing(X_ref, np.flatnonzero(scored))
+        features = None if X_ref is None else _safe_indexing(indexable_rows(X_ref), np.flatnonzero(scored))
         predicted = forest.classes_[decide(proba[scored], getattr(forest, "threshold_", None))]
         cbpe = cls(labels=forest.classes_, **options)
         return cbpe.fit(proba[scored], labels[scored], predicted, X=features, chunks=chunks)

@@ -36,6 +36,8 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
     if training is None:
         unknown = "Whether the model was trained on these rows was not checked: no training rows were given."
         return unknown, _beyond_out_of_bag(rows)
+    if not columns_of(rows.X):
+        return "Whether the model was trained on these rows was not checked: they have no columns to compare.", None
     seen, alike = _count_seen(rows, training.X, training.labels)
     n_rows = rows.labels.size
     if seen == 0:

@@ -27,6 +27,7 @@ class Dependence(NamedTuple):
 def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list[Dependence]:
     """Return the partial dependence of some features, by its definition, on a sample of the rows.
 
+    There is none of sparse rows, which have no columns to replace.
     Values are taken from rows, so that frames of any library keep their types; scikit-learn's function does not accept
     polars frames.
     """
@@ -40,7 +41,7 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
         return np.asarray(np.average(scores_of(rows.model, table), axis=0, weights=weights))
 
     found = []
-    for feature in features:
+    for feature in features if columns else ():
         name, column = columns[feature]
         values, places, missing = _grid(column)
         if len(values) + (missing is not None) > 1:

@@ -37,6 +37,7 @@ from aucforest.report.plots import drawing
 from aucforest.report.reasons import reasons_section
 from aucforest.report.rows import ScoredRows, number_labels, score_rows
 from aucforest.report.subgroups import Groups, default_groups, read_groups, subgroups_section
+from aucforest.tables.rows import indexable_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,7 +246,7 @@ def _read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: Array
         return None
     if X is None or y is None:
         raise ValueError("the training data are X_train and y_train: give both or none")
-    given = column_or_1d(y)
+    X, given = indexable_rows(X), column_or_1d(y)
     if _num_samples(X) != len(given):
         raise ValueError(f"X_train has {_num_samples(X)} rows, but y_train has {len(given)}")
     labels = number_labels(given, model.classes_, "y_train")

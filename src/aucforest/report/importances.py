@@ -14,6 +14,7 @@ from aucforest.inspection.oob_curve_display import first_trees
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.report.metrics import auc_interval
 from aucforest.report.rows import FloatArray, ScoredRows, scores_of
+from aucforest.tables.columns import names_of
 
 _MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
 _MOST_POINTS = 12
@@ -22,7 +23,7 @@ _MOST_POINTS = 12
 def column_names(X: Any) -> list[str] | None:
     """Return the names of the columns of X, or None if it has no columns to permute."""
     if hasattr(X, "columns"):
-        return [str(name) for name in X.columns]
+        return [str(name) for name in names_of(X)]
     if issparse(X) or np.ndim(X) != 2:
         return None
     return [f"feature_{i}" for i in range(np.shape(X)[1])]

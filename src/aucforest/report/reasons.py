@@ -18,7 +18,7 @@ def reasons_section(rows: ScoredRows, n_jobs: int | None) -> Section | None:
         return None
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
     explanation = explain(rows.model, _safe_indexing(rows.X, highest), n_jobs=n_jobs)
-    names = getattr(rows.X, "index", range(len(rows.labels)))
+    names = rows.X.index if hasattr(rows.X, "iloc") else range(len(rows.labels))
     body = [
         [str(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]], _listed(reasons)]
         for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS))

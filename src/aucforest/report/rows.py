@@ -12,6 +12,8 @@ from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from aucforest.metrics.validation import check_weights, class_codes, require_finite
+from aucforest.tables.columns import names_of
+from aucforest.tables.rows import indexable_rows
 
 FloatArray = NDArray[np.float64]
 
@@ -21,7 +23,7 @@ class ScoredRows:
     """Rows, their labels, and the predictions of a model."""
 
     model: Any
-    X: Any  # as given, without rows of weight 0
+    X: Any  # in a form whose rows can be taken, without rows of weight 0
     classes: tuple[str, ...]  # names, in the model's order
     labels: NDArray[np.int64]  # numbers of the true classes
     predicted: NDArray[np.int64]  # numbers of the predicted classes
@@ -68,7 +70,7 @@ def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike
     check_is_fitted(model)
     if X is None or y is None:
         raise ValueError("the report of a model needs X_test and y_test: rows that it was not trained on")
-    given = column_or_1d(y)
+    X, given = indexable_rows(X), column_or_1d(y)
     if _num_samples(X) != len(given):
         raise ValueError(f"X_test has {_num_samples(X)} rows, but y_test has {len(given)}")
     _check_columns(model, X)
@@ -98,9 +100,9 @@ def scores_of(model: Any, X: Any) -> FloatArray:
 
 def _check_columns(model: Any, X: Any) -> None:
     """Raise ValueError if a frame lacks a column of the training data."""
-    columns = getattr(X, "columns", None)
-    if columns is not None:
-        lacking = [name for name in getattr(model, "feature_names_in_", []) if name not in set(columns)]
+    columns = set(names_of(X))
+    if columns:
+        lacking = [name for name in getattr(model, "feature_names_in_", []) if name not in columns]
         if lacking:
             raise ValueError(f"X_test lacks the column {lacking[0]!r}, which the model was fitted to")
 

@@ -14,6 +14,7 @@ from aucforest.report.data import columns_of, numbers_in
 from aucforest.report.metrics import auc_interval
 from aucforest.report.page import Section, Table, interval, number, percent, shortened
 from aucforest.report.rows import ScoredRows
+from aucforest.tables.columns import names_of
 
 _MOST_GROUPS = 10
 _MOST_COLUMNS = 2  # if no columns are given
@@ -34,7 +35,7 @@ def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> G
             if name not in columns:
                 raise ValueError(f"by names {name!r}, which is no column of X_test")
         return {name: columns[name] for name in by}
-    groups = {str(name): np.asarray(by[name]) for name in getattr(by, "columns", by)}
+    groups = {str(name): np.asarray(by[name]) for name in names_of(by) or by}
     kept = slice(None) if sample_weight is None else np.asarray(sample_weight) != 0.0
     n_rows = rows.labels.size if sample_weight is None else np.size(sample_weight)
     for name, values in groups.items():
@@ -46,7 +47,11 @@ def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> G
 def default_groups(rows: ScoredRows, importance: PermutationImportance | None) -> Groups:
     """Return the most important columns with few categories, or the first such columns."""
     columns = columns_of(rows.X)
-    order = range(len(columns)) if importance is None else np.argsort(-importance.importances_mean, kind="stable")
+    order = (
+        range(len(columns))
+        if importance is None or not columns
+        else np.argsort(-importance.importances_mean, kind="stable")
+    )
     names, found = list(columns), {}
     for name in (names[place] for place in order):
         values = columns[name]

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.metrics.validation import is_missing
+from aucforest.metrics.validation import is_missing, unmask
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
@@ -46,6 +46,11 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def names_of(X: Any) -> list[Any]:
+    """Return the column names of a table, none of what is no table; `columns` of a pyarrow table are their values."""
+    return list(getattr(X, "column_names", getattr(X, "columns", ())))
+
+
 def check_table(X: Any) -> None:
     """Raise ValueError if X is a Series or has duplicate column names, TypeError if X is a LazyFrame of polars."""
     kind = f"a {type(X).__module__.partition('.')[0]} {type(X).__name__}"
@@ -53,7 +58,7 @@ def check_table(X: Any) -> None:
         raise ValueError(f"X must have two dimensions but is {kind}: pass a table, such as X.to_frame()")
     if nw.dependencies.is_polars_lazyframe(X):
         raise TypeError(f"X is {kind}, which holds no data yet: pass X.collect()")
-    names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    names = names_of(X)
     if len(set(names)) < len(names):
         name = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"X has {names.count(name)} columns named {name!r}: column names must be unique")
@@ -216,6 +221,7 @@ def decode_labels(column: Any) -> Any:
     integers of nullable, categorical or object dtype to floats or rejects them; here they keep their type if no label
     is missing.
     """
+    column = unmask(column)
     chunks = _arrow_chunks(column)
     if chunks and (hasattr(chunks[0], "dictionary") or "string" in str(chunks[0].type)):
         factor = _read_chunks(chunks)

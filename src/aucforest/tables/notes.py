@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aucforest.tables.columns import Column, Factor, count_values, read_column, read_table
+from aucforest.tables.columns import Column, Factor, count_values, names_of, read_column, read_table
 
 _EMPTY = "no values, never used in a split"
 _CONSTANT = "the same value in every row, never used in a split"
@@ -40,7 +40,7 @@ def column_notes(table: Any) -> list[str]:
     """
     frame = read_table(table)
     found: dict[str, list[str]] = {kind: [] for kind in (_EMPTY, _CONSTANT, _DECIMAL_COMMA, _SIGN, _IDENTIFIER)}
-    for feature, name in enumerate(table.column_names if hasattr(table, "column_names") else table.columns):
+    for feature, name in enumerate(names_of(table)):
         kind = _kind(read_column(frame, feature), len(frame))
         if kind is not None:
             found[kind].append(str(name))

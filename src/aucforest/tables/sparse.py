@@ -11,6 +11,40 @@ from aucforest._memory import check_memory
 
 # Cells of a dense block: 32 MiB of float64.
 _BLOCK_CELLS = 2**22
+_DAMAGED = "X is a damaged sparse matrix, build it again:"
+
+
+def as_csr(matrix: sparray | spmatrix) -> sparray | spmatrix:
+    """Return a sparse matrix as CSR; raise ValueError if it has an index outside of its shape.
+
+    scipy checks no index when it converts or slices a matrix, and would read or write memory that is not its own.
+    """
+    if matrix.format in ("csr", "csc", "bsr"):
+        _check_compressed(matrix)
+    elif matrix.format == "coo" and matrix.ndim == 2:
+        _check_indices("row", matrix.row, matrix.shape[0])
+        _check_indices("column", matrix.col, matrix.shape[1])
+    return matrix.tocsr()
+
+
+def _check_compressed(matrix: Any) -> None:
+    """Raise ValueError for a CSR, CSC or BSR matrix with an index, or a pointer to its entries, out of range."""
+    along, across = ("column", "row") if matrix.format == "csc" else ("row", "column")
+    n_along, n_across = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
+    if matrix.format == "bsr":
+        height, width = matrix.blocksize
+        along, across, n_along, n_across = "block row", "block column", n_along // height, n_across // width
+    ends, n_stored = matrix.indptr, len(matrix.indices)
+    rises = len(ends) == n_along + 1 and ends[0] == 0 and ends[-1] <= n_stored and bool(np.all(ends[1:] >= ends[:-1]))
+    if not rises:
+        raise ValueError(f"{_DAMAGED} its {along} pointers do not rise from 0 to {n_stored} or less")
+    _check_indices(across, matrix.indices[: ends[-1]], n_across)
+
+
+def _check_indices(kind: str, indices: NDArray[Any], n: int) -> None:
+    """Raise ValueError for an index out of range."""
+    if indices.size > 0 and not 0 <= (low := indices.min()) <= (high := indices.max()) < n:
+        raise ValueError(f"{_DAMAGED} it has the {kind} index {low if low < 0 else high}, but {n:,} {kind}s")
 
 
 class SparseRows:

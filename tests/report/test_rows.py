@@ -1,0 +1,69 @@
+"""Reports take X in every form that the model's `predict_proba` takes."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from aucforest.report import report
+from aucforest.report.rows import score_rows
+from tests.estimators.data import small_forest
+from tests.tables.test_rows import FOREST, FORMS, SPARSE, X, Y
+
+QUICK = {"n_bootstrap": 2, "n_repeats": 1, "random_state": 0, "title": "t"}
+
+
+def page_of(X):
+    return report(FOREST, X, Y, X_train=X, y_train=Y, **QUICK).html
+
+
+@pytest.fixture(scope="module")
+def of_arrays():
+    return page_of(X)
+
+
+def sections(page):
+    return dict(re.findall(r'<section id="(.*?)"(.*?)</section>', page, re.DOTALL))
+
+
+SOME = ["array bsr", "list of lists", "array-like", "pyarrow"]
+OTHERS = [form for form in FORMS if form not in SOME and not form.startswith("matrix")]
+
+
+@pytest.mark.parametrize("form", [*SOME, *(pytest.param(form, marks=pytest.mark.slow) for form in OTHERS)])
+@pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:X (has|does not have)")
+def test_every_form_gives_the_same_page(form, of_arrays):
+    page, expected = sections(page_of(FORMS[form](X))), sections(of_arrays)
+    if form in SPARSE:  # which have no columns to describe, to compare and to replace
+        assert "they have no columns to compare" in page["use"]
+        assert set(expected) - set(page) == {"dependence"}
+        for each in ("dependence", "data", "use"):
+            expected.pop(each), page.pop(each, None)
+    assert page == expected
+
+
+def test_text_beside_numbers_in_a_list_of_lists():
+    rows = [["ash" if row[0] > 0 else "elm", *row[1:].tolist()] for row in X]
+    forest = small_forest(9, categorical_features=[0]).fit(rows, Y)
+    page = report(forest, rows, Y, by=pa.table({"tree": [row[0] for row in rows]}), **QUICK).html
+    assert re.search(r"<th scope=\"row\">feature_0</th>\s*<td class=\"l\">category</td>", page)
+    assert re.search(r"feature_0 = (ash|elm) \(", sections(page)["reasons"])
+    assert "Performance by tree" in page
+
+
+def test_what_is_no_matrix_is_left_to_the_pipeline():
+    words = np.where(Y, "good fine day", "bad grim night").tolist()
+    tokens = [text.split()[: 2 + k % 2] for k, text in enumerate(words)]
+    for rows, vectorizer in ((words, CountVectorizer()), (tokens, CountVectorizer(analyzer=list))):
+        model = make_pipeline(vectorizer, LogisticRegression()).fit(rows, Y)
+        assert score_rows(model, rows, Y, None).scores[:, 1].tolist() == model.predict_proba(rows)[:, 1].tolist()
+
+
+def test_sparse_rows_have_no_columns_for_subgroups():
+    with pytest.raises(ValueError, match=r"^by names 'feature_0', which is no column of X_test$"):
+        report(FOREST, csr_array(X), Y, by="feature_0", **QUICK)

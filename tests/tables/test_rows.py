@@ -1,0 +1,200 @@
+"""X in every form that `predict_proba` takes gives the results of the same array, in every public function."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+from aucforest import AUCTreeClassifier, LinearAUCClassifier
+from aucforest.inspection import (
+    OOBCurveDisplay,
+    ThresholdCurveDisplay,
+    compare_criteria,
+    explain,
+    oob_permutation_importance,
+    predict_proba_stderr,
+    proximity,
+    proximity_neighbors,
+)
+from aucforest.metrics import GainsDisplay, RocCurveDisplay
+from aucforest.monitoring import CBPE, Chunks
+from tests.estimators.data import small_forest
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+RANDOM = np.random.default_rng(0)
+X = np.where(RANDOM.random((120, 4)) < 0.6, np.round(RANDOM.normal(size=(120, 4)), 2), 0.0)
+Y = (X[:, 0] + X[:, 1] > 0.3).astype(int)
+NAMES = [f"feature_{j}" for j in range(4)]
+FOREST = small_forest(20, oob_score=True).fit(X, Y)
+TREE = AUCTreeClassifier(random_state=0).fit(X, Y)
+
+
+class ArrayLike:
+    """An object that is an array to numpy alone."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._values, dtype=dtype)
+
+
+def as_form(form, make, X):
+    """Return a sparse matrix; scipy warns of one that is stored by diagonals."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+        return make(X).asformat(form)
+
+
+SPARSE = {
+    f"{kind} {form}": partial(as_form, form, make)
+    for kind, make in (("array", sp.csr_array), ("matrix", sp.csr_matrix))
+    for form in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
+}
+DENSE = {
+    "list of lists": np.ndarray.tolist,
+    "tuple of arrays": tuple,
+    "objects": lambda X: X.astype(object),
+    "masked": np.ma.masked_array,
+    "array-like": ArrayLike,
+    "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
+    "polars": lambda X: pl.DataFrame(X, schema=NAMES),
+    "pyarrow": lambda X: pa.table(dict(zip(NAMES, X.T))),
+    "record batch": lambda X: pa.RecordBatch.from_pydict(dict(zip(NAMES, X.T))),
+}
+FORMS = {**SPARSE, **DENSE}
+
+
+def encoded(X):
+    found = FOREST.encode(X)
+    return found.toarray() if sp.issparse(found) else np.asarray(found)
+
+
+def compared(X):
+    how = {"cv": 2, "metrics": ["roc_auc"], "n_estimators": 2, "random_state": 0, "verbose": 0}
+    return compare_criteria(X, Y, **how).folds["roc_auc"]
+
+
+def shift(X):
+    monitor = CBPE.from_forest(FOREST, Y, X, metrics=["roc_auc"])
+    (found,) = monitor.estimate(FOREST.predict_proba(X), X=X, chunks=Chunks.by_number(1)).shifts.values()
+    return found
+
+
+CALLS = {
+    "fit": lambda X: small_forest(3).fit(X, Y).predict_proba(X),
+    "apply": lambda X: FOREST.apply(X),
+    "decision_path": lambda X: FOREST.decision_path(X)[0].toarray(),
+    "predict": lambda X: FOREST.predict(X),
+    "encode": encoded,
+    "score": lambda X: FOREST.score(X, Y),
+    "set_threshold": lambda X: small_forest(9).fit(X, Y).set_threshold("gmean", X, Y).threshold_,
+    "tree": lambda X: AUCTreeClassifier(random_state=0).fit(X, Y).predict_proba(X),
+    "tree.apply": lambda X: TREE.apply(X),
+    "tree.decision_path": lambda X: TREE.decision_path(X).toarray(),
+    "explain": lambda X: explain(FOREST, X).values,
+    "oob_permutation_importance": lambda X: (
+        oob_permutation_importance(FOREST, X, Y, n_repeats=1, random_state=0).importances
+    ),
+    "predict_proba_stderr": lambda X: predict_proba_stderr(FOREST, X),
+    "proximity": lambda X: proximity(FOREST, X, X),
+    "proximity out of bag": lambda X: proximity(FOREST, X, oob_labels=Y),
+    "proximity_neighbors": lambda X: proximity_neighbors(FOREST, X).toarray(),
+    "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(FOREST, X, Y).scores,
+    "ThresholdCurveDisplay": lambda X: ThresholdCurveDisplay.from_estimator(FOREST, X, Y).curves["F1"],
+    "RocCurveDisplay": lambda X: RocCurveDisplay.from_estimator(FOREST, X, Y, band=None).lines_[0].get_xydata(),
+    "GainsDisplay": lambda X: GainsDisplay.from_estimator(FOREST, X, Y).lines_[0].get_xydata(),
+    "compare_criteria": compared,
+    "CBPE": shift,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore:.*standard errors are NaN", "ignore:.*out-of-bag", "ignore:X (has|does not have)")
+def test_every_form_gives_the_same(name):
+    call = CALLS[name]
+    expected = call(X)
+    for form, make in FORMS.items():
+        np.testing.assert_array_equal(call(make(X)), expected, err_msg=form)
+        pyplot.close("all")
+
+
+def test_rows_of_text_and_numbers_keep_their_types():
+    rows = [["ash" if row[0] > 0 else "elm", *row[1:].tolist()] for row in X]
+    options = {"categorical_features": [0], "cv": 2, "metrics": ["roc_auc"], "n_estimators": 2, "random_state": 0}
+    frame = pd.DataFrame(rows)
+    found, expected = (compare_criteria(table, Y, verbose=0, **options) for table in (rows, frame))
+    np.testing.assert_array_equal(found.folds["roc_auc"], expected.folds["roc_auc"])
+
+
+def test_masked_values_are_missing():
+    mask = RANDOM.random(X.shape) < 0.3
+    masked, expected = np.ma.masked_array(X, mask), np.where(mask, np.nan, X)
+    forest = small_forest(9).fit(expected, Y)
+    same = small_forest(9).fit(masked, Y)
+    for model in (forest, same):
+        np.testing.assert_array_equal(model.predict_proba(masked), forest.predict_proba(expected))
+    np.testing.assert_array_equal(CALLS["compare_criteria"](masked), CALLS["compare_criteria"](expected))
+    whole = np.ma.masked_array((10 * X).astype(int), mask)
+    np.testing.assert_array_equal(
+        forest.predict_proba(whole), forest.predict_proba(np.where(mask, np.nan, (10 * X).astype(int)))
+    )
+    text = np.ma.masked_array(np.where(X > 0, "ash", "elm").astype(object), mask)
+    options = {"categorical_features": [0, 1, 2, 3]}
+    np.testing.assert_array_equal(
+        small_forest(5, **options).fit(text, Y).predict_proba(text),
+        small_forest(5, **options).fit(text.filled(None), Y).predict_proba(text.filled(None)),
+    )
+    linear = LinearAUCClassifier(solver="sga", max_iter=1, random_state=0)
+    with pytest.raises(ValueError, match=r"^Input X contains NaN"):
+        linear.fit(masked, Y)
+    with pytest.raises(ValueError, match=r"^Input X contains NaN"):
+        linear.fit(X, Y).decision_function(masked)
+
+
+def test_masked_labels_and_weights_are_refused():
+    gaps = np.arange(120) == 5
+    with pytest.raises((TypeError, ValueError), match=r"^Input y contains NaN"):
+        small_forest(2).fit(X, np.ma.masked_array(Y, gaps))
+    with pytest.raises(ValueError, match=r"^Input sample_weight contains NaN"):
+        small_forest(2).fit(X, Y, np.ma.masked_array(np.ones(120), gaps))
+    with pytest.raises(ValueError, match=r"^y_score must be finite, but value 5 is nan$"):
+        RocCurveDisplay.from_predictions(Y, np.ma.masked_array(X[:, 0], gaps))
+    with pytest.raises(ValueError, match=r"missing value"):
+        RocCurveDisplay.from_predictions(np.ma.masked_array(Y, gaps), X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("form", "place", "value", "sentence"),
+    [
+        ("csr", "indices", 10**6, "it has the column index 1000000, but 4 columns"),
+        ("csr", "indices", -1, "it has the column index -1, but 4 columns"),
+        ("csr", "indptr", 10**6, "its row pointers do not rise from 0 to 267 or less"),
+        ("csc", "indices", 120, "it has the row index 120, but 120 rows"),
+        ("coo", "row", 10**6, "it has the row index 1000000, but 120 rows"),
+        ("coo", "col", -7, "it has the column index -7, but 4 columns"),
+        ("bsr", "indices", 10**6, "it has the block column index 1000000, but 4 block columns"),
+    ],
+)
+def test_an_index_outside_of_a_sparse_matrix_is_refused(form, place, value, sentence):
+    """scipy would read or write memory that is not its own, and end the process."""
+    matrix = sp.csr_matrix(X).asformat(form)
+    getattr(matrix, place)[5] = value
+    for name in ("fit", "predict", "compare_criteria", "oob_permutation_importance", "predict_proba_stderr", "CBPE"):
+        with pytest.raises(ValueError, match=rf"^X is a damaged sparse matrix, build it again: {sentence}$"):
+            CALLS[name](matrix)
+
+
+def test_the_matrix_of_the_caller_is_kept():
+    for form in ("coo", "csr", "bsr"):
+        matrix = sp.csr_matrix(X).asformat(form)
+        before = matrix.copy()
+        FOREST.predict_proba(matrix)
+        assert (matrix != before).nnz == 0
+        np.testing.assert_array_equal(matrix.data, before.data)
