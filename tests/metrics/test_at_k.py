@@ -259,3 +259,28 @@ def test_weights_whose_sum_is_rounded_hold_as_many_samples():
     y, score, weight = np.arange(20) % 2, np.arange(20.0), np.full(20, 0.1)
     assert weight.sum() < 2 + 1e-9
     assert recall_at_k(y, score, 2, sample_weight=weight) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("exponent", [-680, 399, 1010])
+def test_weights_of_any_size(exponent):
+    """Only ratios of weights count; an integer k is a weight, too."""
+    rng = np.random.default_rng(0)
+    y, score, weight = rng.integers(0, 2, 200), rng.normal(size=200).round(1), rng.integers(1, 9, 200).astype(float)
+    scaled = {"sample_weight": np.ldexp(weight, exponent)}
+    for k in (0.1, 100):
+        found = metrics_at_k(y, score, k, sample_weight=weight)
+        same = k if isinstance(k, float) else 100 * 2**exponent if exponent > 0 else 2 * k
+        if exponent < 0 and isinstance(k, int):  # no integer is as small as these weights
+            with pytest.raises(
+                ValueError, match=r"^k must be from 1 to 1\.\d+e-202, the number \(or weight\) of samples"
+            ):
+                metrics_at_k(y, score, k, **scaled)
+            continue
+        assert metrics_at_k(y, score, same, **scaled) == found
+        assert precision_at_k(y, score, same, **scaled) == found.precision[0]
+        assert recall_at_k(y, score, same, **scaled) == found.recall[0]
+        assert lift_at_k(y, score, same, **scaled) == found.lift[0]
+        rule = {"criterion": {"alerts": same}}
+        assert optimal_threshold(y, score, **rule, **scaled) == optimal_threshold(
+            y, score, criterion={"alerts": k}, sample_weight=weight
+        )

@@ -67,3 +67,19 @@ def test_bad_options(rows):
         GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
     with pytest.raises(ValueError, match="y_score is an empty mapping"):
         GainsDisplay.from_predictions(y, {})
+
+
+def test_labels_and_classes_that_do_not_fit(rows):
+    X, y = rows
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match=r"^y_true has the label 'odd', which is not in labels$"):
+        GainsDisplay.from_estimator(model, X, np.where(y == "clean", "odd", y))
+    others = {"a": model, "b": LogisticRegression().fit(X, y == "fraud")}
+    with pytest.raises(ValueError, match=r"^the classifiers must have the same two classes, but have "):
+        GainsDisplay.from_estimator(others, X, y)
+    with pytest.raises(ValueError, match=r"^pos_label must be 'fraud', the second class, but is 'clean'$"):
+        GainsDisplay.from_estimator(model, X, y, pos_label="clean")
+    with pytest.raises(ValueError, match=r"^estimator is an empty mapping of classifiers$"):
+        GainsDisplay.from_estimator({}, X, y)
+    display = GainsDisplay.from_estimator(model, X, y, pos_label="fraud", sample_weight=np.ones(300))
+    assert display.prevalence == pytest.approx(np.mean(y == "fraud"))

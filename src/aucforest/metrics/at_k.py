@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -19,7 +20,9 @@ from aucforest.metrics.validation import (
     check_scores,
     check_weights,
     is_positive,
+    relative_weights,
     warn_undefined,
+    weight_exponent,
 )
 
 FloatArray = NDArray[np.float64]
@@ -29,9 +32,9 @@ Interval = tuple[float, float, float]  # a value and its bounds
 def _rows(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
 ) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
-    """Return checked samples: positive or not, score, weight."""
+    """Return checked samples: positive or not, score, relative weight."""
     scores = check_scores(as_column(y_score))
-    weights = check_weights(sample_weight, scores.size)
+    weights = relative_weights(sample_weight, scores.size)
     if weights is not None and not weights.any():
         raise ValueError("sample_weight is 0 for every sample")
     return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
@@ -42,12 +45,18 @@ def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | 
     return cumulate(*_rows(y_true, y_score, sample_weight, pos_label))
 
 
-def top_size(k: Any, total: float = np.inf, *, name: str = "k") -> float:
-    """Return how many of samples, by number or weight, the top k are; ValueError for a `k` that is no such number."""
+def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 0) -> float:
+    """Return how many of samples, by number or weight, the top k are; ValueError for a `k` that is no such number.
+
+    `total` and the result are relative weights, which were divided by the power of two with this exponent.
+    """
     if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
-        if not 1 <= int(k) <= total * (1.0 + 1e-12):  # a total of weights is rounded
-            raise ValueError(f"{name} must be from 1 to {total:g}, the number (or weight) of samples, but is {k}")
-        return min(float(k), total)
+        whole = Fraction(int(k)) / Fraction(2) ** exponent  # exact, and integers may be greater than float64 holds
+        if not (int(k) >= 1 and whole <= total * (1.0 + 1e-12)):  # a total of weights is rounded
+            with np.errstate(over="ignore"):
+                most = np.ldexp(total, exponent)
+            raise ValueError(f"{name} must be from 1 to {most:g}, the number (or weight) of samples, but is {k}")
+        return min(float(whole), total)
     if isinstance(k, bool | np.bool_) or not (isinstance(k, Real) and 0.0 < float(k) <= 1.0):
         raise ValueError(f"{name} must be a number of samples (int) or a proportion of them in (0, 1], but is {k!r}")
     return float(k) * total
@@ -66,10 +75,10 @@ def check_bound(name: str, bound: Any) -> None:
         raise ValueError(f"{name} must be in {'[' if may_be_zero else '('}0, 1], but is {bound!r}")
 
 
-def _positives_at(cumulated: Cumulated, k: float) -> tuple[float, float]:
+def _positives_at(cumulated: Cumulated, k: float, sample_weight: ArrayLike | None) -> tuple[float, float]:
     """Return the weight of the k highest-ranked samples and of the positives among them, ties in proportion."""
     selected = cumulated.selected
-    size = top_size(k, float(selected[-1]))
+    size = top_size(k, float(selected[-1]), exponent=weight_exponent(sample_weight))
     return size, float(np.interp(size, selected, cumulated.tps))
 
 
@@ -115,7 +124,7 @@ def precision_at_k(
     >>> precision_at_k(y_true, y_score, 2), precision_at_k(y_true, y_score, 0.5)
     (1.0, 0.8333333333333334)
     """
-    size, positives = _positives_at(_cumulate(y_true, y_score, sample_weight, pos_label), k)
+    size, positives = _positives_at(_cumulate(y_true, y_score, sample_weight, pos_label), k, sample_weight)
     return min(positives / size, 1.0)
 
 
@@ -153,7 +162,7 @@ def recall_at_k(
     0.667
     """
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    return float(_recall(_positives_at(cumulated, k)[1], cumulated))
+    return float(_recall(_positives_at(cumulated, k, sample_weight)[1], cumulated))
 
 
 def lift_at_k(
@@ -191,7 +200,7 @@ def lift_at_k(
     2.0
     """
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    size, positives = _positives_at(cumulated, k)
+    size, positives = _positives_at(cumulated, k, sample_weight)
     return float(_recall(positives, cumulated) * cumulated.selected[-1] / size)
 
 
@@ -263,7 +272,7 @@ def metrics_at_k(
     quantile = normal_quantile(level)
     positive, scores, weights = _rows(y_true, y_score, sample_weight, pos_label)
     cumulated = cumulate(positive, scores, weights)
-    size, found = _positives_at(cumulated, k)
+    size, found = _positives_at(cumulated, k, sample_weight)
     precision, others, correlation = _precisions(cumulated, size, _units(positive, weights), quantile)
     recall = (float(_recall(found, cumulated)),) * 3
     scale = float(cumulated.selected[-1]) / size

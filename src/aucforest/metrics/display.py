@@ -164,14 +164,8 @@ class RocCurveDisplay:
             If a classifier is not binary, the classifiers have different classes, a label is unknown, and as in
             `from_predictions`.
         """
-        if not isinstance(estimator, Mapping):
-            estimator = {name or type(estimator).__name__: estimator}
-        scores = {label: positive_scores(model, X) for label, model in estimator.items()}
-        classes = {tuple(model.classes_.tolist()) for model in estimator.values()}
-        if len(classes) != 1:
-            raise ValueError(f"the classifiers must have the same two classes, but have {classes}")
-        codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=classes.pop())
-        return cls.from_predictions(codes == 1, scores, **options)
+        positive, scores, _ = score_classifiers(estimator, X, y_true, name)
+        return cls.from_predictions(positive, scores, **options)
 
     def plot(self, ax: Any = None) -> Self:
         """Plot the curves.
@@ -205,6 +199,25 @@ class RocCurveDisplay:
         self.ax_.set(aspect="equal", xlim=(0, 1), ylim=(0, 1.01))
         self.ax_.legend(loc="lower right", fontsize="small")
         return self
+
+
+def score_classifiers(
+    estimator: Any, X: Any, y_true: ArrayLike, name: str | None
+) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.float64]], Any]:
+    """Return whether samples are of the second class, its scores by one or several classifiers by name, and its label.
+
+    Raises ValueError if a classifier is not binary, the classifiers have different classes, or a label is none of them.
+    """
+    models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
+    if not models:
+        raise ValueError("estimator is an empty mapping of classifiers")
+    scores = {label: positive_scores(model, X) for label, model in models.items()}
+    classes = {tuple(model.classes_.tolist()) for model in models.values()}
+    if len(classes) != 1:
+        raise ValueError(f"the classifiers must have the same two classes, but have {classes}")
+    ((first, second),) = classes
+    codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=[first, second])
+    return codes == 1, scores, second
 
 
 def positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest._optional import import_optional
 from aucforest.metrics.at_k import gains_curve, precision_at_k
-from aucforest.metrics.display import positive_scores
+from aucforest.metrics.display import score_classifiers
 from aucforest.metrics.validation import check_option
 
 
@@ -126,13 +126,13 @@ class GainsDisplay:
         Raises
         ------
         ValueError
-            For a classifier of more than two classes, and as `from_predictions`.
+            If a classifier is not binary, the classifiers have different classes, a label is unknown, `pos_label` is
+            not the second class, and as `from_predictions`.
         """
-        if not isinstance(estimator, Mapping):
-            estimator = {name or type(estimator).__name__: estimator}
-        scores = {label: positive_scores(model, X) for label, model in estimator.items()}
-        options.setdefault("pos_label", next(iter(estimator.values())).classes_[1])
-        return cls.from_predictions(y_true, scores, **options)
+        positive, scores, label = score_classifiers(estimator, X, y_true, name)
+        if (given := options.pop("pos_label", None)) not in (None, label):
+            raise ValueError(f"pos_label must be {label!r}, the second class, but is {given!r}")
+        return cls.from_predictions(positive, scores, pos_label=True, **options)
 
     def plot(self, *, kind: Literal["gains", "lift"] = "gains", ax: Any = None) -> Self:
         """Draw the curves.

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.at_k import check_bound, top_size
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import check_option, two_classes, warn_undefined
+from aucforest.metrics.validation import check_option, two_classes, warn_undefined, weight_exponent
 
 BOUNDS = ("alerts", "precision", "fpr")
 
@@ -88,7 +88,8 @@ def optimal_threshold(
         warn_undefined("the threshold is not defined: a class has no weight in y_true")
         return float("nan")
     if isinstance(criterion, dict):
-        return _threshold_within(cumulated, *next(iter(criterion.items())))
+        ((name, bound),) = criterion.items()
+        return _threshold_within(cumulated, name, bound, weight_exponent(sample_weight))
     if matrix is None or matrix.ndim == 2:
         gain = gain_at_thresholds(cumulated.tps, cumulated.fps, criterion, matrix)
     else:
@@ -101,12 +102,15 @@ def optimal_threshold(
     return float(cumulated.thresholds[np.argmax(gain)])
 
 
-def _threshold_within(cumulated: Cumulated, name: str, bound: Any) -> float:
-    """Return the threshold of the highest recall within a bound, and for alerts the lowest one."""
+def _threshold_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> float:
+    """Return the threshold of the highest recall within a bound, and for alerts the lowest one.
+
+    Weights were divided by the power of two with the exponent.
+    """
     thresholds = cumulated.thresholds
     if name == "alerts":
         selected = cumulated.selected
-        size = top_size(bound, float(selected[-1]), name=name)
+        size = top_size(bound, float(selected[-1]), name=name, exponent=exponent)
         return float(thresholds[np.searchsorted(selected, size * (1.0 + 1e-12), side="right") - 1])
     within = cumulated.fpr <= bound if name == "fpr" else cumulated.precision >= bound
     best = int(np.argmax(np.where(within, cumulated.tps, -1.0)))

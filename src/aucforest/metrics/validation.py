@@ -34,9 +34,9 @@ def unmask(values: Any) -> Any:
     if not np.ma.is_masked(values):
         return values.data
     if values.dtype.kind == "f":
-        return values.filled(np.nan)
+        return np.ma.filled(values, np.nan)
     is_number = values.dtype.kind in "biu"
-    return values.astype(np.float64 if is_number else object).filled(np.nan if is_number else None)
+    return np.ma.filled(values.astype(np.float64 if is_number else object), np.nan if is_number else None)
 
 
 def as_column(values: ArrayLike) -> NDArray[Any]:
@@ -102,10 +102,14 @@ def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = 
     The factor is a power of two, so nothing is rounded, and 1 unless the weights are extreme.
     """
     weights = check_weights(sample_weight, n_rows, of=of)
-    if weights is None:
-        return None
-    greatest = weights.max(initial=0.0)
-    return weights if 1e-100 < greatest < 1e100 else np.ldexp(weights, -int(np.frexp(greatest)[1]))
+    exponent = weight_exponent(weights)
+    return weights if weights is None or exponent == 0 else np.ldexp(weights, -exponent)
+
+
+def weight_exponent(sample_weight: ArrayLike | None) -> int:
+    """Return the exponent of the power of two that `relative_weights` divides valid weights by."""
+    greatest = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).max(initial=0.0)
+    return 0 if 1e-100 < greatest < 1e100 else int(np.frexp(greatest)[1])
 
 
 def is_positive(
