@@ -470,3 +470,15 @@ def test_lists_of_criteria_are_no_criterion():
         TypeError, match=r"criteria must hold single criteria, or 'auto' .* has the list \['auc', 'gini'\]"
     ):
         compare_criteria(np.ones((9, 1)), np.arange(9) % 2, criteria=[["auc", "gini"], "auto"], verbose=0)
+
+
+def test_nothing_crosses_the_p_values():
+    figure = comparison().plot()
+    figure.draw_without_rendering()
+    for panel in figure.axes:
+        if panel.axison:
+            boxes = [text.get_window_extent() for text in panel.texts if text.get_text()]
+            assert len(boxes) > 0
+            others = [other.get_window_extent() for other in figure.axes if other.axison]
+            assert not any(box.overlaps(other) for box in boxes for other in others)
+    mpl.pyplot.close(figure)

@@ -95,7 +95,7 @@ def test_bad_input(rows):
         RocCurveDisplay.from_estimator({"a": logistic, "b": other}, X, y)
     with pytest.raises(ValueError, match="the label 'perhaps', which is not in labels"):
         RocCurveDisplay.from_estimator(logistic, X, np.where(X[:, 1] > 1, "perhaps", y))
-    with pytest.raises(ValueError, match="the same two classes, but have set"):
+    with pytest.raises(ValueError, match="an empty mapping of classifiers"):
         RocCurveDisplay.from_estimator({}, X, y)
 
 

@@ -40,8 +40,11 @@ def test_one_metric(result):
 def test_picture(result):
     display = result.plot()
     assert [ax.get_ylabel() for ax in display.axes_] == ["roc_auc", "f1"]
-    legend = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
-    assert legend == ["realized", "alert limits", "alert", "estimate"]
+    (legend,) = display.figure_.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["realized", "alert limits", "alert", "estimate"]
+    display.figure_.draw_without_rendering()
+    box = legend.get_window_extent()
+    assert not any(box.overlaps(ax.get_window_extent()) for ax in display.axes_)  # it hides no estimate
     estimates = display.axes_[0].containers[0].lines[0]
     assert estimates.get_ydata().tolist() == pytest.approx([0.8, 0.81, 0.82])
     labels = [text.get_text() for text in display.axes_[-1].get_xticklabels()]

@@ -327,8 +327,9 @@ class CriteriaComparison(HtmlTable):
             panel.scatter(folds, np.full(len(folds), k + 0.2), s=14, color=f"C{k}", alpha=0.35, linewidths=0)
             panel.plot([row.difference_low, row.difference_high], [k, k], color=f"C{k}", linewidth=2)
             panel.plot(row.difference, k, "o", color=f"C{k}", markersize=7)
-            style = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "color": f"C{k}"}
-            panel.annotate(row.pvalue_text, (row.difference, k), (0, 7), **style)
+            # beside the panel, where no point and no line crosses it
+            style = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": f"C{k}"}
+            panel.annotate(row.pvalue_text, (1.0, k), (3, 0), xycoords=panel.get_yaxis_transform(), **style)
         better = "→" if find_metric(metric).higher_is_better else "←"
         panel.set_title(f"{find_metric(metric).title}  {better} better", fontsize=10)
         panel.set_xlabel(f"difference from {BASELINE}", fontsize=9)

@@ -138,7 +138,10 @@ class CBPEDisplay:
         step = max(1, len(rows) // 12)
         last = self.axes_[-1]
         last.set_xticks(range(0, len(rows), step), [row.chunk for row in rows[::step]], rotation=30, ha="right")
-        self.axes_[0].legend(loc="best", fontsize="small")
+        # above the panels, where it hides no estimate, with what any of them shows
+        found = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
+        handles = list({handle.get_label(): handle for handle in found}.values())
+        self.figure_.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize="small")
         return self
 
 
