@@ -13,6 +13,7 @@ from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImp
 from aucforest.metrics import GainsDisplay, RocBand, RocCurveDisplay, RocEntry
 from aucforest.report.dependence import Dependence
 from aucforest.report.explorer import Thresholds
+from aucforest.report.glyphs import make_readable
 from aucforest.report.importances import TreePoint
 from aucforest.report.metrics import RECALLS, Bin, cumulate_class, thin
 from aucforest.report.page import Plot, number, shortened
@@ -90,7 +91,9 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure with a caption, which is also its text alternative."""
+    """Return a figure with a caption, which is also its text alternative and lists what no font can show."""
+    numbered = make_readable(figure)
+    caption += f" In this picture: {numbered}." if numbered else ""
     return Plot(as_svg(figure, name, caption, cursor=cursor), caption)
 
 
