@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import aucforest
@@ -75,3 +76,12 @@ def test_large_integers_are_counted_right(tmp_path, suffix):
     )
     assert re.search(described, page.read_text())
     assert "another value in nearly every row: order." in page.read_text()
+
+
+def test_classes_of_numbers_are_named_after_the_target(tmp_path):
+    table, model, page = (tmp_path / name for name in ("rows.csv", "m.aucforest", "page.html"))
+    x = np.random.default_rng(0).normal(size=80)
+    pd.DataFrame({"x": x, "cancelled": (x > 0.5).astype(int)}).to_csv(table, index=False)
+    assert run("fit", table, "--target", "cancelled", "--out", model, "--trees", 3).exit_code == 0
+    assert run("report", model, table, "--target", "cancelled", "--out", page).exit_code == 0
+    assert "A row with cancelled = 1 has a higher score than another row" in page.read_text()

@@ -426,7 +426,7 @@ def test_facts_stand_below_the_title(model, monkeypatch):
     shown = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", html))
     assert shown == {
         "Target": "fraud", "Data": "payments of May", "Model": "forest 3", "Rows evaluated": "200",
-        "Positive class": "1",
+        "Positive class": "fraud = 1",
         "Positive rows": shown["Positive rows"],
         "Date": "1970-01-02", "Written by": f"aucforest {__version__}",
     }  # fmt: skip

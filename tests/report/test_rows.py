@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
@@ -67,3 +68,37 @@ def test_what_is_no_matrix_is_left_to_the_pipeline():
 def test_sparse_rows_have_no_columns_for_subgroups():
     with pytest.raises(ValueError, match=r"^by names 'feature_0', which is no column of X_test$"):
         report(FOREST, csr_array(X), Y, by="feature_0", **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("labels", "name", "classes", "rows_of"),
+    [
+        ([0, 1], "cancelled", ("cancelled = 0", "cancelled = 1"), "with cancelled = 1"),
+        ([False, True], "fraud", ("fraud = False", "fraud = True"), "with fraud = True"),
+        (["no", "yes"], "cancelled", ("no", "yes"), "of class yes"),
+        ([0, 1], None, ("0", "1"), "of class 1"),
+    ],
+)
+def test_numbers_are_named_after_the_target(labels, name, classes, rows_of):
+    y = pd.Series(np.array(labels)[Y], name=name)
+    rows = score_rows(small_forest().fit(X, y), X, y, None)
+    assert rows.classes == classes
+    assert rows.of_classes[1] == rows_of
+
+
+def test_a_page_of_zeros_and_ones_reads_well():
+    y = pd.Series(Y, name="cancelled")
+    page = report(small_forest().fit(X, y), X, y, by={"part": np.arange(120) % 2}, n_bootstrap=2, n_repeats=0).html
+    for text in (
+        "<title>AUCForestClassifier: cancelled = 1 against cancelled = 0</title>",
+        "A row with cancelled = 1 has a higher score than another row in",
+        'class="r">rows with cancelled = 1</th>',
+        ">of a missed row with cancelled = 1</label>",
+        "the proportion of all rows with cancelled = 1 found among",
+        "what it adds to the probability of cancelled = 1.",
+        "The mean probability of cancelled = 1 is",
+        "predicted cancelled = 0</th>",
+    ):
+        assert text in page, text
+    sentences = re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+    assert not re.search(r"(class|of|all|missed|predicts) [01]\b(?! %|\.\d)", sentences)  # the bare number

@@ -133,6 +133,15 @@ def test_rows_of_text_and_numbers_keep_their_types():
     np.testing.assert_array_equal(found.folds["roc_auc"], expected.folds["roc_auc"])
 
 
+def test_string_views():
+    """pyarrow cannot take rows of them."""
+    words = pa.array(np.where(X[:, 0] > 0, "ash", "elm").tolist(), pa.string_view())
+    frame = pd.DataFrame({"a": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([words]))), "b": X[:, 1]})
+    expected = compared(pd.DataFrame({"a": words.to_pylist(), "b": X[:, 1]}))
+    for table in (pa.table({"a": words, "b": X[:, 1]}), frame):
+        np.testing.assert_array_equal(compared(table), expected)
+
+
 def test_masked_values_are_missing():
     mask = RANDOM.random(X.shape) < 0.3
     masked, expected = np.ma.masked_array(X, mask), np.where(mask, np.nan, X)

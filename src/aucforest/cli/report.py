@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 import typer
 
 from aucforest.cli._inputs import Labelled, open_table, read_for_model, read_model
@@ -57,7 +58,7 @@ def report(
     page = report_on(
         forest,
         test.X,
-        test.y,
+        pd.Series(test.y, name=target),
         sample_weight=test.weight,
         X_train=training.X,
         y_train=training.y,

@@ -271,7 +271,7 @@ class TreeBasedClassifier(Model):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The input samples. NaN is a missing value.
+            The input samples. NaN is a missing value, and so is what a masked array masks.
 
         Returns
         -------

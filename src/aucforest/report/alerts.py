@@ -23,7 +23,7 @@ def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, 
 
 def alerts_section(rows: ScoredRows, level: float) -> Section:
     """Return cumulative gains, lift, and a table by the number of alerts."""
-    positive = rows.classes[1]
+    positive, of = rows.classes[1], rows.of_classes[1]
     body = []
     for per_1000, k in alert_depths(rows.labels.size).items():
         found = top_rows(rows, k, level)
@@ -34,8 +34,8 @@ def alerts_section(rows: ScoredRows, level: float) -> Section:
     sure = "95 % interval"
     columns = ["alerts per 1,000 rows", "k", "precision at k", sure, "recall at k", sure, "lift", "lowest score"]
     table = Table("The k rows with the highest scores", columns, body, "lrrrrrrr")
-    gains = f"Cumulative gains: the proportion of all {positive} rows found among the rows with the highest scores."
-    lift = f"Lift: how many times more frequent {positive} is among the rows with the highest scores than among all."
+    gains = f"Cumulative gains: the proportion of all rows {of} found among the rows with the highest scores."
+    lift = f"Lift: how many times more frequent rows {of} are among those with the highest scores than among all."
     drawn = [
         plots.picture(
             plots.gains_plot(rows), "gains", f"{gains} The dot is the threshold chosen below.", cursor="point"

@@ -101,7 +101,8 @@ def report(
     X_test : array-like or frame of shape (n_samples, n_features)
         Rows that the model was not trained on.
     y_test : array-like of shape (n_samples,)
-        Their labels, of at least two classes.
+        Their labels, of at least two classes. Classes that are numbers or truth values go by the name of a Series, such
+        as "cancelled = 1".
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of these rows, not negative. With weights the ROC curve has no band.
     X_train, y_train : array-like, default=None
@@ -193,7 +194,7 @@ def report(
         of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
         title = f"{type(rows.model).__name__}: {of}"
     target = getattr(y_test, "name", None)
-    stated = ({} if target is None else {"Target": str(target)}) | dict(facts or {})
+    stated = ({} if target in (None, "") else {"Target": str(target)}) | dict(facts or {})
     page = render(title, stated | _facts(rows) | stated, parts, [warning] if warning else [])
     return Report(title, page)
 

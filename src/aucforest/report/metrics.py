@@ -21,7 +21,7 @@ _ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a ro
 RECALLS = np.linspace(0.0, 1.0, 101)
 _MEANINGS = {
     "ROC AUC": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
-    "average precision": "Mean precision of {positive} over all recalls.",
+    "average precision": "Mean precision of the class {positive} over all recalls.",
     "Brier score": "Mean squared error of the probabilities; less is better.",
     "log loss": "Mean negative logarithm of the probability of the true class; less is better.",
     "G-mean": "Geometric mean of the recalls of the classes, by the labels that the model predicts.",
@@ -156,7 +156,7 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
         auc = auc_interval(is_positive, score, rows.sample_weight, level)
-        meaning = f"Probability that a random row of {positive} has a higher score than a random other row."
+        meaning = f"Probability that a random row {rows.of_classes[1]} has a higher score than a random other row."
         scores.append(Score("ROC AUC", *auc, 0.5, meaning))
         precision = float(average_precision_score(is_positive, score, sample_weight=rows.sample_weight))
         values, no_skill["average precision"] = {"average precision": precision, **values}, float(frequencies[1])

@@ -23,10 +23,12 @@ def reasons_section(rows: ScoredRows, n_jobs: int | None) -> Section | None:
         [str(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]], _listed(reasons)]
         for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS))
     ]
+    label, name = str(rows.model.classes_[1]), rows.classes[1]
+    explained = explanation.target.replace(f"probability of {label}", f"probability of {name}", 1)
     columns = ["row", "score", "true class", "features that move the prediction most"]
     lead = (
         f"The {len(body)} rows with the highest scores. The number in brackets is the Shapley value of the feature: "
-        f"what it adds to the {explanation.target}. It describes the model, and does not say what would happen if the "
+        f"what it adds to the {explained}. It describes the model, and does not say what would happen if the "
         "value were changed. Rows are named by their index, or counted from 0."
     )
     return Section(

@@ -24,7 +24,8 @@ class ScoredRows:
 
     model: Any
     X: Any  # in a form whose rows can be taken, without rows of weight 0
-    classes: tuple[str, ...]  # names, in the model's order
+    classes: tuple[str, ...]  # names, in the model's order; those of numbers have the target's name: "cancelled = 1"
+    of_classes: tuple[str, ...]  # which rows are of each class: "with cancelled = 1", "of class genuine"
     labels: NDArray[np.int64]  # numbers of the true classes
     predicted: NDArray[np.int64]  # numbers of the predicted classes
     scores: FloatArray  # (n_rows, n_classes): probabilities, or decision values of a model that has none
@@ -87,8 +88,21 @@ def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike
     scores = _ask(partial(scores_of, model), X)
     require_finite(scores, "the model's scores of X_test")
     predicted = number_labels(_ask(model.predict, X), classes, "the model's prediction")
+    names, of_classes = _name_classes(classes, getattr(y, "name", None))
+    is_probability = hasattr(model, "predict_proba")
+    return ScoredRows(model, X, names, of_classes, labels, predicted, scores, is_probability, weights)
+
+
+def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the classes, and the words for their rows.
+
+    Numbers and truth values say nothing without the name of the target.
+    """
     names = tuple(map(str, classes.tolist()))
-    return ScoredRows(model, X, names, labels, predicted, scores, hasattr(model, "predict_proba"), weights)
+    if target in (None, "") or classes.dtype.kind not in "biuf":
+        return names, tuple(f"of class {name}" for name in names)
+    names = tuple(f"{target} = {name}" for name in names)
+    return names, tuple(f"with {name}" for name in names)
 
 
 def scores_of(model: Any, X: Any) -> FloatArray:

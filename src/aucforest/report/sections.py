@@ -56,8 +56,7 @@ def _headline(rows: ScoredRows, auc: float) -> str:
     correct = f"The class that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows"
     if len(rows.classes) > 2:
         return f"The model ranks {percent(auc)} of all pairs of rows of two classes rightly; guessing: 50 %. {correct}."
-    label, frequency = rows.classes[1], float(rows.frequencies[1])
-    of = "of the positive class" if label in ("True", "1") else f"of class {label}"
+    label, of, frequency = rows.classes[1], rows.of_classes[1], float(rows.frequencies[1])
     text = (
         f"A row {of} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing gives "
         "50 %."
@@ -203,6 +202,7 @@ def threshold_section(rows: ScoredRows, cost: NDArray[np.float64]) -> Section:
         "own_sentence": own_sentence,
         "negative": negative,
         "positive": positive,
+        "of_positive": rows.of_classes[1],
         "metrics": _METRICS,
     }
     lead = "Metrics and costs at any threshold, on these rows."

@@ -80,7 +80,7 @@ def _table(rows: ScoredRows, name: str, values: NDArray[Any], level: float) -> T
     columns = [name, "rows", "accuracy", "95 % interval"]
     if len(rows.classes) == 2:
         rates = ["recall", "95 % interval", "false positive rate"]
-        columns = [name, "rows", f"{rows.classes[1]} rows", "mean score", "ROC AUC", "95 % interval", *rates]
+        columns = [name, "rows", f"rows {rows.of_classes[1]}", "mean score", "ROC AUC", "95 % interval", *rates]
     return Table(f"Performance by {name}", columns, body, "l" + "r" * (len(columns) - 1))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from aucforest.metrics.validation import unmask
+from aucforest.tables.columns import names_of
 from aucforest.tables.sparse import as_csr
 
 
@@ -20,13 +21,22 @@ def indexable_rows(X: Any) -> Any:
     if issparse(X):
         return as_csr(X)
     X = unmask(X)
-    if isinstance(X, np.ndarray) or hasattr(X, "iloc"):
+    if isinstance(X, np.ndarray):
         return X
-    if nw.from_native(X, allow_series=True, pass_through=True) is not X:
-        return X
+    if hasattr(X, "iloc") or nw.from_native(X, allow_series=True, pass_through=True) is not X:
+        return _without_views(X)
     try:
         matrix = np.asarray(X)
     except ValueError:
         return np.fromiter(X, dtype=object, count=len(X))
     # numpy would turn numbers beside text into text.
     return np.asarray(X, dtype=object) if matrix.dtype.kind in "US" else matrix
+
+
+def _without_views(X: Any) -> Any:
+    """Return a frame with string views of Arrow as strings: pyarrow cannot take rows of views."""
+    types = getattr(X, "dtypes", None) if hasattr(X, "dtypes") else getattr(getattr(X, "schema", None), "types", None)
+    if types is None or nw.dependencies.is_into_series(X):
+        return X
+    views = [name for name, type_ in zip(names_of(X), types) if str(type_).startswith("string_view")]
+    return nw.from_native(X).with_columns(nw.col(views).cast(nw.String)).to_native() if views else X
