@@ -34,10 +34,10 @@ def indexable_rows(X: Any) -> Any:
 
 
 def _without_views(X: Any) -> Any:
-    """Return a frame with string views of Arrow as strings: pyarrow cannot take rows of views."""
+    """Return a frame with string views of Arrow as other strings: pyarrow cannot take rows of views."""
     is_pandas, is_arrow = nw.dependencies.is_pandas_dataframe(X), nw.dependencies.is_pyarrow_table(X)
     types = X.dtypes if is_pandas else X.schema.types if is_arrow else ()
     views = [name for name, type_ in zip(names_of(X), types) if str(type_).startswith("string_view")]
     if is_pandas and views:
-        return X.astype(dict.fromkeys(views, "string[pyarrow]"))
+        return X.astype(dict.fromkeys(views, object))
     return nw.from_native(X).with_columns(nw.col(views).cast(nw.String)).to_native() if views else X
