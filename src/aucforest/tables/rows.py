@@ -38,6 +38,6 @@ def _without_views(X: Any) -> Any:
     is_pandas, is_arrow = nw.dependencies.is_pandas_dataframe(X), nw.dependencies.is_pyarrow_table(X)
     types = X.dtypes if is_pandas else X.schema.types if is_arrow else ()
     views = [name for name, type_ in zip(names_of(X), types) if str(type_).startswith("string_view")]
-    if is_pandas and views:
-        return X.astype(dict.fromkeys(views, object))
+    if is_pandas and views:  # which cannot convert them by `astype`
+        return X.assign(**{name: X[name].array.to_numpy(dtype=object) for name in views})
     return nw.from_native(X).with_columns(nw.col(views).cast(nw.String)).to_native() if views else X
