@@ -127,6 +127,7 @@ def make_models(n_trees: int, seed: int, n_classes: int) -> dict[str, Callable[[
     )
     return {
         "aucforest": forest,
+        "aucforest, not calibrated": partial(forest, calibration=None),
         "aucforest, auc": partial(forest, criterion="auc"),
         "aucforest, gini": partial(forest, criterion="gini"),
         "aucforest, 80 %": partial(forest, sampling="subsample", max_samples=0.8),

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from aucforest.estimators._prior_correction import PriorCorrection, fit_correction, odds_formula
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
 
-from aucforest.estimators._prior_correction import PriorCorrection, fit_correction, odds_formula
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.metrics import roc_auc_score
 from tests.estimators.data import make_table, small_forest

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import roc_auc_score
 
 from aucforest.estimators import _evidence
-from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
 from aucforest.estimators._calibration import LEAST
+from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
 from aucforest.estimators.out_of_bag import training_rows
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference

@@ -176,7 +176,7 @@ def test_shap_values_add_up(name):
     np.testing.assert_allclose(total, exported.predict_proba(as_table(model, rows[-5:])), rtol=0, atol=1e-9)
 
 
-def test_what_reads_trees_refuses_corrected_probabilities():
+def test_what_reads_trees_refuses_calibrated_probabilities():
     import shap
 
     exported = model_and_rows("balanced")[0].to_sklearn()
@@ -248,7 +248,7 @@ def test_codes_keep_names_index_and_type_of_a_table():
         np.testing.assert_array_equal(model.to_sklearn().predict_proba(model.encode(X)), model.predict_proba(table))
 
 
-def test_shap_says_what_to_pass_for_a_forest_with_a_prior_correction():
+def test_shap_says_what_to_pass_for_a_calibrated_forest():
     model, _, rows = model_and_rows("balanced and tuned")
     exported = model.to_sklearn()
     with pytest.raises(Exception, match=r"not yet supported by TreeExplainer: .*; pass its attribute `estimator`"):

@@ -105,7 +105,7 @@ def test_another_layout_of_nodes_is_refused(monkeypatch):
         as_decision_tree(trees[:1], np.arange(2), N_CODES)
 
 
-def test_corrected_probabilities():
+def test_calibrated_probabilities():
     trees, X = drawn(1)
     forest = as_random_forest(trees, np.array(["no", "yes"]), N_CODES)
     corrected = CalibratedForestClassifier(forest, Halved())
@@ -115,7 +115,7 @@ def test_corrected_probabilities():
     assert np.any(corrected.predict(X) != forest.predict(X))
 
 
-def test_a_corrected_classifier_is_one_of_scikit_learn():
+def test_a_calibrated_forest_is_one_of_scikit_learn():
     trees, X = drawn(1)
     corrected = CalibratedForestClassifier(as_random_forest(trees, np.array(["no", "yes"]), N_CODES), Halved())
     check_is_fitted(corrected)

@@ -302,19 +302,19 @@ def test_rows_of_weight_zero_are_as_if_absent(params):
     assert all_rows.oob_score_ == fewer.oob_score_
 
 
-def corrected_and_raw(labels, **params):
-    """Return probabilities and out-of-bag ones with prior correction, then without; the trees are the same."""
+def calibrated_and_raw(labels, **params):
+    """Return probabilities and out-of-bag ones with calibration, then without; the trees are the same."""
     found = []
-    for correction in (True, False):
-        forest = small_forest(60, oob_score=True, prior_correction=correction, **params).fit(X, labels)
+    for calibration in ("auto", None):
+        forest = small_forest(60, oob_score=True, calibration=calibration, **params).fit(X, labels)
         found.append((forest.predict_proba(X), forest.oob_decision_function_))
     return zip(*found)
 
 
 @pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize("sampling", ["balanced", {True: 3.0, False: 0.5}, {True: 5.0}])
-def test_prior_correction_of_two_classes(sampling):
-    for corrected, raw in corrected_and_raw(TWO, sampling=sampling):
+def test_calibration_of_two_classes(sampling):
+    for corrected, raw in calibrated_and_raw(TWO, sampling=sampling):
         known = ~np.isnan(raw[:, 1])
         corrected, raw, is_rare = corrected[known], raw[known], TWO[known]
         np.testing.assert_allclose(corrected.sum(axis=1), 1.0)
@@ -326,21 +326,13 @@ def test_prior_correction_of_two_classes(sampling):
         assert corrected[:, 1].mean() == pytest.approx(TWO.mean(), abs=0.01)
 
 
-def test_prior_correction_of_many_classes():
-    for corrected, raw in corrected_and_raw(LABELS, sampling={"a": 0.1, "c": 2.0}):
+def test_calibration_of_many_classes():
+    for corrected, raw in calibrated_and_raw(LABELS, sampling={"a": 0.1, "c": 2.0}):
         of_rarest = np.log(raw[:, :2] / raw[:, 2:]), np.log(corrected[:, :2] / corrected[:, 2:])
         fits = [np.polyfit(of_rarest[0][:, k], of_rarest[1][:, k], 1) for k in range(2)]
         assert fits[0][0] == pytest.approx(fits[1][0])
         for k, (exponent, offset) in enumerate(fits):
             np.testing.assert_allclose(of_rarest[1][:, k], exponent * of_rarest[0][:, k] + offset, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    "params", [{}, {"sampling": "stratified"}, {"sampling": "subsample", "max_samples": 0.3}], ids=str
-)
-def test_samples_that_keep_the_class_frequencies_need_no_correction(params):
-    for corrected, raw in corrected_and_raw(LABELS, **params):
-        np.testing.assert_array_equal(corrected, raw)
 
 
 def test_weights_multiply_the_counts():
@@ -366,11 +358,11 @@ def test_a_warm_start_with_another_sampling():
     forest.set_params(n_estimators=5).fit(X, TWO)
     np.testing.assert_array_equal(forest.predict_proba(X), whole.predict_proba(X))
     before = forest.predict_proba(X)
-    sentence = r"^warm_start: prior_correction=True needs .*, not 30 \+ 30 of 300 samples, 300 of 300 samples$"
+    sentence = r"^warm_start: calibration='auto' needs .*, not 30 \+ 30 of 300 samples, 300 of 300 samples$"
     with pytest.raises(ValueError, match=sentence):
         forest.set_params(n_estimators=7, sampling="bootstrap").fit(X, TWO)
     np.testing.assert_array_equal(forest.predict_proba(X), before)
-    forest.set_params(prior_correction=False).fit(X, TWO)
+    forest.set_params(calibration=None).fit(X, TWO)
     assert sampled_rows(forest)[:5] == [[30, 30]] * 5
     assert {sum(counts) for counts in sampled_rows(forest)[5:]} == {300}
     values = [tree.prediction[leaves] for tree, leaves in zip(forest.trees_, forest.apply(X).T)]

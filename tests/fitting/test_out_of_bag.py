@@ -39,9 +39,7 @@ def slow_out_of_bag(model, table, labels, weights=None):
         free = [vote[row] for vote, counts in zip(votes, drawn[:, place]) if counts == 0]
         if free:
             proba[row] = np.mean(free, axis=0)
-    if model.prior_correction and len(sampler.sizes) > 1:
-        return model._prior_correction.apply(proba)
-    return proba
+    return proba if model.calibration_ is None else model.calibration_.apply(proba)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

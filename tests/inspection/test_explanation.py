@@ -100,14 +100,14 @@ def test_values_add_up_to_the_prediction(data):
     np.testing.assert_allclose(found, predicted[:, 1] if n_classes == 2 else predicted, rtol=0, atol=1e-12)
 
 
-def test_before_prior_correction():
+def test_before_calibration():
     forest = MODELS["balanced"]()
     found = explain(forest, NEW)
     before = np.mean([tree.predict_proba(NEW)[:, 1] for tree in forest.estimators_], axis=0)
     np.testing.assert_allclose(found.predictions, before, rtol=0, atol=1e-12)
     assert np.abs(found.predictions - forest.predict_proba(NEW)[:, 1]).max() > 0.1
-    assert found.target == "probability of 1, before prior correction"
-    assert found.of_class(0).target == "probability of 0, before prior correction"
+    assert found.target == "probability of 1, before calibration"
+    assert found.of_class(0).target == "probability of 0, before calibration"
     assert explain(MODELS["shrunk"](), NEW).target == "probability of 1"
 
 

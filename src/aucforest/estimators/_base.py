@@ -13,8 +13,8 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from aucforest.estimators._model_files import Model
 from aucforest.estimators._calibration import LEAST, Calibration
+from aucforest.estimators._model_files import Model
 from aucforest.exports.onnx import write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
 from aucforest.fitting.coding import Coding
@@ -368,8 +368,8 @@ class TreeBasedClassifier(Model):
         Returns
         -------
         CalibratedForestClassifier, RandomForestClassifier, or DecisionTreeClassifier for a tree
-            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. A calibrated forest, which is
-            the default, becomes a `CalibratedForestClassifier`, because scikit-learn's forest cannot store the
+            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. A calibrated forest, as by
+            default, becomes a `CalibratedForestClassifier`, because scikit-learn's forest cannot store the
             calibration. Pass its ``estimator``, the forest before calibration, to tools that read trees.
 
         Raises

@@ -9,7 +9,7 @@ turns p_k into p_k r_k, the map without evidence is division by r_k (Elkan 2001;
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,12 @@ from aucforest.fitting.out_of_bag import Sums
 
 # Smaller probabilities are replaced by this one, because 0 has no logarithm.
 LEAST = 1e-6
-# The penalty is (_PENALTY + _PENALTY_OF_FEW / n) * log(b) ** 2 + _PENALTY * sum(a_k ** 2), where the a_k are differences
-# from the map without evidence and n is about the number of samples of the rarer class. Few samples need more than a
-# fixed prior, because the samples that a forest lacks are those that it is tested on. The constants were chosen with
-# benchmarks/calibration.py.
-_PENALTY, _PENALTY_OF_FEW = 1.0, 300.0
+# The penalty is _PENALTY * (log(b) ** 2 + sum(a_k ** 2)), where the a_k are differences from the map without evidence
+# and their mean is 0, and c * log(b) ** 2 / n, where n is about the number of samples of the rarer class. Few samples
+# need more than a fixed penalty, because the samples that a forest lacks are those that it is tested on. A slope below
+# 1 needs more evidence than one above, because forests are rarely over-confident. The constants were chosen on the data
+# sets of benchmarks/ranking.py whose names begin with a to q, and on synthetic ones.
+_PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With fewer out-of-bag trees of a sample on average, in one of two halves of the trees, a forest is not calibrated.
 _LEAST_TREES = 0.5
 # The last step of the optimization changes the penalized log likelihood of all samples by less than about this.
@@ -57,7 +58,7 @@ class Calibration(NamedTuple):
         return calibrated
 
     def derivative(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the derivatives of calibrated class j by probability k, shape (n_samples, n_classes j, n_classes k)."""
+        """Return the derivatives of calibrated probability j by probability k, shape (n_samples, j, k)."""
         calibrated, by_log = self.apply(proba), self.slope * (proba > LEAST) / np.maximum(proba, LEAST)
         return calibrated[:, :, None] * (np.eye(proba.shape[1]) - calibrated[:, None, :]) * by_log[:, None, :]
 
@@ -98,54 +99,60 @@ def calibrate(
     """
     offsets = np.zeros(len(frequencies)) if start is None else start.intercepts
     is_sampled = (frequencies > 0.0) & np.isfinite(offsets)
-    n_classes = np.count_nonzero(is_sampled)
-    places = np.cumsum(is_sampled) - 1
+    n_classes, places, offsets = np.count_nonzero(is_sampled), np.cumsum(is_sampled) - 1, offsets[is_sampled]
+    base = np.log(frequencies[is_sampled])
     # The log class frequencies in the trees, towards which shrinkage and the mean over trees pull their probabilities.
-    centre = np.log(frequencies[is_sampled]) - offsets[is_sampled]
-    base = np.diff(np.log(frequencies[is_sampled])).cumsum()
-    penalty = _PENALTY * (np.eye(n_classes) - np.pad(np.full((n_classes - 1,) * 2, 1.0 / n_classes), ((1, 0), (1, 0))))
-    penalty[0, 0] += _PENALTY_OF_FEW / sample.n_rarer
+    centre = base - offsets
     whole = Sums(*(first + second for first, second in zip(*sample.halves)))
-    found, n_trees_seen = [np.zeros(n_classes)], []
+    found, inverse = [np.zeros(n_classes)], []
     for sums in (*sample.halves, whole):
         seen = sums.n_trees > 0
         labels = places[sample.labels[seen]]
-        n_trees_seen.append(float(sums.n_trees.mean()))
-        if n_trees_seen[-1] < _LEAST_TREES or len(np.unique(labels)) < n_classes:
+        if sums.n_trees.mean() < _LEAST_TREES or len(np.unique(labels)) < n_classes:
             return start
+        inverse.append(1.0 / sums.n_trees.mean())
         logs = _logarithm(sums.total[np.ix_(seen, is_sampled)].T / sums.n_trees[seen]) - centre[:, None]
-        is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
-        likelihood = _Likelihood(logs[1:] - logs[0], is_label, sample.weights[seen], base, penalty)
+        likelihood = _Likelihood(logs, base, labels, sample.weights[seen], sample.n_rarer)
         found.append(likelihood.minimize(found[-1]))
     _, first, second, parameters = found
     std = float(np.sqrt(np.linalg.inv(likelihood.derivatives(parameters)[1])[0, 0]))
-    inverse_of_half, inverse = np.mean(1.0 / np.array(n_trees_seen[:2])), 1.0 / n_trees_seen[2]
-    further = (inverse - 1.0 / n_trees) / (inverse_of_half - inverse)
+    further = (inverse[2] - 1.0 / n_trees) / (0.5 * (inverse[0] + inverse[1]) - inverse[2])
     parameters = parameters + further * (parameters - 0.5 * (first + second))
-    slope, intercepts = float(np.exp(parameters[0])), np.full(len(offsets), -np.inf)
+    slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
     differences = np.concatenate(([0.0], parameters[1:]))
-    intercepts[is_sampled] = offsets[is_sampled] + (1.0 - slope) * centre + (differences - differences.mean())
+    intercepts[is_sampled] = offsets + (1.0 - slope) * centre + (differences - differences.mean())
     return Calibration(slope, intercepts, slope * std, int(np.count_nonzero(whole.n_trees)))
 
 
 class _Likelihood:
-    """The penalized negative log likelihood of the log of the slope and of the intercepts, less those of the first class.
+    """Penalized negative log likelihood of the log of the slope, and of the intercepts less that of the first class.
 
-    `log_odds` are the log odds of the other classes against the first, less their centre, and `is_label` whether a
-    sample has the label, both (n_classes - 1, n_samples). `base` are the log odds where the former are 0. `penalty` is
-    the matrix of a quadratic form.
+    `logs` are the logarithms of probabilities less their centre, (n_classes, n_samples), and `base` are the scores of
+    the classes where these are 0.
     """
 
     def __init__(
         self,
-        log_odds: NDArray[np.float64],
-        is_label: NDArray[np.float64],
-        weights: NDArray[np.float64],
+        logs: NDArray[np.float64],
         base: NDArray[np.float64],
-        penalty: NDArray[np.float64],
+        labels: NDArray[np.intp],
+        weights: NDArray[np.float64],
+        n_rarer: float,
     ) -> None:
-        self._log_odds, self._is_label, self._weights = log_odds, is_label, weights
-        self._base, self._penalty = base, penalty
+        n_classes, self._weights, self._n_rarer = len(logs), weights, n_rarer
+        # One class less is half the work for two classes.
+        self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
+        self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
+        # The sum of squares of the differences of all intercepts from their mean, as a quadratic form.
+        self._quadratic = np.eye(n_classes)
+        self._quadratic[1:, 1:] -= 1.0 / n_classes
+        self._quadratic *= _PENALTY
+
+    def _penalty(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the matrix of the quadratic form at some parameters."""
+        penalty = self._quadratic.copy()
+        penalty[0, 0] += (_PENALTY_OF_FEW if parameters[0] >= 0.0 else _PENALTY_BELOW_1) / self._n_rarer
+        return penalty
 
     def _scores(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the calibrated log odds, and the log of the sum of all odds, that of the first class included."""
@@ -157,7 +164,7 @@ class _Likelihood:
         """Return the value at some parameters."""
         scores, norm = self._scores(parameters)
         losses = norm - np.einsum("kn,kn->n", self._is_label, scores)
-        return float(self._weights @ losses + parameters @ self._penalty @ parameters)
+        return float(self._weights @ losses + parameters @ self._penalty(parameters) @ parameters)
 
     def derivatives(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the gradient and the expected second derivatives (Fisher information), a positive definite matrix."""
@@ -165,14 +172,15 @@ class _Likelihood:
         proba = np.exp(scores - norm)
         weighted, scaled = proba * self._weights, np.exp(parameters[0]) * self._log_odds
         deviation = scaled - np.einsum("kn,kn->n", proba, scaled)
-        information = 2.0 * self._penalty
+        of_penalty = 2.0 * self._penalty(parameters)
+        information = of_penalty.copy()
         information[0, 0] += np.vdot(weighted * deviation, scaled)
         information[0, 1:] += np.einsum("kn,kn->k", weighted, deviation)
         information[1:, 0] = information[0, 1:]
         information[1:, 1:] += np.diag(weighted.sum(axis=1)) - proba @ weighted.T
         residual = weighted - self._weights * self._is_label
         gradient = np.concatenate(([np.vdot(residual, scaled)], residual.sum(axis=1)))
-        return gradient + 2.0 * self._penalty @ parameters, information
+        return gradient + of_penalty @ parameters, information
 
     def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the parameters of the minimum by Fisher scoring; scipy's optimizers take several times as long."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
 from aucforest.estimators._evidence import (
     AMOUNTS,
     PRIOR,
@@ -20,7 +21,6 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._mixture import Mixture
-from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
 from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
 from aucforest.estimators.thresholds import (
     N_GROUPS,

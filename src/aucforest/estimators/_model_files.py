@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._restoring import restoring
-from aucforest.estimators._mixture import describe_mixture
 from aucforest.estimators._calibration import Calibration
+from aucforest.estimators._mixture import describe_mixture
 from aucforest.fitting.bootstrap import SampleRecord, digest_groups, stream_of
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
@@ -339,7 +339,7 @@ def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | N
         return None
     _require(0.0 < slope < np.inf, "the slope of the calibration is not positive")
     # The intercept of a class that is never sampled is -inf.
-    _require(np.all(intercepts < np.inf) and intercepts.max() > -np.inf, "the intercepts of the calibration are not finite")
+    _require(np.all(intercepts < np.inf) and intercepts.max() > -np.inf, "the calibration is not finite")
     _require(not evidence[0] < 0.0 and 0.0 <= evidence[1] < 2.0**53, "the evidence of the calibration is not valid")
     return Calibration(float(slope), intercepts, float(evidence[0]), int(evidence[1]))
 
