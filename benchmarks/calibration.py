@@ -78,7 +78,8 @@ def run_sets(options: argparse.Namespace) -> None:
         rows.append(
             (one.name, len(np.unique(one.y)), n_rare, *np.mean(by_fold, axis=0), slope(calibrated, y), slope(plain, y))
         )
-    names = "set n_classes n_rare log_loss log_loss_plain brier brier_plain auc auc_plain slope slope_plain".split()
+    names = ["set", "n_classes", "n_rare"]
+    names += [f"{metric}{end}" for metric in ("log_loss", "brier", "auc", "slope") for end in ("", "_plain")]
     table = pd.DataFrame(rows, columns=names).set_index("set")
     print(f"{len(table)} sets, {options.folds} folds: means, medians")
     print(table.agg(["mean", "median"]).round(4).to_string())

@@ -1,43 +1,59 @@
-"""Priors corrected: the formula of odds, and what is fitted to out-of-bag rows."""
+"""Calibration of probabilities: the formula of odds, what is fitted to out-of-bag samples, and what uses it."""
 
 import numpy as np
 import pytest
-from aucforest.estimators._prior_correction import PriorCorrection, fit_correction, odds_formula
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
 
+import aucforest
+from aucforest.distributed import fit_out_of_core
+from aucforest.estimators._calibration import LEAST, Calibration, CalibrationSample, calibrate, odds_formula
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.out_of_bag import Sums
+from aucforest.inspection import predict_proba_stderr
 from aucforest.metrics import roc_auc_score
-from tests.estimators.data import make_table, small_forest
+from tests.estimators.data import digest, make_table, small_forest
+from tests.reference import calibration as reference
+
+UNSCORED = "ignore:.* they have no out-of-bag probability"
 
 
-def simulate(n_classes: int, n_rows: int = 4000, seed: int = 0):
-    """Return probabilities and the labels that are drawn by something else than them."""
+def simulate(n_classes, n_rows=4000, *, slope=1.7, n_trees=10, seed=0):
+    """Return a sample whose labels have the probabilities of a known map of its own; the trees all agree."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(n_rows, n_classes))
     proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    true = PriorCorrection(1.7, np.linspace(0, -2, n_classes)).apply(proba)
-    return proba, (true.cumsum(axis=1) < rng.random((n_rows, 1))).sum(axis=1).astype(np.uint16)
+    true = Calibration(slope, np.linspace(0, -2, n_classes)).apply(proba)
+    labels = (true.cumsum(axis=1) < rng.random((n_rows, 1))).sum(axis=1).astype(np.uint32)
+    half = Sums(proba * n_trees, np.full(n_rows, n_trees))
+    return CalibrationSample(labels, np.ones(n_rows), n_rows / n_classes, [half, half]), proba
+
+
+def frequencies_of(sample):
+    return np.bincount(sample.labels, sample.weights) / sample.weights.sum()
 
 
 def test_the_formula_divides_odds_by_rates():
     labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
-    correction = odds_formula(BootstrapSampler.of_strata(labels, np.array([10, 10])), 2)
-    corrected = correction.apply(np.array([[0.5, 0.5], [0.2, 0.8]]))
+    calibration = odds_formula(BootstrapSampler.of_strata(labels, np.array([10, 10])), 2)
+    calibrated = calibration.apply(np.array([[0.5, 0.5], [0.2, 0.8]]))
     # Of the rare class every row is drawn, of the other one in nine.
-    np.testing.assert_allclose(corrected[:, 1] / corrected[:, 0], [1 / 9, 4 / 9])
-    np.testing.assert_allclose(corrected.sum(axis=1), 1)
+    np.testing.assert_allclose(calibrated[:, 1] / calibrated[:, 0], [1 / 9, 4 / 9])
+    np.testing.assert_allclose(calibrated.sum(axis=1), 1)
+    assert np.isnan(calibration.slope_std)
+    assert calibration.n_samples == 0
 
 
 def test_the_formula_with_many_classes():
     labels = np.repeat(np.arange(3, dtype=np.uint16), [60, 30, 10])
-    correction = odds_formula(BootstrapSampler.of_strata(labels, np.array([10, 10, 20])), 3)
+    calibration = odds_formula(BootstrapSampler.of_strata(labels, np.array([10, 10, 20])), 3)
     proba = np.array([[0.2, 0.3, 0.5]])
     expected = proba / [10 / 60, 10 / 30, 20 / 10]
-    np.testing.assert_allclose(correction.apply(proba), expected / expected.sum())
+    np.testing.assert_allclose(calibration.apply(proba), expected / expected.sum())
 
 
-def test_equal_rates_need_no_correction():
+def test_equal_rates_need_no_formula():
     labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
     assert odds_formula(None, 2) is None
     assert odds_formula(BootstrapSampler.of_all(100, 50), 2) is None
@@ -47,78 +63,240 @@ def test_equal_rates_need_no_correction():
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_fit_finds_what_made_the_labels(n_classes, weighted):
-    proba, labels = simulate(n_classes, 40_000)
-    weights = np.random.default_rng(1).integers(1, 4, len(labels)) * 0.1 if weighted else None
-    shares = np.bincount(labels, weights) / (len(labels) if weights is None else weights.sum())
-    fitted = fit_correction(PriorCorrection(1.0, np.zeros(n_classes)), proba, labels, weights, shares)
-    assert fitted.exponent == pytest.approx(1.7, abs=0.06)
-    np.testing.assert_allclose(fitted.offsets - fitted.offsets[0], np.linspace(0, -2, n_classes), atol=0.12)
-    # The likelihood is greatest where the means are the shares.
-    np.testing.assert_allclose(np.average(fitted.apply(proba), axis=0, weights=weights), shares, atol=1e-5)
+    sample, proba = simulate(n_classes, 40_000)
+    if weighted:
+        sample = sample._replace(weights=np.random.default_rng(1).choice([0.1, 0.2, 0.3], len(proba)))
+    frequencies = frequencies_of(sample)
+    fitted = calibrate(sample, frequencies, None, 300)
+    assert fitted.slope == pytest.approx(1.7, abs=4 * fitted.slope_std)
+    assert fitted.slope_std < 0.06
+    assert fitted.n_samples == 40_000
+    np.testing.assert_allclose(fitted.intercepts - fitted.intercepts[0], np.linspace(0, -2, n_classes), atol=0.12)
+    # The likelihood is greatest where the means are the class frequencies, but for the penalty.
+    mean = np.average(fitted.apply(proba), axis=0, weights=sample.weights)
+    np.testing.assert_allclose(mean, frequencies, atol=2e-4)
 
 
-def test_a_class_with_few_rows_out_of_bag_keeps_its_share():
-    proba, labels = simulate(2, 40_000)
-    shares = np.bincount(labels) / len(labels)
-    kept = (labels == 0) | (np.arange(len(labels)) % 5 == 0)
-    start = PriorCorrection(1.0, np.zeros(2))
-    every = fit_correction(start, proba, labels, None, shares)
-    some = fit_correction(start, proba[kept], labels[kept], None, shares)
-    np.testing.assert_allclose(some.apply(proba).mean(axis=0), shares, atol=0.01)
-    np.testing.assert_allclose(some.apply(proba), every.apply(proba), atol=0.03)
-
-
-def test_the_fit_of_two_classes_is_a_logistic_regression():
-    proba, labels = simulate(2, 40_000, seed=3)
-    fitted = fit_correction(PriorCorrection(1.0, np.zeros(2)), proba, labels, None, np.bincount(labels) / len(labels))
+def test_two_classes_are_a_logistic_regression():
+    sample, proba = simulate(2, 40_000, seed=3)
+    fitted = calibrate(sample, frequencies_of(sample), None, 300)
     odds = np.log(proba[:, 1] / proba[:, 0])[:, None]
-    peer = LogisticRegression(C=np.inf, tol=1e-10).fit(odds, labels)
-    # The prior of the exponent weighs as much as a row or so.
-    np.testing.assert_allclose(fitted.apply(proba), peer.predict_proba(odds), atol=1e-4)
-
-
-def test_few_rows_stay_near_the_formula():
-    start = PriorCorrection(1.0, np.array([0.0, -3.0]))
-    proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]])
-    fitted = fit_correction(start, proba, np.array([0, 0, 1], dtype=np.uint16), None, np.array([2, 1]) / 3)
-    assert 1.0 < fitted.exponent < 4.0
-    assert fit_correction(start, proba, np.zeros(3, dtype=np.uint16), None, np.array([2, 1]) / 3) is start
-
-
-def test_shares_of_zero():
-    corrected = PriorCorrection(1.3, np.array([0.0, -2.0])).apply(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    assert np.all(np.isfinite(corrected))
-    assert corrected[0, 1] < 1e-6 < 0.99 < corrected[1, 1]
+    peer = LogisticRegression(C=np.inf, tol=1e-10).fit(odds, sample.labels)
+    # The penalty has the weight of a few samples.
+    np.testing.assert_allclose(fitted.apply(proba), peer.predict_proba(odds), atol=1e-3)
+    assert fitted.slope == pytest.approx(peer.coef_[0, 0], abs=0.01)
+    p = peer.predict_proba(odds)[:, 1]
+    design = np.hstack((odds, np.ones_like(odds)))
+    information = design.T @ (design * (p * (1 - p))[:, None])
+    assert fitted.slope_std == pytest.approx(np.sqrt(np.linalg.inv(information)[0, 0]), rel=0.01)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_forest_of_balanced_draws_keeps_to_the_prevalence(n_classes):
+@pytest.mark.parametrize("slope", [0.4, 2.5])
+@pytest.mark.parametrize("rates", [None, [1.0, 3.0, 0.5]], ids=["as they are", "sampled at rates"])
+def test_the_reference(n_classes, slope, rates):
+    """Halves of different trees, extrapolated; few samples, so that the penalty counts."""
+    rng = np.random.default_rng(n_classes)
+    sample, proba = simulate(n_classes, 60, slope=slope, seed=4)
+    halves = []
+    for _ in range(2):
+        noisy = proba * np.exp(rng.normal(scale=0.3, size=proba.shape))
+        n_trees = rng.integers(3, 9, len(proba))
+        halves.append((noisy / noisy.sum(axis=1, keepdims=True), n_trees))
+    weights, frequencies = rng.uniform(0.5, 1.5, 60), rng.dirichlet(np.full(n_classes, 9.0))
+    start = None if rates is None else Calibration(1.0, -np.log(rates[:n_classes]))
+    offsets = np.zeros(n_classes) if start is None else start.intercepts
+    known = sample._replace(weights=weights, n_rarer=17.0, halves=[Sums(p * n[:, None], n) for p, n in halves])
+    fitted = calibrate(known, frequencies, start, 50)
+    slope, intercepts = reference.calibrate(halves, sample.labels, weights, frequencies, offsets, 17.0, 50)
+    assert fitted.slope == pytest.approx(slope, rel=1e-4)
+    np.testing.assert_allclose(fitted.intercepts - fitted.intercepts[0], intercepts - intercepts[0], atol=1e-4)
+
+
+def test_few_samples_stay_near_the_map_without_evidence():
+    sample, _ = simulate(2, 12, slope=4.0)
+    few = calibrate(sample, frequencies_of(sample), None, 300)
+    assert 0.9 < few.slope < 1.2
+    start = Calibration(1.0, np.array([0.0, -3.0]))
+    one_class = sample._replace(labels=np.zeros(12, dtype=np.uint32))
+    assert calibrate(one_class, np.array([0.9, 0.1]), start, 300) is start
+    one_tree = sample._replace(halves=[sample.halves[0], Sums.zero(12, 2)])
+    assert calibrate(one_tree, frequencies_of(sample), start, 300) is start
+
+
+def test_probabilities_of_zero():
+    calibrated = Calibration(1.3, np.array([0.0, -2.0])).apply(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert np.all(np.isfinite(calibrated))
+    assert calibrated[0, 1] < 1e-6 < 0.99 < calibrated[1, 1]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_derivatives(n_classes):
+    calibration = Calibration(1.6, np.linspace(0.0, 1.0, n_classes))
+    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), 20)
+    derivatives = calibration.derivative(proba)
+    for k in range(n_classes):
+        step = np.zeros(n_classes)
+        step[k] = 1e-6
+        change = (calibration.apply(proba + step) - calibration.apply(proba - step)) / 2e-6
+        np.testing.assert_allclose(derivatives[:, :, k], change, rtol=1e-4, atol=1e-6)
+    assert np.all(calibration.derivative(np.eye(n_classes)[:1])[0, :, 1:] == 0.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_default_forest_is_calibrated(n_classes):
+    """It is under-confident, the map makes it less so for new samples, and two classes keep their order."""
+    X, y = make_table(n_rows=3000, n_classes=n_classes)
+    forest, plain = (small_forest(100, calibration=each).fit(X[:1000], y[:1000]) for each in ("auto", None))
+    assert plain.calibration_ is None
+    assert digest(forest) == digest(plain)
+    assert forest.calibration_.slope > 1.0 + 2.0 * forest.calibration_.slope_std
+    assert forest.calibration_.n_samples == 1000
+    ours, theirs = forest.predict_proba(X[1000:]), plain.predict_proba(X[1000:])
+    np.testing.assert_array_equal(ours, forest.calibration_.apply(theirs))
+    loss = [-np.mean(np.log(np.maximum(proba, LEAST)[np.arange(2000), y[1000:]])) for proba in (ours, theirs)]
+    assert loss[0] < loss[1] - 0.01
+    if n_classes == 2:
+        np.testing.assert_array_equal(np.argsort(ours[:, 1], kind="stable"), np.argsort(theirs[:, 1], kind="stable"))
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"sampling": "subsample", "max_samples": 0.5},
+        {"sampling": "stratified", "class_weight": {0: 1.0, 1: 5.0, 2: 2.0}},
+        {"sampling": "balanced", "criterion": "gini"},
+        {"shrinkage": None, "criterion": "auc"},
+    ],
+    ids=str,
+)
+def test_it_is_the_reference_of_the_out_of_bag_samples(params):
+    """Of the halves of the trees that evidence is taken from, for the shrinkage of the forest."""
+    X, y = make_table(n_rows=200, n_classes=3)
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0], 200)
+    forest = small_forest(40, **params).fit(X, y, weight)
+    rows, kept = training_rows(forest, X, y, weight), np.flatnonzero(weight)
+    counts = rows.counts(range(40))[kept]
+    votes = np.stack([tree.predict_proba(X[kept]) for tree in forest.estimators_], axis=1)
+    n_parts = max(8 // len(set(forest.variants_)), 2)
+    before, halves = dict.fromkeys(forest.variants_, 0), ([], [])
+    places = list(dict.fromkeys(forest.variants_))
+    for tree, variant in enumerate(forest.variants_):
+        halves[(places.index(variant) * n_parts + before[variant] % n_parts) % 2].append(tree)
+        before[variant] += 1
+    means = []
+    for trees in halves:
+        out = counts[:, trees] == 0
+        means.append((np.einsum("nt,ntk->nk", out, votes[:, trees]) / out.sum(axis=1)[:, None], out.sum(axis=1)))
+    class_weight = np.array([params.get("class_weight", {}).get(k, 1.0) for k in range(3)])
+    frequencies = np.bincount(y, weight) * class_weight
+    frequencies /= frequencies.sum()
+    weights = weight[kept] * (frequencies / np.bincount(y, weight))[y[kept]]
+    weights *= weights.sum() / np.sum(weights**2)
+    n_of_class = np.bincount(y[kept])
+    rates = 1.0 / n_of_class if params.get("sampling") == "balanced" else np.ones(3)
+    n_rarer = 9.0 / (4.0 * np.sum(1.0 / n_of_class))
+    known = y[kept], weights, frequencies, -np.log(rates), n_rarer
+    slope, intercepts = reference.calibrate(means, *known, 40)
+    assert forest.calibration_.slope == pytest.approx(slope, rel=1e-4)
+    found = forest.calibration_.intercepts
+    np.testing.assert_allclose(found - found[0], intercepts - intercepts[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_forest_of_balanced_samples_keeps_the_class_frequencies(n_classes):
     X, y = make_table(n_rows=1200, n_classes=n_classes)
     y = np.where(np.arange(1200) % 4 == 0, y, 0)
-    forest = small_forest(60, sampling="balanced", oob_score=True).fit(X, y)
-    shares = np.bincount(y) / len(y)
-    np.testing.assert_allclose(forest.class_prior_, shares)
-    np.testing.assert_allclose(forest.oob_decision_function_.mean(axis=0), shares, atol=2e-3)
-    raw = small_forest(60, sampling="balanced", prior_correction=False, shrinkage=forest.shrinkage_).fit(X, y)
+    forest = small_forest(100, sampling="balanced", oob_score=True).fit(X, y)
+    frequencies = np.bincount(y) / len(y)
+    np.testing.assert_allclose(forest.class_prior_, frequencies)
+    # The map is that of the whole forest, of which a row has a third of the trees out of bag.
+    np.testing.assert_allclose(forest.oob_decision_function_.mean(axis=0), frequencies, atol=0.01)
+    raw = small_forest(100, sampling="balanced", calibration=None, shrinkage=forest.shrinkage_).fit(X, y)
     np.testing.assert_allclose(raw.class_prior_, 1 / n_classes)
-    assert raw.predict_proba(X).mean(axis=0)[0] < shares[0] - 0.1
+    assert raw.predict_proba(X).mean(axis=0)[0] < frequencies[0] - 0.1
     if n_classes == 2:
         ours, plain = forest.predict_proba(X)[:, 1], raw.predict_proba(X)[:, 1]
         assert roc_auc_score(y, ours) == pytest.approx(roc_auc_score(y, plain), abs=1e-12)
-        np.testing.assert_array_equal(np.argsort(ours, kind="stable"), np.argsort(plain, kind="stable"))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("class_weight", [{0: 1.0, 1: 20.0, 2: 3.0}, "balanced", "balanced_subsample"], ids=str)
-def test_class_weights_stay_in_probabilities(n_classes, class_weight):
+@pytest.mark.parametrize("sampling", ["bootstrap", "balanced"])
+def test_class_weights_stay_in_probabilities(n_classes, class_weight, sampling):
     X, y = make_table(n_rows=1200, n_classes=n_classes)
     y = np.where(np.arange(1200) % 4 == 0, y, 0)
     if isinstance(class_weight, dict):
         class_weight = {k: class_weight[k] for k in range(n_classes)}
-    forest = small_forest(60, sampling="balanced", class_weight=class_weight, oob_score=True).fit(X, y)
-    # Trees of balanced draws have nothing to balance, so "balanced_subsample" changes nothing.
-    given = None if class_weight == "balanced_subsample" else class_weight
-    weight = compute_sample_weight(given, y)
+    forest = small_forest(100, sampling=sampling, class_weight=class_weight, oob_score=True).fit(X, y)
+    # Trees of balanced samples have nothing to balance, so "balanced_subsample" changes nothing.
+    given = None if (class_weight, sampling) == ("balanced_subsample", "balanced") else class_weight
+    weight = compute_sample_weight("balanced" if given == "balanced_subsample" else given, y)
     expected = np.bincount(y, weight) / weight.sum()
     mean = np.average(forest.oob_decision_function_, axis=0, weights=weight)
-    np.testing.assert_allclose(mean, expected, atol=5e-3)
+    np.testing.assert_allclose(mean, expected, atol=0.03)
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+def test_the_same_map_to_the_last_bit(tmp_path):
+    """For every n_jobs, warm start, out-of-bag score and source of the rows."""
+    X, y = make_table(n_rows=500)
+    first = small_forest(40).fit(X, y)
+    warm = small_forest(20, warm_start=True).fit(X, y).set_params(n_estimators=40).fit(X, y)
+    others = [small_forest(40, n_jobs=2).fit(X, y), small_forest(40, oob_score=True, threshold="f1").fit(X, y), warm]
+    np.savetxt(tmp_path / "t.csv", np.column_stack((X, y)), delimiter=",", header="a,b,c,d,e,y", comments="")
+    others.append(fit_out_of_core(small_forest(40), tmp_path / "t.csv", target="y", drop=[]))
+    first.save(tmp_path / "forest.aucforest")
+    others.append(aucforest.load(tmp_path / "forest.aucforest"))
+    for other in others:
+        assert (first.calibration_.slope, first.calibration_.slope_std) == other.calibration_[::2]
+        np.testing.assert_array_equal(first.calibration_.intercepts, other.calibration_.intercepts)
+        assert first.calibration_.n_samples == other.calibration_.n_samples == 500
+
+
+@pytest.mark.parametrize("weight", [1.0, 4.0, 2.0**-40])
+def test_the_scale_of_weights_changes_nothing(weight):
+    X, y = make_table(n_rows=300)
+    weights = 1.0 + np.arange(300) % 3
+    one, other = (small_forest(30).fit(X, y, scale * weights) for scale in (1.0, weight))
+    assert one.calibration_.slope == other.calibration_.slope
+
+
+def test_groups_are_less_evidence():
+    X, y = make_table(n_rows=400)
+    rows, groups = (small_forest(60, shrinkage=5.0).fit(X, y, groups=each) for each in (None, np.arange(400) // 8))
+    assert groups.calibration_.slope_std > 1.5 * rows.calibration_.slope_std
+
+
+def test_without_out_of_bag_samples_there_is_no_map():
+    X, y = make_table(n_rows=200)
+    assert small_forest(20, bootstrap=False).fit(X, y).calibration_ is None
+    assert small_forest(3).fit(X, y).calibration_ is None
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_files_with_the_old_name_of_the_parameter(flag, tmp_path, monkeypatch):
+    X, y = make_table(n_rows=200)
+    forest = small_forest(30, sampling="balanced", calibration="auto" if flag else None).fit(X, y)
+    expected = forest.predict_proba(X)
+    old = forest.get_params() | {"prior_correction": flag}
+    del old["calibration"]
+    monkeypatch.setattr(type(forest), "get_params", lambda self, deep=True: old)
+    forest.save(tmp_path / "old.aucforest")
+    monkeypatch.undo()
+    loaded = aucforest.load(tmp_path / "old.aucforest")
+    assert loaded.calibration == ("auto" if flag else None)
+    np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+
+
+def test_standard_errors_are_those_of_the_calibrated_probabilities():
+    X, y = make_table(n_rows=200)
+    forest = small_forest(1000, criterion="auc", max_depth=3).fit(X, y)
+    calibrated, calibration = predict_proba_stderr(forest, X[:20]), forest.calibration_
+    forest.calibration_ = None
+    plain, p = predict_proba_stderr(forest, X[:20])[:, 1], forest.predict_proba(X[:20])[:, 1]
+    q = calibration.apply(np.stack((1 - p, p), axis=1))[:, 1]
+    expected = plain * calibration.slope * q * (1 - q) / (p * (1 - p))
+    np.testing.assert_allclose(calibrated, np.stack((expected, expected), axis=1), rtol=1e-8)

@@ -29,7 +29,7 @@ _PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With fewer out-of-bag trees of a sample on average, in one of two halves of the trees, a forest is not calibrated.
 _LEAST_TREES = 0.5
 # The last step of the optimization changes the penalized log likelihood of all samples by less than about this.
-_LAST_STEP, _MOST_STEPS = 1e-6, 50
+_LAST_STEP, _MOST_STEPS = 1e-8, 50
 
 
 class Calibration(NamedTuple):

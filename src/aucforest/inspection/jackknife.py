@@ -55,8 +55,9 @@ def predict_proba_stderr(forest: Any, X: Any) -> NDArray[np.float64]:
     Notes
     -----
     The standard errors are those of a forest with infinitely many trees. They do not include bias. Training samples
-    are treated like new ones. A calibration is linearized (delta method) and regarded as known: the errors of its
-    parameters, see ``calibration_.slope_std``, are not included. If `fit` had groups, i stands for a group, and training sets are sets of groups.
+    are treated like new ones. A calibration is linearized (delta method) and regarded as known: the error of its slope,
+    ``calibration_.slope_std``, is not included. If `fit` had groups, i stands for a group, and training sets are sets
+    of groups.
 
     In simulations of 50 training sets with ``criterion="auc"`` (``python benchmarks/intervals.py stderr``) they were
     0.93 times the true standard deviation for 200 samples, 1,000 trees and default parameters, 1.02 times with

@@ -1,0 +1,45 @@
+"""The calibration of probabilities by a general optimizer, with everything written out."""
+
+import numpy as np
+from scipy.optimize import minimize
+
+
+def penalized_loss(slope, intercepts, proba, labels, weights, centre, offsets, n_rarer):
+    """Return the sum of weighted log losses and the penalty; intercepts are differences with mean 0."""
+    total = 0.0
+    for p, label, weight in zip(proba, labels, weights):
+        scores = [
+            centre[k] + offsets[k] + slope * (np.log(max(p[k], 1e-6)) - centre[k]) + intercepts[k]
+            for k in range(len(p))
+        ]
+        total += weight * (np.log(np.sum(np.exp(scores))) - scores[label])
+    of_few = 150.0 if slope >= 1.0 else 300.0
+    return total + (0.1 + of_few / n_rarer) * np.log(slope) ** 2 + 0.1 * np.sum(np.square(intercepts))
+
+
+def fit(proba, labels, weights, frequencies, offsets, n_rarer):
+    """Return the logarithm of the slope, and the intercepts less their mean."""
+    centre = np.log(frequencies) - offsets
+
+    def loss(parameters):
+        intercepts = np.append(0.0, parameters[1:])
+        rest = proba, labels, weights, centre, offsets, n_rarer
+        return penalized_loss(np.exp(parameters[0]), intercepts - intercepts.mean(), *rest)
+
+    found = minimize(loss, np.zeros(proba.shape[1]), method="BFGS", options={"gtol": 1e-7}).x
+    intercepts = np.append(0.0, found[1:])
+    return np.append(found[0], intercepts - intercepts.mean())
+
+
+def calibrate(halves, labels, weights, frequencies, offsets, n_rarer, n_trees):
+    """Return the slope and the intercepts for a forest of n_trees trees; halves are pairs of means and tree counts."""
+    (first, n_first), (second, n_second) = halves
+    n_whole = n_first + n_second
+    whole = (first * n_first[:, None] + second * n_second[:, None]) / n_whole[:, None]
+    fits = [fit(proba, labels, weights, frequencies, offsets, n_rarer) for proba in (first, second, whole)]
+    # A line in 1 / n through the mean fit of the halves and that of all trees, at 1 / n_trees.
+    x_half, x_whole = np.mean([1.0 / n_first.mean(), 1.0 / n_second.mean()]), 1.0 / n_whole.mean()
+    half = (fits[0] + fits[1]) / 2.0
+    found = half + (fits[2] - half) * (1.0 / n_trees - x_half) / (x_whole - x_half)
+    slope = np.exp(found[0])
+    return slope, offsets + (1.0 - slope) * (np.log(frequencies) - offsets) + found[1:]
