@@ -224,7 +224,9 @@ def test_random_state():
 
 
 def test_members():
-    forest = small_forest(criterion="gini", max_depth=4, class_weight="balanced_subsample").fit(X4, Y4)
+    forest = small_forest(criterion="gini", max_depth=4, class_weight="balanced_subsample", calibration=None).fit(
+        X4, Y4
+    )
     assert len(forest) == len(forest.estimators_) == len(forest.trees_) == 6
     total = np.zeros((300, 4))
     for i, (member, tree) in enumerate(zip(forest.estimators_, forest.trees_, strict=True)):

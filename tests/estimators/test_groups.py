@@ -234,7 +234,7 @@ def test_the_evidence_counts_groups():
     groups, labels = np.repeat(np.arange(30), 10), np.repeat((np.arange(30) < 6).astype(int), 10)
     forest = small_forest(10, shrinkage="auto").fit(X, labels, groups=groups)
     rows = training_rows(forest, X, labels, None)
-    scored = OutOfBagScores(rows, np.arange(5, 300), 2, 1, np.array([1.0]), np.divide, 1)
+    scored = OutOfBagScores(rows, np.arange(5, 300), 2, 1, np.array([1.0]), 1.0, np.divide, 1)
     assert scored.n_rows == pytest.approx(4 / (4 * (1 / 6 + 1 / 24)))
     parts = scored._parts_of_rows()
     assert all(len(set(parts[groups[5:] == group])) == 1 for group in range(30))
