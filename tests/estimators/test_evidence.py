@@ -195,7 +195,7 @@ def test_a_warm_start_chooses_anew():
     forest.set_params(n_estimators=20).fit(table, labels)
     assert forest.shrinkage_ == whole.shrinkage_
     np.testing.assert_array_equal(forest.predict_proba(table), whole.predict_proba(table))
-    plain = forest.set_params(shrinkage=None, n_estimators=21).fit(table, labels)
+    plain = forest.set_params(shrinkage=None, calibration=None, n_estimators=21).fit(table, labels)
     np.testing.assert_allclose(plain.predict_proba(table), by_hand(plain, table, 0.0), atol=1e-14)
 
 

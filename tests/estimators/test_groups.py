@@ -45,7 +45,7 @@ def test_trees_sample_whole_groups(params, weight):
 
 @pytest.mark.filterwarnings(UNSCORED)
 def test_out_of_bag_probabilities_are_those_of_trees_without_the_group():
-    forest = small_forest(30, oob_score=True, threshold="gmean").fit(X, Y, groups=GROUPS)
+    forest = small_forest(30, oob_score=True, threshold="gmean", calibration=None).fit(X, Y, groups=GROUPS)
     counts = training_rows(forest, X, Y, None).counts(range(30))
     votes = np.stack([tree.prediction[leaves, 1] for tree, leaves in zip(forest.trees_, forest.apply(X).T)], axis=1)
     expected = np.nanmean(np.where(counts == 0, votes, np.nan), axis=1)

@@ -43,10 +43,10 @@ def make_rare(n_rows=400):
 
 
 MODELS = {
-    "mixed": lambda: small_forest(20).fit(X, Y),
+    "mixed": lambda: small_forest(20, calibration=None).fit(X, Y),
     "shrunk": lambda: small_forest(shrinkage=30.0).fit(X, Y),
     "own frequencies": lambda: small_forest(shrinkage=None, bootstrap=False).fit(X, Y),
-    "own criterion": lambda: small_forest(criterion=["gini", own_auc]).fit(X, Y),
+    "own criterion": lambda: small_forest(criterion=["gini", own_auc], calibration=None).fit(X, Y),
     "weighted": lambda: small_forest(class_weight="balanced").fit(X, Y, np.linspace(0, 3, len(X))),
     "deep": lambda: small_forest(max_features=1).fit(*make_table(3000)),
     "many classes": lambda: small_forest().fit(*make_table(400, n_classes=5)),
@@ -92,6 +92,7 @@ def test_values_add_up_to_the_prediction(data):
         "max_depth": data.draw(st.sampled_from([1, 3, None])),
         "shrinkage": data.draw(st.sampled_from([None, 1.0, 1e3])),
         "random_state": seed,
+        "calibration": None,
     }
     forest = small_forest(data.draw(st.integers(1, 20)), **params).fit(table, y)
     rows = np.concatenate((table, np.full((1, 4), np.nan), np.full((1, 4), np.inf)))

@@ -17,7 +17,7 @@ NEW, _ = make_table(n_rows=12, seed=7, missing=0.1)
 @pytest.mark.parametrize("weight", [None, np.where(np.arange(80) % 9 == 0, 0.0, 1.0)])
 @pytest.mark.filterwarnings("ignore:.* standard errors are NaN")
 def test_the_formula(max_samples, weight):
-    forest = small_forest(60, max_samples=max_samples, max_depth=3).fit(X, Y, weight)
+    forest = small_forest(60, max_samples=max_samples, max_depth=3, calibration=None).fit(X, Y, weight)
     rows = training_rows(forest, X, Y, weight)
     draws = rows.counts(range(60))[rows.bags.kept].T.tolist()
     leaves = forest.apply(NEW)
@@ -37,7 +37,7 @@ def test_the_formula(max_samples, weight):
 
 def test_blocks_of_training_and_of_new_rows():
     table, labels = make_table(n_rows=4500)
-    forest = small_forest(30, max_depth=2).fit(table, labels)
+    forest = small_forest(30, max_depth=2, calibration=None).fit(table, labels)
     with pytest.warns(UserWarning, match="standard errors are NaN: 30 trees are too few"):
         errors = predict_proba_stderr(forest, table[:1300])
     expected = np.concatenate([_estimate_variances(forest, part) for part in (table[:700], table[700:1300])])

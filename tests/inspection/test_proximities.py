@@ -38,7 +38,7 @@ def test_out_of_bag(weight):
 
 
 def test_labels_weighted_by_proximity_are_the_out_of_bag_probabilities():
-    forest = small_forest(40, oob_score=True, shrinkage=None).fit(X, Y)
+    forest = small_forest(40, oob_score=True, shrinkage=None, calibration=None).fit(X, Y)
     shares = proximity(forest, X, oob_labels=Y) @ np.eye(3)[Y]
     np.testing.assert_allclose(shares, forest.oob_decision_function_, rtol=1e-12)
 
