@@ -323,7 +323,7 @@ def test_calibration_of_two_classes(sampling):
         np.testing.assert_allclose(log_odds, exponent * raw_log_odds + offset, atol=1e-8)
         assert exponent > 0
         assert roc_auc_score(is_rare, corrected[:, 1]) == pytest.approx(roc_auc_score(is_rare, raw[:, 1]))
-        assert corrected[:, 1].mean() == pytest.approx(TWO.mean(), abs=0.01 if sampling == "balanced" else 0.05)
+        assert corrected[:, 1].mean() == pytest.approx(TWO.mean(), abs=0.01 if sampling == "balanced" else 0.06)
 
 
 def test_calibration_of_many_classes():
