@@ -72,7 +72,7 @@ class OOBCurveDisplay(Display):
         """Plot the out-of-bag score of the first trees of a fitted forest.
 
         A score uses the samples that are out of bag for at least one of the trees, so the first scores use fewer
-        samples. The `shrinkage_`, prior correction and `threshold_` are those of the whole forest.
+        samples. The `shrinkage_`, `calibration_` and `threshold_` are those of the whole forest.
 
         Parameters
         ----------

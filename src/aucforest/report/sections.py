@@ -183,6 +183,12 @@ def calibration_section(rows: ScoredRows) -> Section:
         f"Whether predicted probabilities agree with observed frequencies. The mean probability of {name} is "
         f"{percent(float(mean[k]))}, its frequency {percent(share)}."
     )
+    calibration = getattr(rows.model, "calibration_", None)
+    if calibration is not None and calibration.n_samples > 0:
+        lead += (
+            f" The forest multiplies its log odds by a slope of {number(calibration.slope)} (standard error "
+            f"{number(calibration.slope_std)}), fitted to {calibration.n_samples:,} out-of-bag samples."
+        )
     return Section("calibration", "Calibration", lead, drawn, tables)
 
 
