@@ -41,6 +41,7 @@ def test_the_figures(files):
     assert sum(content["variants"].values()) == 20
     assert content["fitted_threshold"] == model.threshold_
     assert content["fitted_shrinkage"] == model.shrinkage_
+    assert content["fitted_calibration"]["slope"] == model.calibration_.slope
     assert content["classes"] == ["no", "yes"]
     assert content["format_version"] >= 1
     assert content["file_bytes"] == files.model_aucforest.stat().st_size

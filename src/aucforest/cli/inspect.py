@@ -66,6 +66,9 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
     for name in ("threshold", "shrinkage", "oob_score"):
         if hasattr(forest, f"{name}_"):
             facts[f"fitted_{name}"] = np.asarray(getattr(forest, f"{name}_")).tolist()
+    if getattr(forest, "calibration_", None) is not None:
+        calibration = forest.calibration_._asdict()
+        facts["fitted_calibration"] = calibration | {"intercepts": calibration["intercepts"].tolist()}
     if hasattr(forest, "trees_"):
         summary = forest_summary(forest)
         facts["trees"] = {
