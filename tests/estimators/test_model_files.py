@@ -96,7 +96,7 @@ MODELS = {
     "no bootstrap": (small_forest(bootstrap=False, max_features=None), {}),
     "exact": (small_forest(max_bins=None), {}),
     "stumps": (small_forest(max_depth=1), {}),
-    "no cut": (small_forest(min_gain=1e9), {}),
+    "no cut": (small_forest(min_gain=1e9, criterion="gini"), {}),
     "tree": (small_tree(), {"n_classes": 3}),
     "linear": (LinearAUCClassifier(), {}),
     "linear of three": (LinearAUCClassifier(solver="sga", max_iter=20, random_state=3), {"n_classes": 3}),

@@ -87,7 +87,8 @@ RULES = [
 OPTIONS = [
     {}, *({"criterion": name} for name in ("gini", "entropy", "log_loss", "hellinger", difference)),
     {"splitter": "random"}, {"splitter": "random", "max_bins": None, "max_features": None},
-    {"max_bins": None}, {"max_bins": 2}, {"max_leaf_nodes": 3}, {"max_depth": 1}, {"min_gain": 1e9},
+    {"max_bins": None}, {"max_bins": 2}, {"max_leaf_nodes": 3}, {"max_depth": 1},
+    {"min_gain": 1e9, "criterion": "gini"},
     {"min_samples_leaf": 10}, {"min_weight_fraction_leaf": 0.3}, {"monotonic_cst": "all"},
     {"bootstrap": False}, {"max_samples": 1}, {"sampling": "subsample"}, {"sampling": "rates"},
     *({"sampling": name, "calibration": each} for name in ("stratified", "balanced") for each in ("auto", None)),

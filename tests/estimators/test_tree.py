@@ -126,7 +126,8 @@ def test_parameters_of_any_number_type_compile_nothing(make):
     make().fit(X, Y)
     before = len(growing._grow.signatures)
     make(max_depth=np.int32(3), min_gain=0, min_samples_leaf=np.uint8(2), max_features=np.int16(2)).fit(X, Y)
-    make(min_gain=np.float64(0.5), min_samples_split=np.float64(0.5), min_weight_fraction_leaf=0).fit(X, Y)
+    make(min_samples_split=np.float64(0.5), min_weight_fraction_leaf=0).fit(X, Y)
+    make(min_gain=np.float64(0.5), criterion="gini").fit(X, Y)
     assert len(growing._grow.signatures) == before
 
 

@@ -138,6 +138,7 @@ class FitSpec:
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes))
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
         pairs = resolve_variants(params["criterion"], params["splitter"])
+        _check_min_gain(params, list(dict.fromkeys(criterion for criterion, _ in pairs)))
         known = [{**params, "criterion": criterion, "splitter": splitter} for criterion, splitter in pairs.values()]
         variants = [GrowthParams.resolve(variant, len(labels), n_features, signs) for variant in known]
         return cls(
@@ -208,6 +209,15 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
             raise ValueError(f"{name}={given!r} must be a non-empty list without duplicates{hint}")
     pairs = product(by_name["splitter"].items(), by_name["criterion"].items())
     return {(name, splitter): (one, other) for (splitter, other), (name, one) in pairs}
+
+
+def _check_min_gain(params: Mapping[str, Any], criteria: list[str]) -> None:
+    """Raise ValueError for a minimum gain of several criteria, whose gains have different units."""
+    if params["min_gain"] > 0 and len(criteria) > 1:
+        raise ValueError(
+            f"min_gain={params['min_gain']} is in units of one criterion, but criterion={params['criterion']!r} mixes"
+            f" {', '.join(criteria)}: name one criterion, or set min_samples_leaf instead"
+        )
 
 
 def _name_of(parameter: str, given: Any, one: Any, known: Collection[str]) -> str:
