@@ -24,10 +24,19 @@ def test_counts_are_those_of_walks():
         assert summary.mean_leaf_samples[i] == len(X) / len(paths)
         used = {tree.feature[node] for path in paths for node in path[:-1]}
         assert summary.n_features_used[i] == len(used)
-        assert abs(summary.n_bytes[i] / len(pickle.dumps(tree)) - 1) < 0.5
+        assert summary.n_bytes[i] == tree.nbytes
     assert summary.leaves_by_depth.sum() == summary.n_leaves.sum()
     assert len(summary.leaves_by_depth) == summary.max_depth.max() + 1
     assert summary.splits_by_feature.sum() == (summary.n_nodes - summary.n_leaves).sum()
+
+
+def test_bytes_of_trees_include_sparse_frequencies():
+    X, _ = make_table(n_rows=2000)
+    forest = small_forest(3).fit(X, np.arange(2000) % 30)
+    assert not isinstance(forest.trees_[0].frequencies, np.ndarray)
+    for tree, n_bytes in zip(forest.trees_, forest_summary(forest).n_bytes):
+        assert n_bytes == tree.nbytes
+        assert abs(n_bytes / len(pickle.dumps(tree)) - 1) < 0.1
 
 
 def test_leaves_by_depth():

@@ -116,7 +116,6 @@ def forest_summary(model: Any) -> ForestSummary:
     n_features = trees[0].n_features
     depths = [tree.depth[tree.is_leaf] for tree in trees]
     split_features = [tree.feature[~tree.is_leaf] for tree in trees]
-    arrays = [[getattr(tree, field.name) for field in fields(tree)] for tree in trees]
     return ForestSummary(
         n_nodes=np.array([tree.n_nodes for tree in trees]),
         n_leaves=np.array([tree.n_leaves for tree in trees]),
@@ -124,7 +123,7 @@ def forest_summary(model: Any) -> ForestSummary:
         mean_leaf_depth=np.array([depth.mean() for depth in depths]),
         mean_leaf_samples=np.array([tree.n_samples[tree.is_leaf].mean() for tree in trees]),
         n_features_used=np.array([len(np.unique(features)) for features in split_features]),
-        n_bytes=np.array([sum(getattr(array, "nbytes", 0) for array in each) for each in arrays]),
+        n_bytes=np.array([tree.nbytes for tree in trees]),
         leaves_by_depth=np.bincount(np.concatenate(depths)),
         splits_by_feature=np.bincount(np.concatenate(split_features), minlength=n_features),
         feature_names=feature_names_of(model, n_features),
