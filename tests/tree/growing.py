@@ -73,11 +73,11 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     leaves = how.max_leaf_nodes or 0
     stops = Stops(how.max_depth, how.min_samples_split, how.min_weight_split, how.min_gain, leaves)
     last_rows = branch_rows(n_features, max_features) if how.last_rows is None else how.last_rows
-    address = compile_scorer(how.criterion).address if criterion == OWN else 0
     table = entropy_table([criterion], np.inf if weighted else counts.sum())
-    work = make_workspace(
-        columns, rules, len(labels), n_classes, 0 if leaves else last_rows, table=table, address=address
-    )
+    work = make_workspace(columns, rules, len(labels), n_classes, 0 if leaves else last_rows, table)
+    if criterion == OWN:
+        own = work.buffers.own._replace(address=compile_scorer(how.criterion).address)
+        work = work._replace(buffers=work.buffers._replace(own=own))
     n_samples = take_samples(labels, counts, not weighted, work.samples)
     nodes = grow_tree(columns, rules, stops, n_samples, how.key, work)
     check_buffers_are_clean(work.buffers)

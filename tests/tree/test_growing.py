@@ -276,4 +276,4 @@ def test_more_rows_than_nodes_have_numbers_for_are_refused():
     none = np.empty(0, dtype=np.int8)
     rules = Rules(0, False, 3, 1, 0, none, np.full(3, NUMERIC, dtype=np.int8), bin_for(np.ones((2, 3))).values, False)
     with pytest.raises(ValueError, match="536,870,912 samples are more than the 536,870,911 supported"):
-        make_workspace(columns, rules, MOST_ROWS + 1, 2, 0)
+        make_workspace(columns, rules, MOST_ROWS + 1, 2, 0, np.empty(0))

@@ -100,7 +100,7 @@ def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: 
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
     criteria = [variant.criterion for variant in growth.variants]
     table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
-    return make_workspace(columns, rules, most_rows, growth.n_classes, last_rows, table=table)
+    return make_workspace(columns, rules, most_rows, growth.n_classes, last_rows, table)
 
 
 def grow_rows(

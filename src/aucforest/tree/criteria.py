@@ -590,10 +590,10 @@ class OwnCriterion(NamedTuple):
     failed: NDArray[np.bool_]  # (1,) whether the function raised an exception
 
     @classmethod
-    def of(cls, address: int, n_classes: int) -> "OwnCriterion":
-        """Allocate the buffers."""
+    def of(cls, n_classes: int) -> "OwnCriterion":
+        """Allocate the buffers, without a criterion."""
         places, scores, failed = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH), np.zeros(1, dtype=np.bool_)
-        return cls(address, 1.0, np.empty(n_classes), np.empty((_BATCH, n_classes)), places, scores, failed)
+        return cls(0, 1.0, np.empty(n_classes), np.empty((_BATCH, n_classes)), places, scores, failed)
 
 
 @bare_device

@@ -15,7 +15,7 @@ into a smaller matrix, and again further down. The smallest matrix fits into the
 renumbered to make histograms short. All copies are ranges of the columns of one matrix. Level 0 is that of all rows.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,11 +121,11 @@ def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
 
 
 def make_workspace(
-    columns: Columns, rules: Rules, n_rows: int, n_classes: int, last_rows: int, **options: Any
+    columns: Columns, rules: Rules, n_rows: int, n_classes: int, last_rows: int, table: NDArray[np.float64]
 ) -> Workspace:
     """Allocate the buffers for trees of up to n_rows rows; memory pages that are never written cost nothing.
 
-    last_rows is from `branch_rows`; the options are those of `splitter.SplitBuffers.of`.
+    last_rows is from `branch_rows`, table from `criteria.entropy_table`.
     """
     if n_rows > MOST_ROWS:
         raise ValueError(
@@ -140,7 +140,7 @@ def make_workspace(
     heap = np.empty(n_rows + 1, dtype=np.int64)
     nodes = make_nodes(capacity, n_classes, by_set=bool(np.any(rules.kinds != NUMERIC)))
     limits = np.empty((capacity if len(rules.signs) > 0 else 0, 2))
-    buffers = SplitBuffers.of(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, **options)
+    buffers = SplitBuffers.of(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, table)
     copies = _make_copies(columns, n_rows, last_rows)
     return Workspace(samples, spill, stack, split, heap, nodes, limits, copies, buffers)
 

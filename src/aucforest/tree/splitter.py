@@ -81,15 +81,13 @@ class SplitBuffers(NamedTuple):
     codes_right: NDArray[np.uint64]
 
     @classmethod
-    def of(
-        cls, n_features: int, n_codes: int, n_classes: int, table: NDArray[np.float64], address: int = 0
-    ) -> "SplitBuffers":
-        """Allocate the buffers for up to n_codes codes, including missing, and a user-defined criterion."""
+    def of(cls, n_features: int, n_codes: int, n_classes: int, table: NDArray[np.float64]) -> "SplitBuffers":
+        """Allocate the buffers for up to n_codes codes, including missing."""
         return cls(
             HistogramBuffers.of(n_codes, n_classes),
             OrderBuffers.of(n_classes),
             ScoreBuffers.of(n_classes, table),
-            OwnCriterion.of(address, n_classes),
+            OwnCriterion.of(n_classes),
             FeatureBuffers.of(n_features),
             np.empty((2, n_codes), dtype=np.int64),
             np.empty(n_classes, dtype=np.int64),
