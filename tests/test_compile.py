@@ -2,12 +2,14 @@
 
 import ast
 import compileall
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -35,11 +37,12 @@ def element(values, i):
     return values[i]
 
 
-def run(program: Path, sources: Path = PACKAGE.parent, **environment: str) -> list:
+def run(program: Path, sources: Path = PACKAGE.parent, stderr: Any = subprocess.PIPE, **environment: str) -> list:
     """Return what a program prints as JSON, in a process of its own with a cache of its own."""
     environment = {"NUMBA_CACHE_DIR": str(program.parent / "cache"), "PYTHONPATH": str(sources), **environment}
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_BOUNDSCHECK"} | environment
-    finished = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True)
+    command = [sys.executable, program]
+    finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True)
     assert finished.returncode == 0, finished.stderr
     return json.loads(finished.stdout)
 
@@ -72,14 +75,32 @@ def test_compiled_code_is_found_again(cache):
     assert sum(compiled.stats.cache_misses.values()) == 2
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_bytes(b"")])
-def test_code_that_is_lost_is_compiled_again(spoil, cache):
-    for _ in range(2):
+def flip(place):
+    def spoil(file: Path) -> None:
+        content = bytearray(file.read_bytes())
+        content[place] ^= 0x80
+        file.write_bytes(content)
+
+    return spoil
+
+
+SPOILED = {
+    "lost": Path.unlink, "empty": lambda file: file.write_bytes(b""),
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[:-9]), "not written by us": flip(0),
+    "damaged in front": flip(33), "damaged": flip(60), "damaged machine code": flip(-400), "longer": flip(-1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_code_that_cannot_be_read_is_compiled_anew_and_replaced(how, cache):
+    for n_hits in (0, 0, 1):
         compiled = kernel(add_one)
         assert compiled(1) == 2
-        assert sum(compiled.stats.cache_misses.values()) == 1
+        assert sum(compiled.stats.cache_hits.values()) == n_hits
         (file,) = cache.rglob("*.nbc")
-        spoil(file)
+        if n_hits == 0 and not (file.parent / "spoiled").exists():
+            (file.parent / "spoiled").touch()
+            SPOILED[how](file)
 
 
 def test_code_for_another_signature_is_not_taken(cache):
@@ -100,6 +121,54 @@ def test_code_that_checks_bounds_is_other_code(cache, monkeypatch):
     again = kernel(element)
     again(values, 1)
     assert sum(again.stats.cache_hits.values()) == 1
+
+
+NOTICE = """
+import json
+from aucforest import _compile
+_compile._NOTICEABLE = -1.0
+from aucforest._compile import kernel
+
+@kernel
+def first(x):
+    return x + 1
+
+@kernel
+def second(x):
+    return x + 2
+
+first(1), first(1.5), second(1)
+_compile._PAUSE = -1.0
+second(1.5)
+print(json.dumps([]))
+"""
+
+
+def test_compilation_is_told_where_somebody_watches_and_only_when_it_happens(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(NOTICE)
+    sentence = "aucforest is compiled for this machine, which takes 10 to 30 seconds, once"
+    # the last call is after a pause
+    for expected in ([sentence] * 2, []):
+        ours, theirs = os.openpty()
+        run(program, stderr=theirs)
+        os.close(theirs)
+        assert read_all(ours).splitlines() == expected
+    shutil.rmtree(tmp_path / "cache")
+    with (tmp_path / "log").open("w+") as log:
+        run(program, stderr=log)
+        log.seek(0)
+        assert log.read() == ""
+
+
+def read_all(terminal: int) -> str:
+    """Return what was written to a terminal that is closed."""
+    with open(terminal, "rb", buffering=0) as file:
+        parts = []
+        with contextlib.suppress(OSError):  # at its end
+            while part := file.read(2**16):
+                parts.append(part)
+    return b"".join(parts).decode()
 
 
 CALLER = """
@@ -130,7 +199,7 @@ def small_package(folder: Path) -> tuple[Path, Path]:
     """Write the compiler of the package and a kernel that calls a function of another file; return it and a program."""
     package = folder / "sources" / "aucforest"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "_compile.py", "_files.py"):
+    for name in ("__init__.py", "_compile.py", "_files.py", "_progress.py"):
         shutil.copy(PACKAGE / name, package)
     (package / "caller.py").write_text(CALLER)
     (package / "callee.py").write_text(CALLEE.format(1))

@@ -9,8 +9,9 @@ import hashlib
 import os
 import pickle
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from copy import copy
 from functools import lru_cache
 from operator import attrgetter
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 import numba
 
 from aucforest._files import write_whole
+from aucforest._progress import say
 
 try:
     from llvmlite import ir
@@ -52,9 +54,44 @@ def _digest_sources() -> str:
     return digest.hexdigest()[:16]
 
 
+# Seconds of compilation that are not worth a sentence, and without any, after which the next one is news.
+_NOTICEABLE, _PAUSE = 1.0, 3.0
+
+
+class _Notice:
+    """What whoever watches is told while code is compiled, once that is noticeable."""
+
+    def __init__(self) -> None:
+        self.is_cached, self._is_said = True, False
+        self._since: float | None = None  # the start of the outermost compilation; functions that it calls are inner
+        self._spent, self._ended = 0.0, 0.0
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Compile a function; numba lets one thread compile at a time."""
+        now, is_outermost = time.monotonic(), self._since is None
+        if self._since is None:
+            self._since = now
+            if now - self._ended > _PAUSE:
+                self._spent, self._is_said = 0.0, False
+        if not self._is_said and self._spent + now - self._since > _NOTICEABLE:
+            self._is_said = True
+            how_often = "once" if self.is_cached else "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
+            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {how_often}")
+        try:
+            yield
+        finally:
+            if is_outermost:
+                self._ended = time.monotonic()
+                self._spent, self._since = self._spent + self._ended - self._since, None
+
+
+_notice = _Notice()
+
 # computed at import, because the imported code is compiled and not later edits
 _SOURCES = _digest_sources()
 _dumps = _private("core.serialize.dumps")
+_DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 class _CodeFiles:
@@ -62,25 +99,28 @@ class _CodeFiles:
 
     # numba's cache has an index that depends on the kernel's file only, so it would miss edits of called functions. It
     # is written without a lock: if two processes compile a kernel for different types at the same time, one of them
-    # could overwrite the code of the other.
+    # could overwrite the code of the other. A file begins with a digest of the rest, as damaged code would crash.
 
     def __init__(self, folder: str, kernel: str) -> None:
         self._folder, self._kernel = Path(folder), kernel
 
     def load(self, key: Any) -> Any:
-        """Return the code for a key of numba, or None if there is none or another process has just removed it."""
+        """Return the code for a key of numba, or None if there is none that can be read; then it is compiled anew."""
         key, path = self._find(key)
-        try:
-            saved_key, code = pickle.loads(path.read_bytes())
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-        return code if saved_key == key else None
+        with suppress(Exception):
+            content = memoryview(path.read_bytes())
+            digest, saved = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+            if hashlib.sha256(saved).digest() == digest:
+                saved_key, code = pickle.loads(saved)
+                return code if saved_key == key else None
+        return None
 
     def save(self, key: Any, code: Any) -> None:
         """Write the code for a key, and remove the code of other versions of the sources."""
         key, path = self._find(key)
         with suppress(OSError):  # without a file, the kernel is compiled again
-            write_whole(path, _dumps((key, code)))
+            saved = _dumps((key, code))
+            write_whole(path, hashlib.sha256(saved).digest() + saved)
             for other in self._folder.glob(f"*.{self._kernel.rpartition('.')[2]}.*nb[ci]*"):
                 if _SOURCES not in other.name:
                     other.unlink(missing_ok=True)
@@ -108,6 +148,7 @@ def _compile_cached(function: F, **options: Any) -> F:
             return compiled
     except (AttributeError, RuntimeError):  # RuntimeError: numba found no cache folder
         pass
+    _notice.is_cached = False
     compiled = numba.njit(**options)(function)
     return compiled
 
@@ -169,7 +210,8 @@ def _find_compiler() -> Any:
             was_enabled = gc.isenabled()
             gc.disable()
             try:
-                return super().compile_extra(function)
+                with _notice.compiling():
+                    return super().compile_extra(function)
             finally:
                 if was_enabled:
                     gc.enable()

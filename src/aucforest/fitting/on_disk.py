@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
 from aucforest.fitting.coding import (
     Coding,
@@ -75,7 +76,7 @@ class FeatureBatches(NamedTuple):
             return start + batch.num_rows, function(start, read_table(self.to_frame(batch)))
 
         n_rows, row = len(self.target.labels), first_row
-        with tqdm(total=n_rows, initial=first_row, desc=what, unit_scale=True, disable=not verbose) as progress:
+        with progress_bar(total=n_rows, initial=first_row, desc=what, unit_scale=True, verbose=verbose) as progress:
             for stop, result in _in_order(call, self._numbered(first_row), n_threads):
                 progress.update(stop - row)
                 row = stop

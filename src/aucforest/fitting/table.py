@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from aucforest._progress import progress_bar
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import SumRows
@@ -45,7 +45,7 @@ class TrainingTable(ABC):
         missing = [number for number in variant_of if number not in trees]
         total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(trees)
         is_last, n_bytes, largest = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values()), 0.0
-        with tqdm(total=total, initial=n_before, desc="trees", leave=is_last, disable=not spec.verbose) as progress:
+        with progress_bar(total=total, initial=n_before, desc="trees", leave=is_last, verbose=spec.verbose) as progress:
             for places, grown in self._grow_some(growth, tree_keys(spec.seed, missing)) if missing else ():
                 by_number = dict(sorted(zip([missing[place] for place in places], grown, strict=True)))
                 trees |= by_number

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-from tqdm import tqdm
 
 from aucforest._memory import check_memory
 from aucforest._optional import import_optional
+from aucforest._progress import progress_bar
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.fitting.growing import run_in_threads
 from aucforest.inspection.display import Display
@@ -349,7 +349,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     total, base = np.zeros((n_columns, *X.shape)), np.zeros(n_columns)
     most_predicted = max(tree.n_nodes for tree in model.trees_) * len(classes)
     step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
-    with tqdm(total=n_trees, desc="trees", disable=not verbose) as progress:
+    with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
         for start in range(0, n_trees, step):
             trees = model.trees_[start : start + step]
             _add_trees(trees, X, total, base, n_jobs)

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
-from tqdm import tqdm
 
+from aucforest._progress import progress_bar
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.target import check_groups, code_classes, number_groups
 from aucforest.inspection.scoring import FittedFold, find_metric
@@ -53,14 +53,14 @@ def run_folds(
     names = list(forests)
     for forest in forests.values():
         forest._validate_params()  # before the first fit, so that errors come at once
-    for forest in tqdm(forests.values(), desc="compile", leave=False, disable=not verbose):
+    for forest in progress_bar(forests.values(), desc="compile", leave=False, verbose=verbose):
         # one tree leaves too few rows out of bag for a score or a threshold
         _fit(clone(forest).set_params(n_estimators=1, oob_score=False, threshold=None), *known(folds[0][0]))
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
     table = np.zeros((len(folds), len(names)), [*fields, *((metric, "f8") for metric in metrics)])
     fits = [(fold, k) for fold in range(len(folds)) for k in np.roll(range(len(names)), fold)]
-    for fold, k in tqdm(fits, desc="fits", disable=not verbose):
+    for fold, k in progress_bar(fits, desc="fits", verbose=verbose):
         train, test = folds[fold]
         forest = clone(forests[names[k]]).set_params(random_state=seeds[fold])
         fitted = FittedFold(forest, _fit(forest, *known(train)), *part(test))

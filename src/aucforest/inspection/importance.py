@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing, check_random_state
-from tqdm import tqdm
 
 from aucforest._optional import import_optional
+from aucforest._progress import progress_bar
 from aucforest.estimators.out_of_bag import Scorer, resolve_scorer, score_probabilities, training_rows
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
@@ -290,7 +290,7 @@ def oob_permutation_importance(
     baseline = scores((walks.baseline, parts))
     of_repeats, before = deal_out(parts, n_repeats), deal_out(baseline, n_repeats)
     importances, errors = np.empty((walks.n_features, n_repeats)), np.empty(walks.n_features)
-    with tqdm(total=walks.n_features, desc="features", disable=not verbose) as progress:
+    with progress_bar(total=walks.n_features, desc="features", verbose=verbose) as progress:
         for features, totals in walks.permuted():
             after = iter(run_in_threads(n_jobs)(scores, zip(totals, of_repeats * len(features))))
             for feature in features:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples
-from tqdm import tqdm
 
 from aucforest._files import write_whole
+from aucforest._progress import progress_bar
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import PermutationImportance
@@ -189,7 +189,7 @@ def report(
     )
     seen, warning = check_training(rows, request.training)
     with drawing():
-        parts = list(tqdm(_sections(request, seen), desc="report", unit=" sections", disable=not verbose))
+        parts = list(progress_bar(_sections(request, seen), desc="report", unit=" sections", verbose=verbose))
     if title is None:
         of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
         title = f"{type(rows.model).__name__}: {of}"
