@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from aucforest import AUCForestClassifier, AUCTreeClassifier
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.spec import tree_keys
-from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, walk
+from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(n_rows=240, missing=0.1)
 X4, Y4 = make_table(n_rows=300, n_classes=4, seed=1)
@@ -280,11 +281,46 @@ def test_as_good_as_the_forest_of_scikit_learn(criterion):
     assert np.mean(differences) > -0.01
 
 
-def test_importances_are_the_sums_over_trees():
+def test_importances_are_the_means_over_trees_with_splits():
+    """As in scikit-learn's forest: gains of criteria have different units, and a tree without a split has none."""
     X, y = make_table()
     forest = small_forest(12).fit(X, y)
-    of_trees = np.zeros((12, X.shape[1]))
-    for tree, gains in zip(forest.trees_, of_trees):
-        tree.add_importances(gains)
-    sums = np.sum(of_trees, axis=0)
-    assert forest.feature_importances_.tobytes() == (sums / sums.sum()).tobytes()
+    means = np.mean([tree.feature_importances_ for tree in forest], axis=0)
+    np.testing.assert_allclose(forest.feature_importances_, means, rtol=1e-14)
+    leaf = small_tree().fit(np.zeros((4, 5)), [0, 1, 1, 1]).trees_
+    larger = small_forest(1).fit(X, y)
+    larger.trees_ = [replace(tree, gain=1e300 * tree.gain) for tree in forest.trees_[:6]] + forest.trees_[6:] + leaf
+    np.testing.assert_allclose(larger.feature_importances_, means, rtol=1e-14)
+
+
+@pytest.mark.parametrize("params", [{}, {"sampling": "subsample"}, {"max_samples": 50}, "groups"])
+def test_bootstrap_samples_are_those_that_trees_were_grown_on(params):
+    groups = np.arange(240) // 4 if params == "groups" else None
+    forest = small_forest(4, **({} if groups is not None else params)).fit(X, Y, groups=groups)
+    samples = forest.estimators_samples_
+    assert len(samples) == 4
+    for tree, rows in zip(forest.trees_, samples):
+        assert len(rows) == tree.weight[0]
+        assert len(np.unique(rows)) == tree.n_samples[0]
+        np.testing.assert_allclose(np.bincount(Y[rows]) / len(rows), tree.value[0])
+        if groups is not None:
+            assert np.ptp(np.bincount(rows, minlength=240).reshape(-1, 4), axis=1).max() == 0
+
+
+def test_bootstrap_samples_that_are_not_known():
+    of_all = small_forest(2, bootstrap=False).fit(X, Y).estimators_samples_
+    assert [rows.tolist() for rows in of_all] == [[*range(240)]] * 2
+    with pytest.raises(AttributeError, match=r"^estimators_samples_ needs the same sampling of all classes and trees"):
+        small_forest(sampling="balanced").fit(X, Y).estimators_samples_
+    forest = small_forest(2, warm_start=True).fit(X, Y).set_params(n_estimators=4, max_samples=99).fit(X, Y)
+    assert not hasattr(forest, "estimators_samples_")
+    assert not hasattr(small_forest(), "estimators_samples_")
+
+
+@pytest.mark.parametrize("make", [small_forest, small_tree])
+def test_numbers_of_classes_and_outputs(make):
+    model = make()
+    assert not hasattr(model, "n_classes_")
+    assert not hasattr(model, "n_outputs_")
+    model.fit(X4, Y4)
+    assert (model.n_classes_, model.n_outputs_) == (4, 1)

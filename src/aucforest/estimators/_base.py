@@ -191,18 +191,32 @@ class TreeBasedClassifier(Model):
         return coding
 
     @property
+    def n_classes_(self) -> int:
+        """The number of classes."""
+        return len(self.classes_)
+
+    @property
+    def n_outputs_(self) -> int:
+        """The number of targets, always 1."""
+        check_is_fitted(self, "trees_")
+        return 1
+
+    @property
     def _n_jobs(self) -> int | None:
         """The number of threads; a tree uses one."""
         return getattr(self, "n_jobs", 1)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The total gain of each feature's splits, weighted by node weight and normalized to sum to 1."""
+        """The mean over trees of each feature's proportion in the gain of a tree; the proportions sum to 1.
+
+        As in scikit-learn. The splits of a tree are weighted by node weight, and trees without a split are left out.
+        """
         check_is_fitted(self, "trees_")
-        gains = np.zeros(self.n_features_in_)
+        total = np.zeros(self.n_features_in_)
         for tree in self.trees_:
-            tree.add_importances(gains)
-        return gains / gains.sum() if gains.sum() > 0 else gains
+            tree.add_importances(total)
+        return total / total.sum() if total.sum() > 0 else total
 
     def _pack_nodes(self) -> PackedTrees:
         """Return the trees in the layout for traversal, which is made at the first call."""

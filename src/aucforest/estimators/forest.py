@@ -22,7 +22,7 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.bootstrap import SCHEMES
-from aucforest.fitting.spec import SPLITTERS, criterion_name
+from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
 from aucforest.metrics.at_k import find_at_k
 from aucforest.tree.criteria import CRITERIA
 
@@ -65,7 +65,7 @@ class AUCForestClassifier(ForestFit):
     min_weight_fraction_leaf : float, default=0.0
         The minimum fraction of the total weight of a tree's samples required in a leaf.
     min_gain : float, default=0.0
-        The minimum gain of a split, in units of the criterion.
+        The minimum gain of a split, in units of the criterion. Needs a single criterion.
     max_leaf_nodes : int or None, default=None
         The maximum number of leaves of a tree. Such trees grow best-first.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
@@ -149,6 +149,9 @@ class AUCForestClassifier(ForestFit):
         The fitted trees as arrays of nodes.
     estimators_ : list of AUCTreeClassifier
         The fitted trees as classifiers. ``forest[i]`` is ``forest.estimators_[i]``.
+    estimators_samples_ : list of ndarray of shape (n_sampled,), int64
+        The bootstrap sample of each tree: the indices of its training samples in ascending order, with repetitions.
+        Samples of weight 0 are not counted. Not defined if `sampling` samples classes separately.
     variants_ : list of tuple of str
         The criterion and the splitter of each tree. A function f is shown as "f()".
     mixture_ : dict of ndarray of shape (n_variants,)
@@ -159,6 +162,8 @@ class AUCForestClassifier(ForestFit):
         number of trees depends on what a variant adds to the others, not on its own score.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
+    n_classes_, n_outputs_ : int
+        The number of classes, and of targets, which is 1.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -166,7 +171,8 @@ class AUCForestClassifier(ForestFit):
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index, in the order of their codes in ``trees_``.
     feature_importances_ : ndarray of shape (n_features,)
-        The total gain of each feature's splits, weighted by node weight and normalized to sum to 1.
+        The mean over trees of each feature's proportion in the total gain of a tree's splits, weighted by node weight,
+        as in scikit-learn. So trees count alike whatever the units of their criteria. Sums to 1.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the
         bootstrap samples with ``calibration=None``.
@@ -436,6 +442,26 @@ class AUCForestClassifier(ForestFit):
             self._cache["members"] = members
         found: list[AUCTreeClassifier] = self._cache["members"]
         return found
+
+    @property
+    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+        """The bootstrap sample of each tree, taken again at each access: the indices of its samples, with repetitions.
+
+        Samples of weight 0 are not counted. Not defined if classes are sampled separately, which needs their labels, or
+        if a warm start has changed the sampling.
+        """
+        check_is_fitted(self, "trees_")
+        record, *others = self._sample_records
+        if others or len(record.sizes) > 1:
+            raise AttributeError(
+                "estimators_samples_ needs the same sampling of all classes and trees, but these were grown on"
+                f" {', '.join(map(str, self._sample_records))}"
+            )
+        rows = np.arange(record.n_rows)
+        if not record.sizes:
+            return [rows] * len(self.trees_)
+        sampler = record.to_sampler(self._groups)
+        return [np.repeat(rows, sampler.counts(key)) for key in tree_keys(self._seed, range(len(self.trees_)))]
 
     def __len__(self) -> int:
         """Return the number of trees."""

@@ -70,6 +70,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
         The fitted tree as arrays of nodes.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
+    n_classes_, n_outputs_ : int
+        The number of classes, and of targets, which is 1.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)

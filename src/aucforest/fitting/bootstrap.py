@@ -348,13 +348,22 @@ class SampleRecord(NamedTuple):
 
     @property
     def n_units(self) -> int:
-        """The number of sampled rows or groups, as text."""
+        """The number of units to sample from: of groups if groups are sampled, else of rows."""
         return self.n_groups or self.n_rows
 
     def __str__(self) -> str:
         sizes = " + ".join(map(str, self.sizes)) or "all"
         units = f"{self.n_groups} groups ({self.n_rows} samples)" if self.n_groups else f"{self.n_rows} samples"
         return f"{sizes} of {units}{'' if self.replace else ' without replacement'}"
+
+    def to_sampler(self, groups: NDArray[np.int32] | None = None) -> BootstrapSampler:
+        """Return the sampler that samples again, of all rows alike; of groups of rows if these are not given.
+
+        Raises ValueError if samples may differ from those in the fit.
+        """
+        self.check_stream()
+        sampler = BootstrapSampler.of_all(self.n_units, self.sizes[0], replace=self.replace)
+        return sampler if groups is None else GroupSampler.of(groups, sampler)
 
     def check_stream(self) -> None:
         """Raise ValueError if another version of numpy sampled, since it may not reproduce the samples."""

@@ -118,8 +118,8 @@ def _bootstrap(forest: Any) -> BootstrapSampler:
             "standard errors need bootstrap=True and sampling='bootstrap' for all trees, but these were grown on"
             f" {', '.join(map(str, forest._sample_records))}"
         )
-    record.check_stream()
-    return BootstrapSampler.of_all(record.n_units, record.sizes[0])
+    sampler: BootstrapSampler = record.to_sampler()
+    return sampler
 
 
 def _products_of_counts(sampler: BootstrapSampler, keys: list[int]) -> tuple[NDArray[np.float64], float]:

@@ -288,11 +288,17 @@ class Tree:
         return (bits & np.uint64(1)).astype(np.bool_)[:MISSING_CODE]
 
     def add_importances(self, total: NDArray[np.float64]) -> None:
-        """Add the weighted gain of the splits of every feature, in a time that does not depend on n_features."""
+        """Add the proportion of every feature in the gains of all splits, weighted by node weight, which sum to 1.
+
+        It takes a time that does not depend on n_features.
+        """
         is_split = ~self.is_leaf
+        if not np.any(is_split):
+            return
         features, places = np.unique(self.feature[is_split], return_inverse=True)
-        gains = self.gain[is_split] * self.weight[is_split] / self.weight[0]
-        total[features] += np.bincount(places, weights=gains, minlength=len(features))
+        # Gains of a user-defined criterion may be so large that their sum would overflow.
+        gains = self.gain[is_split] / self.gain.max() * self.weight[is_split] / self.weight[0]
+        total[features] += np.bincount(places, weights=gains, minlength=len(features)) / gains.sum()
 
     def validate(self) -> None:
         """Check all invariants; raise ValueError with the first one that does not hold.
