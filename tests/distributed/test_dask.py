@@ -316,6 +316,37 @@ def test_the_plan_says_what_there_is_and_why(client):
         DaskAUCForestClassifier(sampling={"rare": 1.0, "common": 0.5}).explain_plan(unknown)
 
 
+@pytest.mark.parametrize(
+    ("params", "strategy"),
+    [({"monotonic_cst": {"size": 1}}, "gather"), ({"class_weight": "balanced_subsample"}, "gather"),
+     ({"class_weight": {True: 3.0}}, "level"), ({"sampling": "balanced", "oob_score": True}, "level")],
+)  # fmt: skip
+def test_the_plan_is_that_of_fit(client, monkeypatch, params, strategy):
+    """On workers that are too small for the fit, which ends once it has its plan."""
+    plans, choose_plan = [], _dask_source.choose_plan
+
+    def note(*arguments):
+        plans.append(choose_plan(*arguments))
+        return plans[-1]
+
+    monkeypatch.setattr(_dask_fit.DaskExecutor, "cluster", lambda self: Workers(2, 2, 70_000))
+    monkeypatch.setattr(_dask_source, "choose_plan", note)
+    frame, labels = make_frame()
+    rows = dd.from_pandas(frame.assign(label=labels, weight=np.arange(len(frame)) % 3), npartitions=3)
+    columns = list(frame.columns)
+    for weights in ((), (rows.weight,)):
+        forest = DaskAUCForestClassifier(random_state=0, **params)
+        said = forest.explain_plan(rows[columns], rows.label, *weights)
+        plans.clear()
+        with pytest.raises(ClusterError, match="too little memory"):
+            forest.fit(rows[columns], rows.label, *weights)
+        assert [said] == plans
+        assert said.strategy == strategy
+    if params.get("class_weight") == {True: 3.0}:
+        with pytest.raises(ValueError, match=r"^explain_plan needs y if class_weight is a dict"):
+            forest.explain_plan(rows[columns])
+
+
 def test_too_little_memory_is_told_before_growing(client, monkeypatch):
     monkeypatch.setattr(_dask_fit.DaskExecutor, "cluster", lambda self: Workers(2, 2, 100_000))
     for strategy in ("replicate", "gather", "level"):

@@ -1,17 +1,19 @@
 """The fit of a forest on a Dask cluster."""
 
 from contextlib import closing
+from copy import copy
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _get_feature_names
 
-from aucforest.distributed._collections import Partitions, known_lengths, split
+from aucforest.distributed._collections import Partitions, align, known_lengths, split
 from aucforest.distributed._executor import DaskExecutor, default_client
 from aucforest.distributed._source import RowsOnCluster, choose_plan, read_target
 from aucforest.estimators._base import refuse_dates
 from aucforest.fitting.job import check_seed
 from aucforest.fitting.plan import Plan
-from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import check_table
 
@@ -32,18 +34,27 @@ def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
         forest._fit_rows(table, start)
 
 
-def explain(forest: Any, X: Any, y: Any) -> Plan:
+def explain(forest: Any, X: Any, y: Any, sample_weight: Any) -> Plan:
     """Return the plan of a fit, for collections of whole rows."""
     forest._validate_params()
-    params = forest._params()
     with closing(DaskExecutor(default_client(forest.client))) as executor:
-        if y is not None:
-            target = read_target(executor, Partitions([], split(y), None, None, 0)).target
-        elif isinstance(forest.sampling, dict):
-            raise ValueError(f"explain_plan needs y if sampling is a dict, but sampling={forest.sampling}")
-        else:
-            parts = [executor.submit(len, part) for part in executor.compute(split(X))[0]]
-            target = Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)
-        params |= {"monotonic_cst": None, "class_weight": None}
-        spec = FitSpec.resolve(params, target, None, X.shape[1], seed=0)
-        return choose_plan(executor, params, spec, target, X.shape[1])
+        target, names = _read_target(executor, forest, X, y, sample_weight), _get_feature_names(X._meta)
+        table = SimpleNamespace(target=target, names=names, n_features=X.shape[1])
+        # The plan does not depend on the seed, and a generator is left as it is.
+        forest = copy(forest).set_params(random_state=0)
+        spec = forest._resolve(table, forest._start())
+        return choose_plan(executor, forest._params(), spec, target, table.n_features)
+
+
+def _read_target(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> Target:
+    """Return the labels and weights of the partitions; without labels two classes."""
+    if y is not None:
+        columns = align(X, y, sample_weight)
+        return read_target(executor, columns._replace(X=[])).target
+    for name in ("sampling", "class_weight"):
+        if isinstance(getattr(forest, name), dict):
+            raise ValueError(f"explain_plan needs y if {name} is a dict, but {name}={getattr(forest, name)}")
+    if sample_weight is not None:
+        raise ValueError("explain_plan needs y if there is a sample_weight")
+    parts = [executor.submit(len, part) for part in executor.compute(split(X))[0]]
+    return Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)

@@ -198,7 +198,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         fit_on_cluster(self, align(X, y, sample_weight))
         return self
 
-    def explain_plan(self, X: Any, y: Any = None) -> Plan:
+    def explain_plan(self, X: Any, y: Any = None, sample_weight: Any = None) -> Plan:
         """Explain how `fit` would distribute the work over the cluster.
 
         Parameters
@@ -207,6 +207,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             The training samples. Unknown lengths of partitions are computed.
         y : dask Series or Array of shape (n_samples,), default=None
             Class labels. Without them two classes are assumed.
+        sample_weight : dask Series or Array of shape (n_samples,), default=None
+            Sample weights.
 
         Returns
         -------
@@ -214,7 +216,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             Size of the binned data, memory of workers, the strategy and its reason, number of parts, and size of
             messages; ``print`` shows it as a table.
         """
-        return explain(self, as_rows(X), y)
+        return explain(self, as_rows(X), y, sample_weight)
 
     predict_proba = _lazily(AUCForestClassifier.predict_proba)
     predict_log_proba = _lazily(AUCForestClassifier.predict_log_proba)
