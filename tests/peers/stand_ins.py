@@ -85,10 +85,6 @@ class _Nodes:
 class _Tree(AUCTreeClassifier):
     tree_ = property(_Nodes)
 
-    @property
-    def n_classes_(self) -> int:
-        return len(self.classes_)
-
     def get_depth(self) -> int:
         return self.trees_[0].max_depth
 
@@ -134,10 +130,6 @@ class _Forest(AUCForestClassifier):
     @property
     def estimator(self) -> Any:
         return DecisionTreeClassifier(splitter=self.splitter)
-
-    @property
-    def n_classes_(self) -> int:
-        return len(self.classes_)
 
 
 @_stand_in(n_estimators=100)

@@ -49,7 +49,9 @@ SEVERAL_TARGETS = Reason(
     (ValueError, _Failed),
     "y should be a 1d array|The 'class_weight' parameter|Regex: 'Warm-start fitting without increasing n_estimators",
 )
-PARAMETER = Reason("other parameter: aucforest does not have it", (TypeError,), "unexpected keyword argument")
+PARAMETER = Reason(
+    "other parameter: aucforest does not have it", (TypeError,), "unexpected keyword argument|has no parameter"
+)
 ATTRIBUTE = Reason("other attribute or method: aucforest does not have it", (AttributeError,), "has no attribute")
 # The two reasons of tests that are not left out: they must pass, the first ones as in `in_other_words`.
 WORDING = Reason("deliberate difference: messages are in other words, which are not compared", ())

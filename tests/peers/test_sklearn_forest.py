@@ -26,12 +26,14 @@ LEFT_OUT = {
     PARAMETER: ("test_min_impurity_decrease",),
     ATTRIBUTE: (
         "test_class_weights_forest",
-        "test_estimators_samples",
         "test_oob_not_computed_twice",
         "test_validate_y_class_weight",
     ),
     deliberate("a tree draws at most as many rows as there are", ValueError, message="The 'max_samples' parameter"): (
         "test_max_samples_geq_one",
+    ),
+    deliberate("trees get keys of the forest, so that a tree alone does not draw the same features"): (
+        "test_estimators_samples",
     ),
     WORDING: (
         "test_classifier_error_oob_score_multiclass_multioutput",

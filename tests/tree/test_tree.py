@@ -92,7 +92,7 @@ def test_what_follows_from_the_arrays():
     assert tree.right_child.dtype == np.int32
     assert tree.depth.tolist() == [0, 1, 1, 2, 2]
     tree.add_importances(importances)
-    assert importances == pytest.approx([1.0 + 0.5 * 6 / 8, 1.25])
+    assert importances == pytest.approx([1.0 + 0.375 / 0.625, 1.0 + 0.25 / 0.625])
     assert single_leaf().max_depth == 0
     before = importances.copy()
     single_leaf().add_importances(importances)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from aucforest.estimators._calibration import LEAST, Calibration
+from aucforest.estimators._foreign_names import describe_foreign
 from aucforest.estimators._model_files import Model
 from aucforest.exports.onnx import write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
@@ -106,6 +107,34 @@ class TreeBasedClassifier(Model):
     categorical_features: Any
     class_weight: Any
     max_bins: int | None
+
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        """Raise TypeError for a parameter of another library, which has another name here or no counterpart."""
+        if sentence := describe_foreign(cls, params):
+            raise TypeError(sentence)
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter.
+        """
+        if sentence := describe_foreign(type(self), params):
+            raise ValueError(sentence)
+        super().set_params(**params)
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -65,7 +65,8 @@ class AUCForestClassifier(ForestFit):
     min_weight_fraction_leaf : float, default=0.0
         The minimum fraction of the total weight of a tree's samples required in a leaf.
     min_gain : float, default=0.0
-        The minimum gain of a split, in units of the criterion. Needs a single criterion.
+        The minimum gain of a split, in units of the criterion. Needs a single criterion. It is not multiplied by the
+        proportion of samples in the node, as scikit-learn's `min_impurity_decrease` is.
     max_leaf_nodes : int or None, default=None
         The maximum number of leaves of a tree. Such trees grow best-first.
     monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None

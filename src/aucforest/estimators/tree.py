@@ -43,7 +43,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     min_weight_fraction_leaf : float, default=0.0
         The minimum fraction of the total sample weight required in a leaf.
     min_gain : float, default=0.0
-        The minimum gain of a split in units of the criterion: AUC - 1/2, impurity decrease or Hellinger distance.
+        The minimum gain of a split in units of the criterion: AUC - 1/2, impurity decrease or Hellinger distance. It is
+        not multiplied by the proportion of samples in the node, as scikit-learn's `min_impurity_decrease` is.
     max_leaf_nodes : int or None, default=None
         The maximum number of leaves. Such a tree grows best-first: the next split is the one with the largest gain
         times node weight.

@@ -1,0 +1,46 @@
+"""What parameters of other libraries are called here, for the error message of a name that an estimator lacks."""
+
+from collections.abc import Iterable
+
+from sklearn.base import BaseEstimator
+
+_OURS = {
+    "n_estimators": ("n_trees", "num_trees", "ntree", "num_iterations", "num_boost_round", "iterations"),
+    "max_depth": ("depth",),
+    "max_leaf_nodes": ("num_leaves", "max_leaves"),
+    "min_samples_leaf": ("min_data_in_leaf", "min_child_samples", "nodesize"),
+    "min_weight_fraction_leaf": ("min_child_weight", "min_sum_hessian_in_leaf"),
+    "max_features": ("mtry", "feature_fraction", "colsample_bytree", "colsample_bylevel", "colsample_bynode"),
+    "max_samples": ("subsample", "bagging_fraction", "sample_fraction"),
+    "sampling": ("sampling_strategy", "replacement", "replace"),
+    "class_weight": ("scale_pos_weight", "is_unbalance", "class_weights"),
+    "criterion": ("objective",),
+    "max_bins": ("max_bin", "nbins", "border_count"),
+    "monotonic_cst": ("monotone_constraints", "monotonic_constraints"),
+    "categorical_features": ("categorical_feature", "cat_features"),
+    "n_jobs": ("num_threads", "nthread", "thread_count"),
+    "random_state": ("seed", "random_seed"),
+    "verbose": ("verbosity",),
+    # whose gains are multiplied by the proportion of samples in the node in scikit-learn, but not here
+    "min_gain": ("min_impurity_decrease", "min_impurity_split", "min_split_gain", "min_gain_to_split", "gamma"),
+    "shrinkage": ("reg_alpha", "reg_lambda", "lambda_l1", "lambda_l2", "l2_leaf_reg"),
+}
+_COUNTERPARTS = {foreign: ours for ours, names in _OURS.items() for foreign in names}
+_ABSENT = {
+    "ccp_alpha": "trees are not pruned, but max_depth, max_leaf_nodes and min_samples_leaf limit their size",
+    "learning_rate": "trees are not boosted, but grown independently of each other",
+    "eta": "trees are not boosted, but grown independently of each other",
+    "early_stopping_rounds": "trees are not boosted, and more of them do no harm",
+}
+
+
+def describe_foreign(estimator: type[BaseEstimator], names: Iterable[str]) -> str | None:
+    """Return a sentence on the first name that is a parameter elsewhere, but not of the estimator; None for none."""
+    for name in names:
+        ours, absent = _COUNTERPARTS.get(name), _ABSENT.get(name)
+        if ours is None and absent is None:
+            continue
+        known = estimator._get_param_names()
+        if name not in known and (ours is None or ours in known):
+            return f"{estimator.__name__} has no parameter {name!r}: {absent or f'use {ours}, see its documentation'}"
+    return None
