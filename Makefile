@@ -38,7 +38,7 @@ slow: .venv/.dev
 	$(bin)/pytest -m slow
 
 kernels: .venv/.dev
-	$(bin)/python -m tests.kernels
+	$(bin)/python -m aucforest warm-up
 
 lint: .venv/.dev
 	$(bin)/ruff check

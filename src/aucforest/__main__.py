@@ -10,6 +10,10 @@ from aucforest._optional import import_optional
 def main() -> None:
     """Run the command line, or say in one sentence how to get it."""
     try:
+        if sys.argv[1:] == ["warm-up"]:
+            from aucforest.cli.warm_up import warm_up
+
+            return warm_up()
         for module in ("typer", "rich", "pandas", "pyarrow"):
             import_optional(module, purpose="the command line", extra="cli")
         from aucforest.cli.app import app

@@ -1,6 +1,7 @@
 """Progress bars, and sentences for whoever watches standard error: a terminal or a notebook, not a log."""
 
 import sys
+from multiprocessing import parent_process
 from typing import Any
 
 from tqdm import tqdm
@@ -10,9 +11,14 @@ _LOG_INTERVAL = 60.0
 
 
 def is_watched() -> bool:
-    """Return whether standard error is a terminal or the output of a notebook, and not a file or a pipe."""
+    """Return whether standard error is a terminal or the output of a notebook, and not a file or a pipe.
+
+    That of a process which another one has started is watched by nobody, as many would write the same.
+    """
     stream = sys.stderr
-    return stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel"))
+    if stream is None or parent_process() is not None:
+        return False
+    return stream.isatty() or type(stream).__module__.startswith("ipykernel")
 
 
 def say(sentence: str) -> None:

@@ -10,7 +10,7 @@ from aucforest import __main__
 from aucforest.cli.app import app
 from tests.cli.data import mixed, run
 
-COMMANDS = {command.callback.__name__: command.callback for command in app.registered_commands}
+COMMANDS = {command.callback.__name__.replace("_", "-"): command.callback for command in app.registered_commands}
 
 
 def example(command):
@@ -20,7 +20,17 @@ def example(command):
 
 
 def test_the_commands_are_those_of_the_documentation():
-    assert list(COMMANDS) == ["fit", "predict", "evaluate", "report", "compare", "estimate", "inspect", "export"]
+    assert list(COMMANDS) == [
+        "fit",
+        "predict",
+        "evaluate",
+        "report",
+        "compare",
+        "estimate",
+        "inspect",
+        "export",
+        "warm_up",
+    ]
     result = run("--help")
     assert result.exit_code == 0
     assert all(command in result.stdout for command in COMMANDS)

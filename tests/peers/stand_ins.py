@@ -77,8 +77,9 @@ class _Nodes:
         return getattr(self._theirs, name)
 
     def compute_feature_importances(self, normalize: bool = True) -> Any:
-        gains = np.zeros(self._ours.n_features)
-        self._ours.add_importances(gains)
+        tree, is_split = self._ours, ~self._ours.is_leaf
+        weighted = (tree.gain * tree.weight / tree.weight[0])[is_split]
+        gains = np.bincount(tree.feature[is_split], weighted, minlength=tree.n_features)
         return gains / gains.sum() if normalize else gains
 
 

@@ -14,6 +14,7 @@ from aucforest.cli.fit import fit
 from aucforest.cli.inspect import inspect
 from aucforest.cli.predict import predict
 from aucforest.cli.report import report
+from aucforest.cli.warm_up import warm_up
 
 
 class _OneLineErrors(typer.core.TyperGroup):
@@ -65,5 +66,5 @@ def _commands(
     """
 
 
-for command in (fit, predict, evaluate, report, compare, estimate, inspect, export):
+for command in (fit, predict, evaluate, report, compare, estimate, inspect, export, warm_up):
     app.command()(command)

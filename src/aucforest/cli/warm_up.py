@@ -7,22 +7,25 @@ import numpy as np
 
 from aucforest.estimators.forest import AUCForestClassifier
 
-# Fits that compile what most others need: with bins, and with codes of 16 bits for more than 255 values.
-_FITS: list[dict[str, Any]] = [{"oob_score": True}, {"max_bins": None}]
+# Codes of 16 bits, which more than 255 values of a feature need, take as long to compile as all the rest.
+_MAX_BINS = (255, None)
 
 
 def warm_up() -> None:
-    """Compile for this machine, so that the first fit does not have to: for container images, and after an update.
+    """Compile for this machine, so that the first fit does not have to, as for a container image.
 
-    Example: python -m aucforest warm-up
+    Example: aucforest warm-up
     """
-    with ProcessPoolExecutor(len(_FITS)) as processes:
-        list(processes.map(_fit, _FITS))
+    with ProcessPoolExecutor(len(_MAX_BINS)) as processes:
+        list(processes.map(_fit, _MAX_BINS))
 
 
-def _fit(params: dict[str, Any]) -> None:
-    """Fit a small forest, and predict many rows and one."""
+def _fit(max_bins: int | None) -> None:
+    """Fit small forests, and predict many rows and one."""
     X = np.random.default_rng(0).normal(size=(300, 4))
-    forest = AUCForestClassifier(100, max_depth=3, random_state=0, **params).fit(X, X[:, 0] > 0.5)
-    forest.predict_proba(X)
-    forest.predict_proba(X[:1])
+    y, X[:, 3] = X[:, 0] > 0.5, X[:, 3].round()
+    options: list[dict[str, Any]] = [{"oob_score": True, "threshold": "gmean"}, {"categorical_features": [3]}]
+    for params in options:
+        forest = AUCForestClassifier(100, max_bins=max_bins, max_depth=3, random_state=0, **params).fit(X, y)
+        forest.predict_proba(X)
+        forest.predict_proba(X[:1])

@@ -1,0 +1,48 @@
+"""What is compiled beforehand is what fits and predictions need."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# without the packages of the command line
+WARM_UP = """
+import sys
+sys.modules.update(dict.fromkeys(["typer", "rich", "pandas", "pyarrow"]))
+sys.argv = ["aucforest", "warm-up"]
+from aucforest.__main__ import main
+if __name__ == "__main__":
+    main()
+"""
+
+FITS = """
+import numpy as np
+from aucforest import AUCForestClassifier
+X = np.random.default_rng(0).normal(size=(500, 6))
+for params in ({}, {"max_bins": None}, {"threshold": "f1", "oob_score": True}, {"class_weight": "balanced"}):
+    forest = AUCForestClassifier(20, random_state=0, **params).fit(X, X[:, 0] > 1.0)
+    forest.predict(X), forest.predict(X[:1])
+"""
+
+
+def run(folder: Path, program: str, **environment: str) -> None:
+    file = folder / "program.py"
+    file.write_text(program)
+    finished = subprocess.run([sys.executable, file], capture_output=True, text=True, env=os.environ | environment)
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
+
+
+def test_warming_up_needs_no_extra(tmp_path):
+    run(tmp_path, WARM_UP)
+
+
+@pytest.mark.slow
+def test_fits_compile_nothing_afterwards(tmp_path):
+    cache = tmp_path / "cache"
+    run(tmp_path, WARM_UP, NUMBA_CACHE_DIR=str(cache))
+    compiled = set(cache.rglob("*.nbc"))
+    assert len(compiled) > 20
+    run(tmp_path, FITS, NUMBA_CACHE_DIR=str(cache))
+    assert set(cache.rglob("*.nbc")) == compiled
