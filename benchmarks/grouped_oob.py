@@ -1,19 +1,28 @@
 """Is out-of-bag ROC AUC right where customers repeat? By row and by customer, against that of new customers.
 
     python benchmarks/grouped_oob.py [N_SEEDS]
+    python benchmarks/grouped_oob.py few [N_SEEDS]
 
 Each of 400 customers has 10 rows. Five features belong to the customer and hardly change from row to row, five to the
 row. The label is that of the customer, except for one row in ten. A forest whose trees sample rows knows a customer by
 other rows, so that rows out of bag seem easy; one whose trees sample whole customers does not. New customers, 1,000 for
 each seed, tell which is right.
+
+"few" is about few customers of a class: how much too low is the AUC out of bag then, and what is the choice of mixture and
+shrinkage by it worth on new customers, and a threshold tuned by it instead of the frequency of the class? Labels are
+those of the customers, with and without a relation to two features; it sets `LEAST_GROUPS` to 0 and to infinity.
 """
 
 import sys
+import warnings
+from itertools import product
 
 import numpy as np
 from joblib import cpu_count
+from sklearn.metrics import balanced_accuracy_score
 
 from aucforest import AUCForestClassifier
+from aucforest.fitting import target
 from aucforest.metrics import roc_auc_score
 
 N_ROWS, N_TRAIN, N_TEST, N_JOBS = 10, 400, 1000, cpu_count()
@@ -39,8 +48,54 @@ def measure(seed: int) -> tuple[float, ...]:
     return by_row.oob_score_, by_customer.oob_score_, *new
 
 
+def make_few(n_positive: int, n_negative: int, shift: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Return features, labels and customers of rows; two features of a positive customer are shifted."""
+    positive = np.arange(n_positive + n_negative) < n_positive
+    customer = np.repeat(np.arange(len(positive)), N_ROWS)
+    own, of_rows = rng.normal(size=(len(positive), 5)), rng.normal(size=(len(customer), 5))
+    own[:, :2] += shift * positive[:, None]
+    return np.hstack((own[customer] + 0.05 * rng.normal(size=of_rows.shape), of_rows)), positive[customer], customer
+
+
+def measure_few(n_customers: int, n_positive: int, shift: float, seed: int) -> tuple[float, float, float]:
+    """Return the error of the AUC out of bag, and the gains by the choice and by tuning on new customers."""
+    rng = np.random.default_rng(seed)
+    X, y, customer = make_few(n_positive, n_customers - n_positive, shift, rng)
+    X_new, y_new, _ = make_few(100, 100, shift, rng)
+    params = {"oob_score": True, "n_jobs": N_JOBS, "random_state": seed}
+    forests, new = [], []
+    for least, threshold in ((sys.maxsize, None), (0, "gmean")):
+        target.LEAST_GROUPS = least
+        forests.append(AUCForestClassifier(100, threshold=threshold, **params).fit(X, y, groups=customer))
+        new.append(forests[-1].predict_proba(X_new)[:, 1])
+    fixed, chosen = (roc_auc_score(y_new, scores) for scores in new)
+    by_tuned, by_frequency = (
+        balanced_accuracy_score(y_new, new[1] >= cut) for cut in (forests[1].threshold_, forests[1].class_prior_[1])
+    )
+    return forests[0].oob_score_ - fixed, chosen - fixed, by_tuned - by_frequency
+
+
+def print_few(n_seeds: int) -> None:
+    """Print means over seeds with their standard errors for several numbers of positive customers."""
+    warnings.simplefilter("ignore")
+    print(f"{n_seeds} seeds: ROC AUC out of bag less that of new customers, its gain by the choice of mixture and")
+    print("shrinkage, and the gain in balanced accuracy by tuning the threshold")
+    for shift, n_customers in product((0.0, 1.0), (60, 200)):
+        for n_positive in (1, 2, 3, 5, 8, 10, 15, 30):
+            found = np.array([measure_few(n_customers, n_positive, shift, seed) for seed in range(n_seeds)])
+            errors = found.std(axis=0, ddof=1) / np.sqrt(n_seeds)
+            shown = (f"{mean:+.4f} ± {error:.4f}" for mean, error in zip(found.mean(axis=0), errors))
+            print(
+                f"shift {shift:.0f}, {n_positive:2} of {n_customers:3} customers positive: {', '.join(shown)}",
+                flush=True,
+            )
+
+
 def main() -> None:
     """Print means over seeds with their standard errors, and those of the differences of the same seeds."""
+    if "few" in sys.argv:
+        print_few(int(sys.argv[2]) if len(sys.argv) > 2 else 40)
+        return
     n_seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
     by_row, by_customer, new_by_row, new_by_customer = np.array([measure(seed) for seed in range(n_seeds)]).T
     print(f"{N_TRAIN} customers of {N_ROWS} rows, {n_seeds} seeds: ROC AUC, mean ± standard error")

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 
 import aucforest
-from aucforest.estimators._evidence import OutOfBagScores
+from aucforest.estimators._evidence import PRIOR, OutOfBagScores
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import oob_permutation_importance, predict_proba_stderr, proximity
 from aucforest.persistence.model_file import ModelFormatError, read_model, write_model
@@ -230,15 +230,56 @@ def test_groups_are_routed():
 
 
 def test_the_evidence_counts_groups():
-    """Of groups with rows of one class, and in parts that hold whole groups."""
-    groups, labels = np.repeat(np.arange(30), 10), np.repeat((np.arange(30) < 6).astype(int), 10)
+    """Of groups with rows of one class."""
+    groups, labels = np.repeat(np.arange(30), 10), np.repeat((np.arange(30) < 12).astype(int), 10)
     forest = small_forest(10, shrinkage="auto").fit(X, labels, groups=groups)
     rows = training_rows(forest, X, labels, None)
     scored = OutOfBagScores(rows, np.arange(5, 300), 2, 1, np.array([1.0]), 1.0, np.divide, 1)
-    assert scored.n_rows == pytest.approx(4 / (4 * (1 / 6 + 1 / 24)))
-    parts = scored._parts_of_rows()
-    assert all(len(set(parts[groups[5:] == group])) == 1 for group in range(30))
-    assert len(set(parts)) == 10
+    assert scored.n_rows == pytest.approx(4 / (4 * (1 / 12 + 1 / 18)))
+
+
+@pytest.mark.parametrize("n_groups", [1, 9, 10])
+def test_few_groups_of_a_class_choose_nothing(n_groups):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(60), 5)
+    labels = np.array(["no", "yes"])[(groups < n_groups).astype(int)]
+    table = np.hstack((rng.normal(size=(60, 3))[groups], labels[:, None] == "yes"))
+    params = {"n_estimators": 120, "criterion": "auto", "oob_score": True, "calibration": "auto"}
+    if n_groups == 10:
+        chosen = small_forest(**params, threshold="gmean").fit(table, labels, groups=groups)
+        assert np.all(chosen.mixture_["oob_score"] > 0.5)
+        assert chosen.threshold_ > 0
+        assert chosen.calibration_.n_samples > 0
+        return
+    sentence = (
+        f"^groups: only {n_groups} groups have samples of class 'yes', fewer than 10: out-of-bag scores are too low"
+    )
+    with pytest.warns(UserWarning, match=sentence) as caught:
+        forest = small_forest(**params, threshold={"alerts": 0.2}).fit(table, labels, groups=groups)
+    assert len(caught) == 1
+    assert forest.shrinkage_ == PRIOR
+    assert np.ptp(forest.mixture_["n_trees"]) == 0
+    assert np.isnan(forest.mixture_["oob_score"]).all()
+    assert forest.calibration_ is None
+    refused = (
+        f"^threshold='gmean' cannot be tuned out of bag: only {n_groups} groups have samples of class 'yes', fewer"
+    )
+    for tune in (
+        lambda: small_forest(5, threshold="gmean").fit(table, labels, groups=groups),
+        lambda: forest.set_threshold("gmean", table, labels),
+    ):
+        with pytest.raises(ValueError, match=refused):
+            tune()
+    assert 0 < forest.set_threshold("gmean", table, labels, oob=False).threshold_ < 1
+
+
+@pytest.mark.filterwarnings("ignore:groups. only")
+def test_few_groups_of_one_of_many_classes():
+    labels = np.where(GROUPS < 4, 2, Y)
+    cost = {"cost": 1 - np.eye(3)}
+    forest = small_forest(20, threshold=cost).fit(X, labels, groups=GROUPS)
+    np.testing.assert_array_equal(forest.threshold_, cost["cost"])
+    assert forest.shrinkage_ == PRIOR
 
 
 def test_the_plan_has_room_for_groups():

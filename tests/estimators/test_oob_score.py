@@ -13,9 +13,10 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from aucforest.inspection import oob_permutation_importance
 from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
 from tests.estimators.data import make_table, small_forest
-from tests.reference.metrics import hand_till
+from tests.reference.metrics import decision_counts, hand_till
 
 X, Y = make_table(n_rows=300, seed=2)
 X3, Y3 = make_table(n_rows=300, n_classes=3, seed=1)
@@ -64,6 +65,22 @@ MANY = {
 }
 
 
+def cross_fitted(y, scores, weight):
+    """Return labels by the best threshold for the geometric mean of recalls on the rows of nine other parts."""
+    parts, labels = np.empty(len(y), dtype=int), np.empty(len(y), dtype=int)
+    for k in (0, 1):
+        parts[y == k] = np.arange(np.count_nonzero(y == k)) % 10
+    for part in range(10):
+        rest = parts != part
+        gains = {}
+        for cut in [*np.unique(scores[rest]), np.inf]:
+            tp, fp, fn, tn = decision_counts(cut, y[rest] == 1, scores[rest], None if weight is None else weight[rest])
+            gains[cut] = np.sqrt(tp / (tp + fn) * tn / (fp + tn))
+        best = max(cut for cut, gain in gains.items() if gain >= max(gains.values()) - 1e-12)
+        labels[~rest] = scores[~rest] >= best
+    return labels
+
+
 def check(forest, table, y, weight, by_hand):
     """Compare a score with the same metric of the known probabilities, where there are any."""
     with pytest.warns(
@@ -79,7 +96,7 @@ def check(forest, table, y, weight, by_hand):
     if forest.threshold_ is None:
         labels = forest.classes_[proba[known].argmax(axis=1)]
     else:
-        labels = forest.classes_[(proba[known, 1] >= forest.threshold_).astype(int)]
+        labels = cross_fitted(y[known], proba[known, 1], None if weight is None else weight[known])
     expected = by_hand(y[known], proba[known], labels, None if weight is None else weight[known])
     assert forest.oob_score_ == pytest.approx(expected, rel=1e-12)
 
@@ -116,11 +133,49 @@ def test_callables():
     assert np.any(forest.predict_proba(X) != proba)
 
 
-def test_thresholds_that_are_tuned_are_the_best_there_are():
+def test_labels_by_a_tuned_threshold_are_by_those_of_other_rows():
+    """The threshold is the best for all rows, which is too good for the rows on which it is tuned."""
     forest = small_forest(60, oob_score="f1", threshold="f1").fit(X, Y)
     proba = forest.oob_decision_function_[:, 1]
-    assert forest.oob_score_ == pytest.approx(max(f1_score(Y, proba >= cut) for cut in np.unique(proba)))
-    assert forest.oob_score_ >= small_forest(60, oob_score="f1").fit(X, Y).oob_score_
+    best = max(f1_score(Y, proba >= cut) for cut in np.unique(proba))
+    assert f1_score(Y, proba >= forest.threshold_) == pytest.approx(best)
+    assert 0.5 < forest.oob_score_ < best
+
+
+@pytest.mark.filterwarnings("ignore:.* not out of bag")
+def test_noise_is_not_predicted():
+    params = {"criterion": "gini", "max_depth": 4, "shrinkage": 0.0, "threshold": "gmean"}
+    scores = []
+    for seed in range(60):
+        table, y = np.random.default_rng(seed).normal(size=(100, 3)), np.arange(100) < 20
+        scores.append(
+            small_forest(12, oob_score="balanced_accuracy", random_state=seed, **params).fit(table, y).oob_score_
+        )
+    assert abs(np.mean(scores) - 0.5) < 2.0 * np.std(scores, ddof=1) / np.sqrt(60)
+
+
+@pytest.mark.parametrize("names", [["fraud", "genuine"], [1, 2], [-3, 0]], ids=str)
+@pytest.mark.parametrize("scoring", ["f1", "recall", "average_precision", "neg_brier_score", "roc_auc"])
+@pytest.mark.parametrize("threshold", [None, "gmean"])
+def test_the_second_of_two_classes_is_positive_whatever_its_label(scoring, names, threshold):
+    forests = [small_forest(60, oob_score=scoring, threshold=threshold) for _ in range(2)]
+    assert forests[1].fit(X, np.array(names)[Y]).oob_score_ == forests[0].fit(X, Y).oob_score_
+    importances = [
+        oob_permutation_importance(forest, X, y, scoring=scoring, n_repeats=1, random_state=0).importances
+        for forest, y in zip(forests, (Y, np.array(names)[Y]))
+    ]
+    np.testing.assert_array_equal(*importances)
+
+
+@pytest.mark.parametrize("scoring", ["f1", "average_precision", "precision_at_0.1"])
+def test_a_positive_class_that_is_hardly_meant_is_named(scoring):
+    rare = X[:, 0] > np.quantile(X[:, 0], 0.8)
+    names = np.where(rare, "fraud", "genuine")
+    sentence = f"^oob_score='{scoring}': the positive class is 'genuine', .* fit to y == 'fraud'$"
+    with pytest.warns(UserWarning, match=sentence):
+        small_forest(60, oob_score=scoring).fit(X, names)
+    for y, other in ((rare, scoring), (np.where(rare, "yes", "no"), scoring), (names, "balanced_accuracy")):
+        small_forest(60, oob_score=other).fit(X, y)
 
 
 def test_metadata_routing():

@@ -5,8 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV, cross_validate
 
 from aucforest import load
 from aucforest.metrics.thresholds import decide
@@ -86,11 +88,111 @@ def test_costs_of_rows(weight, tmp_path):
     assert 0.0 < forest.threshold_ < 1.0
     fitted = clone(forest).fit(X, Y, weight)
     assert (fitted.threshold_, fitted.threshold_std_) == (forest.threshold_, forest.threshold_std_)
-    with pytest.warns(UserWarning, match=r"^threshold={'cost': .*} cannot be stored: set it again before you refit"):
-        forest.save(tmp_path / "model")
-    assert load(tmp_path / "model").threshold_ == forest.threshold_
+    routed = clone(forest).set_params(threshold="cost").fit(X, Y, weight, cost=costs)
+    assert (routed.threshold_, routed.threshold_std_) == (forest.threshold_, forest.threshold_std_)
+    assert routed.oob_score_ == fitted.oob_score_
+    for model in (forest, routed):
+        model.save(tmp_path / "model")
+        loaded = load(tmp_path / "model")
+        assert (loaded.threshold_, loaded.threshold) == (forest.threshold_, "cost")
+        # Costs of the rows are not in the file, so trees are not added by another rule.
+        loaded.set_params(warm_start=True, n_estimators=40)
+        with pytest.raises(
+            ValueError, match=r"^threshold='cost' needs the costs of errors for each sample: fit\(X, y, "
+        ):
+            loaded.fit(X, Y, weight)
+        assert len(loaded) == 30
+    grown = loaded.fit(X, Y, weight, cost=costs)
+    assert grown.threshold_ == clone(fitted).set_params(n_estimators=40).fit(X, Y, weight).threshold_
     with pytest.raises(ValueError, match="threshold: cost has 299 matrices, but there are 300"):
         forest.set_threshold({"cost": costs[1:]}, X, Y, weight)
+    with pytest.raises(ValueError, match=r"^threshold: cost has 10 matrices, but there are 300 samples$"):
+        forest.set_threshold({"cost": np.zeros((10, 2, 2))}, X, Y, weight)
+
+
+def test_costs_of_rows_are_split_with_them():
+    costs = np.zeros((300, 2, 2))
+    costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 20.0], (300, 2)).T
+
+    def mean_cost(y, labels, cost):
+        wrong = y != labels
+        return float(
+            cost[wrong, (y[wrong] == "rare").astype(int), (labels[wrong] == "rare").astype(int)].sum() / len(y)
+        )
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        forest = small_forest(20, threshold="cost").set_fit_request(cost=True)
+        scoring = make_scorer(mean_cost, greater_is_better=False).set_score_request(cost=True)
+        found = cross_validate(
+            forest, X, Y, params={"cost": costs}, cv=3, scoring=scoring, return_estimator=True, return_indices=True
+        )
+    for fitted, train, test, score in zip(found["estimator"], *found["indices"].values(), found["test_score"]):
+        alone = small_forest(20, threshold={"cost": costs[train]}).fit(X[train], Y[train])
+        assert fitted.threshold_ == alone.threshold_
+        assert score == -mean_cost(Y[test], alone.predict(X[test]), costs[test])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "cost", "labels", "sentence"),
+    [
+        ("cost", None, Y, r"^threshold='cost' needs the costs of errors for each sample: fit\(X, y, cost=...\)$"),
+        ("gmean", np.ones((300, 2, 2)), Y, "^cost needs threshold='cost', but threshold is 'gmean'$"),
+        (None, np.ones((300, 2, 2)), Y, "^cost needs threshold='cost', but threshold is None$"),
+        ("cost", [[0, 1], [9, 0]], Y, r"^cost must have the shape \(300, 2, 2\), but has the shape \(2, 2\): pass one"),
+        ("cost", np.zeros((299, 2, 2)), Y, "^cost has 299 matrices, but there are 300 samples$"),
+        ("cost", np.zeros((300, 2, 2)), Y, "^cost is the same for errors and correct predictions$"),
+        ("cost", np.zeros((300, 2, 2)), Y3, "^threshold='cost' needs two classes, but y has 3$"),
+    ],
+    ids=range(7),
+)
+def test_bad_costs_of_rows(threshold, cost, labels, sentence):
+    forest = small_forest(3, threshold=threshold)
+    with pytest.raises(ValueError, match=sentence):
+        forest.fit(X, labels, cost=cost)
+    assert not hasattr(forest, "trees_")
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_a_threshold_of_other_samples(rule, weight):
+    table, score = make_table(n_rows=200, seed=5)
+    y = np.where((score == 1) & (np.arange(200) % 3 == 0), "rare", "common")
+    weight, weights = (None, np.ones(200)) if weight is None else (weight[:200], weight[:200])
+    forest = small_forest(20, threshold="gmean", bootstrap=True).fit(X, Y)
+    assert forest.set_threshold(rule, table, y, weight, oob=False) is forest
+    scores = forest.predict_proba(table)[:, 1]
+    if rule == {"alerts": 40}:  # a number is one of these samples
+        best = threshold_within("alerts", 40 / np.count_nonzero(weights), y == "rare", scores, weights)
+    else:
+        best = best_by_hand(rule, y == "rare", scores, weights)
+    assert forest.threshold_ == best
+    assert forest.threshold == rule
+    assert not hasattr(forest, "threshold_std_")
+    other = small_forest(20, bootstrap=False).fit(X, Y)
+    assert other.set_threshold(rule, table, y, weight, oob=False).threshold_ >= 0.0
+    assert other.set_threshold("prevalence", oob=False).threshold_ == np.mean(Y == "rare")
+
+
+def test_other_samples_that_are_none():
+    forest = small_forest(20).fit(X, Y)
+    for arguments, sentence in (
+        ((X[:100], Y[:100]), "; to tune a threshold on other samples, pass oob=False$"),
+        ((X, Y, WEIGHT[:9]), "; to tune a threshold on other samples, pass oob=False$"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            forest.set_threshold("f1", *arguments)
+    costs = {"cost": np.ones((300, 2, 2)) - np.eye(2)}
+    for rule, arguments, sentence in (
+        ("f1", (), "^threshold='f1' is tuned on samples: pass X and y$"),
+        ("f1", (X, np.full(300, "rare")), "^threshold='f1' needs samples of both classes in y$"),
+        ("f1", (X, np.full(300, "other")), "^y has the label 'other', which is no class of the forest$"),
+        ("f1", (X, Y[1:]), "^y has 299 "),
+        (costs, (X[:9], Y[:9]), "^threshold: cost has 300 matrices, but there are 9 samples$"),
+        ("cost", (X, Y), r"^threshold='cost' has its costs from fit\(X, y, cost=...\): here pass {'cost': array}$"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            forest.set_threshold(rule, *arguments, oob=False)
+    assert forest.threshold is None
 
 
 def test_a_precision_that_no_threshold_has():
@@ -255,7 +357,7 @@ def test_a_threshold_that_needs_no_data():
         (("f1", X[:299], Y[:299]), "^X and y must be the training data: the trees were grown on 300 of 300 samples"),
         (
             ("f1", X, Y[::-1]),
-            "^y must be the training labels in the order of fit, but the classes of a leaf differ$",
+            "^y must be the training labels in the order of fit, but the classes of a leaf differ; .* pass oob=False$",
         ),
         (("f1", X, np.where(Y == "rare", "common", "rare")), "^y must be the training labels in the order of fit"),
         (("best",), "^threshold must be one of prevalence, gmean, youden, f1, but is 'best'$"),

@@ -235,6 +235,17 @@ def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
     assert content_of(tmp_path) == {name: content.encode()}
 
 
+@pytest.mark.parametrize("name", ["trees-000002-000002.safetensors", CODING, "manifest.json", "lock"])
+def test_a_folder_is_no_file(tmp_path, name):
+    save(tmp_path, [0, 1])
+    tmp_path.joinpath(name).unlink(missing_ok=True)
+    tmp_path.joinpath(name).mkdir()
+    with pytest.raises(
+        ValueError, match=f"{name} is a folder where a checkpoint has a file: remove it, or use another"
+    ):
+        trees_of(tmp_path)
+
+
 def test_a_file_is_no_folder(tmp_path):
     tmp_path.joinpath("fit").touch()
     with pytest.raises(ValueError, match="fit is a file, not a folder"):

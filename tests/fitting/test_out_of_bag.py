@@ -6,6 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
 from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import make_table, small_forest
 
@@ -137,3 +138,18 @@ def test_one_class_out_of_bag():
         forest = small_forest(1, oob_score=True).fit(X, labels)
     assert np.isnan(forest.oob_decision_function_[7]).all()
     assert np.isnan(forest.oob_score_)
+
+
+def test_parts_hold_equal_numbers_of_each_class_and_whole_groups():
+    labels = np.repeat([0, 1, 0, 2], [35, 20, 25, 10])
+    parts = parts_of_rows(labels, None)
+    for k, n_rows in enumerate(([6, 6], [2, 2], [1, 1])):
+        counts = np.bincount(parts[labels == k], minlength=10)
+        assert (counts.min(), counts.max()) == tuple(n_rows)
+    # Every second group has a row of the rare class; by their numbers alone they would be in five of the parts.
+    groups = np.repeat(np.arange(40), 3)
+    labels = ((groups % 2 == 0) & (np.arange(120) % 3 == 0)).astype(int)
+    parts = parts_of_rows(labels, groups)
+    assert all(len(set(parts[groups == group])) == 1 for group in range(40))
+    assert np.bincount(parts[labels == 1], minlength=10).tolist() == [2] * 10
+    assert np.bincount(parts, minlength=10).tolist() == [12] * 10

@@ -138,6 +138,7 @@ def test_cost_moves_the_threshold():
             {"criterion": "cost", "cost": np.ones((3, 2, 2)) - np.eye(2)},
             "^cost has 3 matrices, but there are 2",
         ),
+        ({"criterion": "cost", "cost": np.zeros((3, 2, 2))}, "^cost has 3 matrices, but there are 2 samples$"),
         ({"criterion": "cost", "cost": np.ones((2, 3, 3))}, "^cost must be a 2 x 2 matrix"),
         ({"criterion": "cost"}, "needs cost, such as"),
         ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "cost needs criterion='cost', but criterion is 'f1'"),

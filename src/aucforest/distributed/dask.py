@@ -165,7 +165,9 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         return twin
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: None = None) -> "DaskAUCForestClassifier":
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: None = None, cost: None = None
+    ) -> "DaskAUCForestClassifier":
         """Fit the forest on the cluster.
 
         Parameters
@@ -178,6 +180,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             Non-negative sample weights, partitioned like X.
         groups : None
             Whole groups can only be sampled in memory, by `AUCForestClassifier`.
+        cost : None
+            Costs of each sample are only known to a fit in memory.
 
         Returns
         -------
@@ -195,6 +199,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         """
         if groups is not None:
             raise ValueError("groups cannot be sampled on a cluster: fit an AUCForestClassifier in memory")
+        if cost is not None:
+            raise ValueError("cost of each sample is not available on a cluster: fit an AUCForestClassifier in memory")
         fit_on_cluster(self, align(X, y, sample_weight))
         return self
 

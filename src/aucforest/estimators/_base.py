@@ -198,7 +198,7 @@ class TreeBasedClassifier(Model):
         """Return the parameters by name; `get_params` inspects the signature, which takes longer than a small tree."""
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
-    def _hold(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> RowsInMemory:
+    def _hold(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:
         """Validate the arguments of `fit`, and return them as training rows."""
         kept = None
         if sample_weight is not None:
@@ -207,7 +207,7 @@ class TreeBasedClassifier(Model):
             kept = kept_rows(sample_weight)
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
         groups = None if groups is None else check_groups(groups, len(X))
-        target = Target(*code_classes(y), sample_weight, groups)
+        target = Target(*code_classes(y), sample_weight, groups, cost)
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, target)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:

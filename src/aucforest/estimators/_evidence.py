@@ -10,7 +10,7 @@ from aucforest.estimators._calibration import CalibrationSample
 from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag
 from aucforest.estimators.thresholds import Finish
 from aucforest.fitting.growing import run_in_threads
-from aucforest.fitting.out_of_bag import Sums, TrainingRows
+from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.multiclass import average_pairs
 from aucforest.metrics.ranking import mann_whitney, rank_columns
 from aucforest.metrics.validation import relative_weights
@@ -26,8 +26,6 @@ PRIOR = 5.0
 WEIGHED_BY = 1.0
 _PRIOR_PLACE = int(np.searchsorted(AMOUNTS, PRIOR))
 _STANDARD_ERRORS = 1.5
-# Number of parts of the rows for the delete-a-group jackknife (Tukey).
-_N_PARTS = 10
 # Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
 # number of classes, so for many classes the number is at most _ROWS_TIMES_CLASSES / n_classes, or if this is more, a
 # proportion of the training rows or _ROWS_OF_CLASS rows of each class.
@@ -280,15 +278,6 @@ class OutOfBagScores:
         base, *scores = (self._score(self._rank(*pair), self._weights) for pair in more)
         return np.array(scores) - base
 
-    def _parts_of_rows(self) -> NDArray[np.int64]:
-        """Return the jackknife part of each row; every part has rows of all classes, or whole groups."""
-        if self._groups is not None:
-            return self._groups % _N_PARTS
-        part = np.empty(len(self._truth), dtype=np.int64)
-        for k in np.unique(self._truth):
-            part[self._truth == k] = np.arange(np.count_nonzero(self._truth == k)) % _N_PARTS
-        return part
-
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount with the best AUC for a forest of n_trees trees.
 
@@ -314,9 +303,10 @@ class OutOfBagScores:
         best, prior = int(np.argmax(scores)), _PRIOR_PLACE
         if best == prior or np.any(np.isnan(scores)):
             return PRIOR
-        part = self._parts_of_rows()
-        # Rows that are left out get weight 0, so the ranks of the others need not be computed again.
-        pair, parts = (rank(best), rank(prior)), [np.where(part == i, 0.0, self._weights) for i in range(_N_PARTS)]
+        part = parts_of_rows(self._truth, self._groups)
+        # The delete-a-group jackknife (Tukey): rows that are left out get weight 0, so the ranks of the others need not
+        # be computed again.
+        pair, parts = (rank(best), rank(prior)), [np.where(part == i, 0.0, self._weights) for i in range(N_PARTS)]
         gains = [score(pair[0], weights) - score(pair[1], weights) for weights in parts]
-        error = np.sqrt((_N_PARTS - 1) * np.var(gains))
+        error = np.sqrt((N_PARTS - 1) * np.var(gains))
         return float(AMOUNTS[best]) if scores[best] - scores[prior] > _STANDARD_ERRORS * error else PRIOR

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,13 +22,18 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._mixture import Mixture
-from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities
+from aucforest.estimators.out_of_bag import OutOfBagScorer
 from aucforest.estimators.thresholds import (
     N_GROUPS,
-    check_threshold,
+    TunedRule,
+    check_groups_of_rule,
+    cross_fit_labels,
     fixed_threshold,
+    is_of_positive,
     is_tuned,
+    resolve_threshold,
     tune_threshold,
+    warn_of_few_groups,
     warn_of_positive,
 )
 from aucforest.fitting.bootstrap import BootstrapSampler, SampleRecord
@@ -110,10 +116,13 @@ class ForestFit(TreeBasedClassifier):
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Fit the forest: grow the trees, then choose shrinkage and threshold by out-of-bag predictions."""
         target, n_classes = table.target, len(table.target.classes)
-        check_threshold(self.threshold, n_classes, len(target.labels))
+        rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
         if callable(self.oob_score) and table.sum_rows is not None:
             raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
         target.check_classes()
+        if target.few_groups is not None:
+            check_groups_of_rule(rule, n_classes, target.few_groups)
+            warn_of_few_groups(target.few_groups)
         start.check(table)
         spec = self._resolve(table, start)
         sampler = spec.sampler
@@ -141,16 +150,17 @@ class ForestFit(TreeBasedClassifier):
             frequencies = self._weighted_frequencies(spec)
             sample = scores.calibration_sample(self.shrinkage_, frequencies)
             self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
-        sums, groups = self._sum_for(self.threshold, rows)
-        self._set_threshold(self.threshold, rows, sums, groups)
+        sums, groups = self._sum_for(rule, rows)
+        self._set_threshold(rule, rows, sums, groups)
         if self.oob_score and rows is not None and sums is not None:
-            self._score_out_of_bag(rows, sums)
+            self._score_out_of_bag(rows, sums, rule)
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
         target, n_classes, scored, score_bytes = table.target, len(table.target.classes), None, 0
         variants = resolve_variants(self.criterion, self.splitter)
-        if self.bootstrap and (len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None):
+        is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
+        if self.bootstrap and target.few_groups is None and is_chosen:
             n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
             score_bytes = bytes_of_sums(len(scored), n_classes, n_variants)
@@ -240,13 +250,20 @@ class ForestFit(TreeBasedClassifier):
             self.threshold_ = fixed_threshold(threshold, self.class_prior_)
             self.__dict__.pop("threshold_std_", None)
             return
-        warn_of_positive(threshold, self.classes_, self.class_prior_)
-        self.threshold_, self.threshold_std_ = tune_threshold(
-            threshold, rows.labels, sums, groups, rows.sample_weight, self._mean_of_trees, self._seed
-        )
+        self._warn_of_positive(threshold)
+        rule = TunedRule(threshold, rows.labels, rows.sample_weight)
+        self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
 
-    def _score_out_of_bag(self, rows: TrainingRows, sums: Sums) -> None:
-        """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree."""
+    def _warn_of_positive(self, threshold: Any) -> None:
+        """Warn if a rule for the positive class may be meant for the other one."""
+        if is_of_positive(threshold):
+            warn_of_positive(f"threshold={threshold!r}", self.classes_, self.class_prior_)
+
+    def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
+        """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree.
+
+        Labels by a tuned threshold are by thresholds that were not tuned on the row.
+        """
         total, n_trees = sums
         seen = n_trees > 0
         proba = np.full_like(total, np.nan)
@@ -257,10 +274,14 @@ class ForestFit(TreeBasedClassifier):
         self.oob_decision_function_ = proba
         self.oob_score_ = float("nan")
         if np.any(seen):
-            scorer = resolve_scorer("roc_auc" if isinstance(self.oob_score, bool | np.bool_) else self.oob_score)
+            label = None
+            if is_tuned(threshold, len(self.classes_)):
+                rule, chosen = TunedRule(threshold, rows.labels, rows.sample_weight), np.flatnonzero(seen)
+                label = partial(cross_fit_labels, rule, chosen, rows.bags.groups_of(chosen))
+            scoring = "roc_auc" if isinstance(self.oob_score, bool | np.bool_) else self.oob_score
+            scorer = OutOfBagScorer(self, scoring, parameter="oob_score", label=label)
             X = rows.X[seen] if callable(self.oob_score) else None  # scorers given by name only need probabilities
-            known = X, rows.labels[seen], proba[seen], rows.weights_of(seen)
-            self.oob_score_ = score_probabilities(self, scorer, *known)
+            self.oob_score_ = scorer.score(X, rows.labels[seen], proba[seen], rows.weights_of(seen))
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.

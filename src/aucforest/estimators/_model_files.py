@@ -68,6 +68,11 @@ class Model(ClassifierMixin, BaseEstimator):
             self.__dict__[_CACHE] = {}  # there from now on: a prediction adds no attribute
             yield
 
+    def _params_to_store(self) -> dict[str, Any]:
+        """Return the parameters by name, as they are in files."""
+        params: dict[str, Any] = self.get_params(deep=False)
+        return params
+
     def _as_fitted(self) -> Self:
         """Return the model with its classes in the order of the fit, which is that of files."""
         return self
@@ -124,7 +129,7 @@ class Model(ClassifierMixin, BaseEstimator):
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         parameters, left_out = {}, []
-        for name, value in model.get_params(deep=False).items():
+        for name, value in model._params_to_store().items():
             try:
                 parameters[name] = to_plain(value)
             except TypeError:

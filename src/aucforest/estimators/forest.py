@@ -11,19 +11,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, hstack
 from sklearn.base import _fit_context
 from sklearn.metrics import get_scorer_names
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._model_files import FOREST, TREES
 from aucforest.estimators._paths import path_indicator
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.estimators.thresholds import RULES, check_threshold, is_tuned
+from aucforest.estimators.thresholds import (
+    OF_ROWS,
+    RULES,
+    TunedRule,
+    check_groups_of_rule,
+    check_threshold,
+    is_tuned,
+)
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.bootstrap import SCHEMES
+from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
+from aucforest.fitting.target import find_few_groups
 from aucforest.metrics.at_k import find_at_k
+from aucforest.metrics.validation import class_codes
 from aucforest.tree.criteria import CRITERIA
 
 
@@ -101,7 +112,7 @@ class AUCForestClassifier(ForestFit):
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
         trees (300 on large data), extrapolated to `n_estimators` trees. It keeps 5 unless another value is clearly
         better or there are no out-of-bag samples. 0 or None turns shrinkage off.
-    threshold : None, "prevalence", "gmean", "youden", "f1", dict or float, default=None
+    threshold : None, "prevalence", "gmean", "youden", "f1", "cost", dict or float, default=None
         The rule by which `predict` turns probabilities into labels:
 
         - None: the class with the highest probability.
@@ -115,6 +126,8 @@ class AUCForestClassifier(ForestFit):
           the threshold with the lowest cost out of bag; with more, the class with the lowest expected cost. With two
           classes it may be an array of shape (n_samples, 2, 2), a matrix for each training sample: the one threshold
           with the lowest total cost.
+        - "cost": the same with the costs of each sample that `fit` gets as its argument `cost`, which cross-validation
+          can split with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
           the training samples, an integer a number of them.
         - {"precision": p}, {"fpr": f}: the threshold with the highest recall out of bag where the precision is at least
@@ -126,9 +139,10 @@ class AUCForestClassifier(ForestFit):
         Rules that use out-of-bag probabilities need ``bootstrap=True``.
     oob_score : bool, str or callable, default=False
         Whether to compute an out-of-bag score. True uses the ROC AUC, and Hand and Till's extension of it for more than
-        two classes. A string is the name of a scikit-learn scorer, or "precision_at_K", "recall_at_K" or "lift_at_K",
-        where K is a proportion such as 0.01 or a number such as 100. A callable ``scorer(estimator, X, y)`` also gets
-        ``sample_weight`` if there are weights; categories in its X are codes. Needs ``bootstrap=True``.
+        two classes. A string is the name of a scikit-learn scorer, to which the second of two classes is positive, or
+        "precision_at_K", "recall_at_K" or "lift_at_K", where K is a proportion such as 0.01 or a number such as 100. A
+        callable ``scorer(estimator, X, y)`` also gets ``sample_weight`` if there are weights; categories in its X are
+        codes. Needs ``bootstrap=True``.
     max_bins : int or None, default=255
         The maximum number of bins of a feature, 2 to 255. None considers all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
@@ -187,11 +201,12 @@ class AUCForestClassifier(ForestFit):
         The fitted rule of `predict`: a probability of the second of two classes, the frequencies of more classes, a
         cost matrix, or None.
     threshold_std_ : float
-        Standard deviation of a tuned threshold, estimated by resampling trees.
+        Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees.
     oob_score_ : float
-        The out-of-bag score. It is slightly optimistic if `shrinkage`, the mixture or `threshold` were chosen on the
-        same samples: choosing `shrinkage` raises the ROC AUC of pure noise by 0.007 (1000 samples, 50 of them
-        positive).
+        The out-of-bag score. Scorers of labels get those by a tuned threshold from ten thresholds, each of which is
+        tuned without a tenth of the samples (or groups) and labels these. The score is slightly optimistic if
+        `shrinkage` or the mixture were chosen on the same samples: choosing `shrinkage` raises the ROC AUC of pure
+        noise by 0.007 (1000 samples, 50 of them positive).
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Out-of-bag probabilities. NaN for samples of weight 0 and samples that every tree was grown on.
 
@@ -249,7 +264,7 @@ class AUCForestClassifier(ForestFit):
         "calibration": [StrOptions({"auto"}), None],
         "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left"), None],
-        "threshold": [StrOptions(set(RULES)), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
+        "threshold": [StrOptions({*RULES, OF_ROWS}), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
         "oob_score": ["boolean", _ScorerNames(set(get_scorer_names())), callable],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
@@ -313,7 +328,12 @@ class AUCForestClassifier(ForestFit):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
     ) -> "AUCForestClassifier":
         """Fit the forest to training data.
 
@@ -331,7 +351,12 @@ class AUCForestClassifier(ForestFit):
         groups : array-like of shape (n_samples,), default=None
             The group of each sample, such as a customer who has several. The bootstrap sample of a tree then holds
             whole groups (cluster bootstrap), so that a sample is out of bag only with its whole group. `max_samples`
-            is a number or a fraction of the groups. Needs ``sampling="bootstrap"`` or ``"subsample"``.
+            is a number or a fraction of the groups. Needs ``sampling="bootstrap"`` or ``"subsample"``. With fewer than
+            10 groups of a class, out-of-bag scores are too low: `fit` warns, and chooses nothing by them.
+        cost : array-like of shape (n_samples, 2, 2), default=None
+            The costs of errors of each sample, for ``threshold="cost"``: ``cost[s, i, j]`` is the cost of predicting
+            class j for sample s if its true class is i. With ``set_fit_request(cost=True)`` cross-validation passes
+            each fold its own.
 
         Returns
         -------
@@ -346,7 +371,7 @@ class AUCForestClassifier(ForestFit):
         """
         start = self._start()
         with self._fitting():
-            self._fit_rows(self._hold(X, y, sample_weight, groups), start)
+            self._fit_rows(self._hold(X, y, sample_weight, groups, cost), start)
         return self
 
     def set_threshold(
@@ -355,15 +380,20 @@ class AUCForestClassifier(ForestFit):
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        oob: bool = True,
     ) -> "AUCForestClassifier":
         """Change the threshold of `predict` without growing new trees.
 
         Parameters
         ----------
         threshold
-            The new value of the parameter `threshold`.
+            The new value of the parameter `threshold`. Costs of each sample are ``{"cost": array}`` here.
         X, y, sample_weight
-            The training data. Needed only by rules that use out-of-bag probabilities. The forest knows its groups.
+            The samples on which the threshold is tuned, needed only by rules that are tuned.
+        oob : bool, default=True
+            Whether these are the training data, whose out-of-bag probabilities are used; the forest knows its groups.
+            With False they are other samples, such as a validation set, and there is no `threshold_std_`.
 
         Returns
         -------
@@ -372,18 +402,56 @@ class AUCForestClassifier(ForestFit):
         Raises
         ------
         ValueError
-            If the rule is unknown or not defined for this number of classes, or if it needs training data.
+            If the rule is unknown or not defined for this number of classes, if it needs samples, if the samples are
+            not the training data with ``oob=True``, or if they are of one class.
         """
         check_is_fitted(self, "trees_")
+        tuned = is_tuned(threshold, len(self.classes_))
+        if tuned and (X is None or y is None):
+            what = "out-of-bag samples: pass the X and y of fit" if oob else "samples: pass X and y"
+            raise ValueError(f"threshold={threshold!r} is tuned on {what}")
         check_threshold(threshold, len(self.classes_), None if y is None else np.size(y))
-        rows = None
-        if is_tuned(threshold, len(self.classes_)):
-            if X is None or y is None:
-                raise ValueError(f"threshold={threshold!r} is tuned on out-of-bag samples: pass the X and y of fit")
-            rows = training_rows(self, X, y, sample_weight)
-        self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
+        if tuned and not oob:
+            self._tune_on(threshold, X, y, sample_weight)
+        else:
+            rows = self._rows_for(threshold, X, y, sample_weight) if tuned else None
+            self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
         self.threshold = threshold
         return self
+
+    def _rows_for(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Return the training data; raise ValueError if X and y are others, or the rule cannot be tuned out of bag."""
+        try:
+            rows = training_rows(self, X, y, sample_weight)
+        except ValueError as error:
+            raise ValueError(f"{error}; to tune a threshold on other samples, pass oob=False") from None
+        kept = rows.bags.all_kept
+        few = find_few_groups(self.classes_, rows.labels[kept], rows.bags.groups_of(kept))
+        if few is not None:
+            check_groups_of_rule(threshold, len(self.classes_), few)
+        return rows
+
+    def _tune_on(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        """Set the threshold by the probabilities of samples that no tree has seen."""
+        scores = self.predict_proba(X)[:, 1]
+        named: dict[str, Any] = {"name": "y", "of": "X", "strangers_are": "no class of the forest"}
+        labels = class_codes(np.asarray(column_or_1d(y)), len(scores), labels=self.classes_, **named)[0]
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self._warn_of_positive(threshold)
+        best = TunedRule(threshold, labels, weights).best(scores)
+        if np.isnan(best):
+            raise ValueError(f"threshold={threshold!r} needs samples of both classes in y")
+        self.threshold_ = best
+        self.__dict__.pop("threshold_std_", None)
+
+    def _params_to_store(self) -> dict[str, Any]:
+        params = super()._params_to_store()
+        if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
+            # Costs of the training rows are not stored: a fit of the loaded forest asks for those of its rows.
+            params["threshold"] = OF_ROWS
+        return params
 
     def _as_fitted(self) -> Self:
         if not self._positive_first:

@@ -12,11 +12,13 @@ from sklearn.metrics import get_scorer, log_loss
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
+from aucforest.estimators.thresholds import warn_of_positive
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows
 from aucforest.fitting.spec import tree_keys
 from aucforest.metrics.at_k import class_at_k, find_at_k
 from aucforest.metrics.roc import class_average_precision, class_roc_auc
+from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes
 from aucforest.tree.prediction import PackedTrees, find_leaves
 
@@ -44,6 +46,11 @@ def _at_k(metric: Any, k: Any, estimator: Any, X: Any, y: NDArray[Any], sample_w
     return class_at_k(metric, k, codes, estimator.predict_proba(X), sample_weight)
 
 
+# Scorers of scikit-learn that score the positive one of two classes, and not both alike.
+_OF_POSITIVE = (
+    "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
+    "recall",
+)  # fmt: skip
 _SCORERS: dict[Any, Scorer] = {"average_precision": _average_precision, "neg_log_loss": _neg_log_loss}
 
 
@@ -57,38 +64,78 @@ def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
     return _SCORERS[scoring] if scoring in _SCORERS else get_scorer(scoring)
 
 
-def score_probabilities(
-    forest: Any,
-    scorer: Scorer | None,
-    X: Any,
-    labels: NDArray[np.uint16],
-    proba: NDArray[np.float64],
-    sample_weight: NDArray[np.float64] | None,
-) -> float:
-    """Return the score of class probabilities, or NaN with a warning if the scorer fails because a class has no row.
+def is_of_positive(scoring: str | Scorer) -> bool:
+    """Return whether a scorer, given by name, scores the positive one of two classes and not both alike."""
+    return isinstance(scoring, str) and (scoring in _OF_POSITIVE or find_at_k(scoring) is not None)
 
-    A scorer that needs labels gets those by the threshold of the forest. None is ROC AUC, for more than two classes
-    Hand and Till's.
+
+class OutOfBagScorer:
+    """Scores class probabilities of a forest by a scorer that is given by name or as a function.
+
+    Of two classes the second one is positive, as for the thresholds of the forest. To scorers of scikit-learn the
+    positive label is 1 whatever labels there are, so those given by name get 0 and 1 in place of two labels.
+
+    Parameters
+    ----------
+    forest : AUCForestClassifier
+        Warns if the scorer is for the positive class, and that is the more frequent one of two text labels.
+    scoring : str or callable
+        "roc_auc" is Hand and Till's extension of it for more than two classes.
+    parameter : str, default="scoring"
+        The name of the parameter that `scoring` is, for the warning.
+    label : callable, optional
+        Computes class codes from class probabilities, for scorers of labels; by default the threshold of the forest.
     """
-    if scorer is None:
-        return class_roc_auc(labels, proba, sample_weight)
 
-    def predict_proba(X: Any) -> NDArray[np.float64]:
-        return proba  # a function of this name, because scorers compare names of methods
+    def __init__(
+        self,
+        forest: Any,
+        scoring: str | Scorer,
+        *,
+        parameter: str = "scoring",
+        label: Callable[[NDArray[np.float64]], NDArray[np.int64]] | None = None,
+    ) -> None:
+        self._forest, self._scorer = forest, resolve_scorer(scoring)
+        self._label = partial(decide, threshold=forest.threshold_) if label is None else label
+        is_coded = isinstance(scoring, str) and len(forest.classes_) == 2
+        self._classes: NDArray[Any] = np.arange(2) if is_coded else forest.classes_
+        if is_of_positive(scoring):
+            warn_of_positive(f"{parameter}={scoring!r}", forest.classes_, forest.class_prior_)
 
-    answers = copy.copy(forest)
-    answers.predict_proba = predict_proba
-    weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-    try:
-        return float(scorer(answers, X, forest.classes_[labels], **weight))
-    except ValueError as error:
-        absent = np.setdiff1d(np.arange(proba.shape[1]), labels)
-        if len(absent) == 0:
-            raise
-        label = forest.classes_.tolist()[absent[0]]
-        what = f"the score is NaN because no out-of-bag sample has class {label!r}, increase n_estimators: {error}"
-        warnings.warn(what, stacklevel=2)
-        return float("nan")
+    def score(
+        self,
+        X: Any,
+        labels: NDArray[np.uint16],
+        proba: NDArray[np.float64],
+        sample_weight: NDArray[np.float64] | None,
+    ) -> float:
+        """Return the score of class probabilities, or NaN with a warning if the scorer fails because of a class.
+
+        It fails if a class has no row; `labels` are the numbers of the classes.
+        """
+        if self._scorer is None:
+            return class_roc_auc(labels, proba, sample_weight)
+        answers, classes = copy.copy(self._forest), self._classes
+
+        # functions of these names, because scorers compare names of methods
+        def predict_proba(X: Any) -> NDArray[np.float64]:
+            return proba
+
+        def predict(X: Any) -> NDArray[Any]:
+            return classes[self._label(proba)]
+
+        answers.classes_, answers.predict_proba, answers.predict = classes, predict_proba, predict
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        try:
+            return float(self._scorer(answers, X, classes[labels], **weight))
+        except ValueError as error:
+            absent = np.setdiff1d(np.arange(proba.shape[1]), labels)
+            if len(absent) == 0:
+                raise
+            label = self._forest.classes_.tolist()[absent[0]]
+            what = f"the score is NaN because no out-of-bag sample has class {label!r}, increase n_estimators: {error}"
+            warnings.warn(what, stacklevel=2)
+            return float("nan")
 
 
 def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:

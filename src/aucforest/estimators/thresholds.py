@@ -2,19 +2,23 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.out_of_bag import Sums
+from aucforest.fitting.out_of_bag import Sums, parts_of_rows
+from aucforest.fitting.target import LEAST_GROUPS, FewGroups
 from aucforest.metrics import optimal_threshold
 from aucforest.metrics.at_k import top_size
-from aucforest.metrics.thresholds import check_bounds, check_cost, check_rows
+from aucforest.metrics.thresholds import check_bounds, check_cost
 
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
+OF_ROWS = "cost"  # the rule whose costs of each row are an argument of `fit`
 
 # For the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS = 20
@@ -24,16 +28,33 @@ _N_RESAMPLES = 50
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
-def check_threshold(threshold: Any, n_classes: int, n_rows: int | None = None) -> None:
-    """Raise ValueError if a rule is unknown, or not defined for the number of classes or of training rows, if known."""
+def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classes: int, n_rows: int) -> Any:
+    """Return the rule of a fit, which for "cost" has the costs of the training rows; raise ValueError as below."""
+    if threshold != OF_ROWS:
+        if cost is not None:
+            raise ValueError(f"cost needs threshold={OF_ROWS!r}, but threshold is {threshold!r}")
+        check_threshold(threshold, n_classes, n_rows)
+        return threshold
+    if n_classes > 2:
+        raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
+    if cost is None:
+        raise ValueError(f"threshold={threshold!r} needs the costs of errors for each sample: fit(X, y, cost=...)")
+    if np.ndim(cost) != 3:
+        what = "pass one matrix for all samples as threshold={'cost': matrix}"
+        raise ValueError(f"cost must have the shape ({n_rows}, 2, 2), but has the shape {np.shape(cost)}: {what}")
+    return {"cost": check_cost(cost, n_classes, n_rows=n_rows)}
+
+
+def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
+    """Raise ValueError if a rule is unknown, or not defined for the number of classes or of rows to tune it on."""
     if isinstance(threshold, dict):
         check_bounds(threshold, name="threshold", others=("cost",))
         if "cost" in threshold:
-            cost = check_cost(threshold["cost"], n_classes, where="threshold: ", by_row=True)
-            if cost.ndim == 3 and n_rows is not None:
-                check_rows(cost, n_rows, where="threshold: ")
+            check_cost(threshold["cost"], n_classes, where="threshold: ", n_rows=n_rows)
         elif isinstance(threshold.get("alerts"), Integral) and n_rows is not None:
             top_size(threshold["alerts"], n_rows, name="threshold: alerts")
+    elif threshold == OF_ROWS:
+        raise ValueError("threshold='cost' has its costs from fit(X, y, cost=...): here pass {'cost': array}")
     elif isinstance(threshold, str):
         if threshold not in RULES:
             raise ValueError(f"threshold must be one of {', '.join(RULES)}, but is {threshold!r}")
@@ -46,18 +67,41 @@ def check_threshold(threshold: Any, n_classes: int, n_rows: int | None = None) -
 
 def is_tuned(threshold: Any, n_classes: int) -> bool:
     """Return whether a rule is tuned on out-of-bag predictions."""
-    return n_classes == 2 and (threshold in TUNED or isinstance(threshold, dict))
+    return n_classes == 2 and (threshold in (*TUNED, OF_ROWS) or isinstance(threshold, dict))
 
 
-def warn_of_positive(threshold: Any, classes: NDArray[Any], frequencies: NDArray[np.float64]) -> None:
-    """Warn if a rule for the positive class is used with text labels of which the positive one is more frequent."""
-    is_one_sided = threshold == "f1" or (isinstance(threshold, dict) and "cost" not in threshold)
-    if is_one_sided and isinstance(classes[1], str) and frequencies[1] > 0.5:
+def is_of_positive(threshold: Any) -> bool:
+    """Return whether a rule is for the positive one of two classes and does not treat both alike."""
+    return bool(threshold == "f1" or (isinstance(threshold, dict) and "cost" not in threshold))
+
+
+def warn_of_positive(setting: str, classes: NDArray[Any], frequencies: NDArray[np.float64]) -> None:
+    """Warn if the positive one of two text labels, which a setting is for, is the more frequent one."""
+    if len(classes) == 2 and isinstance(classes[1], str) and frequencies[1] > 0.5:
         negative, positive = map(str, classes)
         warnings.warn(
-            f"threshold={threshold!r}: the positive class is {positive!r}, the second in sorted order, which is more"
+            f"{setting}: the positive class is {positive!r}, the second in sorted order, which is more"
             f" frequent than {negative!r}; for the rarer one fit to y == {negative!r}",
             stacklevel=2,
+        )
+
+
+def warn_of_few_groups(few: FewGroups) -> None:
+    """Warn of a class that too few groups have for choices by out-of-bag scores."""
+    warnings.warn(
+        f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
+        " scores are too low, and no shrinkage, mixture of criteria or calibration is chosen by them",
+        stacklevel=2,
+    )
+
+
+def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups) -> None:
+    """Raise ValueError if a rule would be tuned out of bag on a class of too few groups; alerts need no labels."""
+    if is_tuned(threshold, n_classes) and not (isinstance(threshold, dict) and "alerts" in threshold):
+        raise ValueError(
+            f"threshold={threshold!r} cannot be tuned out of bag: only {few.n_groups} groups have samples of class"
+            f" {few.label!r}, fewer than {LEAST_GROUPS}; pass 'prevalence' or a number, or tune it on other samples"
+            " with set_threshold(..., oob=False)"
         )
 
 
@@ -68,39 +112,52 @@ def fixed_threshold(threshold: Any, prior: NDArray[np.float64]) -> Any:
     return np.asarray(threshold["cost"], dtype=np.float64) if isinstance(threshold, dict) else threshold
 
 
-def tune_threshold(
-    threshold: Any,
-    labels: NDArray[np.uint16],
-    sums: Sums,
-    groups: Sums,
-    weights: NDArray[np.float64] | None,
-    finish: Finish,
-    seed: int,
-) -> tuple[float, float]:
+@dataclass(frozen=True)
+class TunedRule:
+    """A rule that is tuned, and the labels, weights and costs of the rows on which it is."""
+
+    threshold: Any  # the rule
+    labels: NDArray[Any]  # (n_rows,), 1 is positive
+    weights: NDArray[np.float64] | None
+
+    @cached_property
+    def _criterion(self) -> dict[str, Any]:
+        """The arguments of `optimal_threshold` that the rule stands for."""
+        rule = self.threshold
+        if isinstance(rule, dict) and "cost" in rule:
+            return {"criterion": "cost", "cost": np.asarray(rule["cost"], dtype=np.float64)}
+        if isinstance(rule, dict) and isinstance(rule.get("alerts"), Integral):
+            # a proportion of all training rows of positive weight, including those that are never out of bag
+            n_rows = len(self.labels) if self.weights is None else np.count_nonzero(self.weights)
+            rule = {"alerts": min(rule["alerts"] / n_rows, 1.0)}
+        return {"criterion": rule}
+
+    def best(self, scores: NDArray[np.float64], rows: NDArray[Any] | slice = slice(None)) -> float:
+        """Return the best threshold for the scores of some rows, or NaN if these are not of both classes."""
+        labels, options = self.labels[rows] == 1, dict(self._criterion)
+        if labels.all() or not labels.any():
+            return float("nan")
+        if np.ndim(options.get("cost", 0)) == 3:
+            options["cost"] = options["cost"][rows]
+        weights = None if self.weights is None else self.weights[rows]
+        return optimal_threshold(labels, scores, sample_weight=weights, **options)
+
+
+def tune_threshold(rule: TunedRule, sums: Sums, groups: Sums, finish: Finish, seed: int) -> tuple[float, float]:
     """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
 
     `sums` are out-of-bag sums over all trees, and `groups` over groups of trees.
     """
-    criterion, cost = threshold, None
-    if isinstance(threshold, dict) and "cost" in threshold:
-        criterion, cost = "cost", np.asarray(threshold["cost"], dtype=np.float64)
-    elif isinstance(threshold, dict) and isinstance(threshold.get("alerts"), Integral):
-        # a proportion of all training rows of positive weight, including those that are never out of bag
-        n_rows = len(labels) if weights is None else np.count_nonzero(weights)
-        criterion = {"alerts": min(threshold["alerts"] / n_rows, 1.0)}
 
     def tune(total: NDArray[np.float64], n_trees: NDArray[np.int64]) -> float:
         seen = n_trees > 0
-        if len(np.unique(labels[seen])) < 2:
-            return float("nan")
-        scores = finish(total[seen], n_trees[seen, None])[:, 1]
-        weight = None if weights is None else weights[seen]
-        costs = cost[seen] if cost is not None and cost.ndim == 3 else cost
-        return optimal_threshold(labels[seen] == 1, scores, criterion=criterion, cost=costs, sample_weight=weight)
+        return rule.best(finish(total[seen], n_trees[seen, None])[:, 1], seen)
 
     best = tune(*sums)
     if np.isnan(best):
-        raise ValueError(f"threshold={threshold!r} needs out-of-bag samples of both classes: increase n_estimators")
+        raise ValueError(
+            f"threshold={rule.threshold!r} needs out-of-bag samples of both classes: increase n_estimators"
+        )
     n_groups = len(groups.n_trees)
     resamples = np.random.default_rng(seed).multinomial(n_groups, np.full(n_groups, 1 / n_groups), _N_RESAMPLES)
     with warnings.catch_warnings():
@@ -108,3 +165,24 @@ def tune_threshold(
         spread = np.array([tune(np.tensordot(times, groups.total, 1), times @ groups.n_trees) for times in resamples])
     spread = spread[np.isfinite(spread)]
     return best, float(np.std(spread, ddof=1)) if n_groups > 1 and len(spread) > 1 else float("nan")
+
+
+def cross_fit_labels(
+    rule: TunedRule, rows: NDArray[np.int64], groups: NDArray[np.int64] | None, proba: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the class of some rows by thresholds, each of which is tuned on these rows without the part of the row.
+
+    A threshold suits the rows on which it is tuned better than new ones. Rows of a group are in the same part. Where
+    the others are all of one class, the first class is predicted.
+    """
+    scores, predicted, parts = (
+        proba[:, 1],
+        np.zeros(len(rows), dtype=np.int64),
+        parts_of_rows(rule.labels[rows], groups),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
+        for part in np.unique(parts):
+            is_part = parts == part
+            predicted[is_part] = scores[is_part] >= rule.best(scores[~is_part], rows[~is_part])
+    return predicted

@@ -169,6 +169,9 @@ class JobFolder:
 
     def _is_begun(self, here: Mapping[str, Any]) -> bool:
         """Return whether the fit was begun; raise ValueError if the folder has another fit or other files."""
+        for path in self.folder.iterdir():
+            if path.is_dir() and _WRITTEN_WHOLE.fullmatch(half_written(path) or path.name):
+                raise ValueError(f"{path} is a folder where a checkpoint has a file: remove it, or use another folder")
         path = self.folder / _MANIFEST
         if not path.exists():
             for path in self.folder.iterdir():

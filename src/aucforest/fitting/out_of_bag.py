@@ -13,6 +13,9 @@ from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampl
 from aucforest.fitting.growing import run_in_threads
 from aucforest.tree.prediction import PackedTrees, add_probabilities
 
+# Number of parts of the rows for what is estimated without the part of a row, or for a jackknife.
+N_PARTS = 10
+
 
 @dataclass(frozen=True)
 class Bags:
@@ -65,6 +68,27 @@ class Bags:
         return np.stack([
             self.sampler.counts_of_block(self.keys[tree], by_block[tree], block) for tree in trees
         ])  # fmt: skip
+
+
+def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDArray[np.int8]:
+    """Return the part of each row, one of N_PARTS; each has about as many rows of each class, and whole groups."""
+    if groups is None:
+        return _deal(labels)
+    # A group counts as one of the rarest class that it has a row of.
+    rarity = np.argsort(np.argsort(-np.bincount(labels), kind="stable"))
+    units, unit = np.unique(groups, return_inverse=True)
+    rarest = np.zeros(len(units), dtype=np.int64)
+    np.maximum.at(rarest, unit, rarity[labels])
+    return _deal(rarest)[unit]
+
+
+def _deal(classes: NDArray[Any]) -> NDArray[np.int8]:
+    """Assign items to parts in turn, those of each class separately."""
+    parts = np.empty(len(classes), dtype=np.int8)
+    for k in np.unique(classes):
+        is_class = classes == k
+        parts[is_class] = np.arange(np.count_nonzero(is_class)) % N_PARTS
+    return parts
 
 
 class Sums(NamedTuple):

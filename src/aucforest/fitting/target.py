@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from aucforest.metrics.validation import class_codes
 from aucforest.tree.samples import MAX_CLASSES
 
+# Minimum number of groups of a class for choices by out-of-bag scores; measured with benchmarks/grouped_oob.py.
+LEAST_GROUPS = 10
 _NO_ORDER = "y has labels that cannot be sorted, such as numbers and strings, or a missing label"
 
 
@@ -83,11 +85,31 @@ def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
     return codes
 
 
+class FewGroups(NamedTuple):
+    """A class that only few groups have rows of, and their number."""
+
+    label: Any
+    n_groups: int
+
+
+def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: NDArray[Any] | None) -> FewGroups | None:
+    """Return the class with the fewest groups if these are too few for evidence out of bag.
+
+    Where a group is out of bag, its class is rarer in the sample of the tree, which so predicts the others. That lowers
+    the out-of-bag ROC AUC, the more the fewer groups there are: benchmarks/grouped_oob.py.
+    """
+    if groups is None:
+        return None
+    counts = np.bincount(np.unique(np.stack((labels, groups)), axis=1)[0], minlength=len(classes))
+    rarest = int(np.argmin(np.where(counts > 0, counts, len(groups) + 1)))
+    return FewGroups(classes.tolist()[rarest], int(counts[rarest])) if counts[rarest] < LEAST_GROUPS else None
+
+
 class Target:
     """The labels of all training rows, as numbers of the sorted classes, and their weights, finite and not negative.
 
     `kept` are the rows of positive weight, which trees grow from; None for all. `groups` are the numbers of the groups
-    of these, where trees sample whole groups.
+    of these, where trees sample whole groups. `cost` are the costs of errors of all rows, (n_rows, 2, 2), if known.
     """
 
     def __init__(
@@ -96,8 +118,9 @@ class Target:
         labels: NDArray[np.uint16],
         sample_weight: NDArray[np.float64] | None,
         groups: NDArray[Any] | None = None,
+        cost: Any = None,
     ) -> None:
-        self.classes, self.labels, self.sample_weight = classes, labels, sample_weight
+        self.classes, self.labels, self.sample_weight, self.cost = classes, labels, sample_weight, cost
         if sample_weight is not None and not np.any(sample_weight > 0):
             raise ValueError("sample_weight is zero for all samples")
         self.kept = kept_rows(sample_weight)
@@ -132,6 +155,11 @@ class Target:
     def kept_weight(self) -> NDArray[np.float64] | None:
         """The sample weights of the rows of positive weight."""
         return self.sample_weight if self.sample_weight is None or self.kept is None else self.sample_weight[self.kept]
+
+    @cached_property
+    def few_groups(self) -> FewGroups | None:
+        """The class with the fewest groups if these are too few for evidence out of bag."""
+        return find_few_groups(self.classes, self.kept_labels, self.groups)
 
     def check_classes(self) -> None:
         """Raise ValueError if all training rows have the same class."""

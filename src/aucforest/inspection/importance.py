@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
-from aucforest.estimators.out_of_bag import Scorer, resolve_scorer, score_probabilities, training_rows
+from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, training_rows
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
@@ -270,7 +270,7 @@ def oob_permutation_importance(
     """
     check_forest(forest)
     check_count("n_repeats", n_repeats, 1)
-    scorer = resolve_scorer(scoring)
+    score = OutOfBagScorer(forest, scoring).score
     X = indexable_rows(X)
     rows = training_rows(forest, X, y, sample_weight)
     rows = replace(rows, X=as_dense(rows.X))
@@ -286,7 +286,7 @@ def oob_permutation_importance(
         proba = forest._mean_of_trees(total[scored], walks.n_unseen[scored, None])
         return [part.score(proba[part.places]) for part in parts]
 
-    parts = split_into_parts(forest, X, rows, rows.bags.all_kept[scored], scorer, seed)
+    parts = split_into_parts(X, rows, rows.bags.all_kept[scored], score, seed)
     baseline = scores((walks.baseline, parts))
     of_repeats, before = deal_out(parts, n_repeats), deal_out(baseline, n_repeats)
     importances, errors = np.empty((walks.n_features, n_repeats)), np.empty(walks.n_features)
@@ -314,12 +314,10 @@ class Part(NamedTuple):
     score: Callable[[NDArray[np.float64]], float]
 
 
-def split_into_parts(
-    forest: Any, X: Any, rows: Any, scored: NDArray[np.int64], scorer: Scorer | None, seed: int
-) -> list[Part]:
+def split_into_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[Part]:
     """Return all scored rows, then random parts with equal class frequencies, if there can be at least two.
 
-    `rows` has labels and sample_weight of X; `scorer` is as in scikit-learn, None is ROC AUC.
+    `rows` has labels and sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
     """
     labels = rows.labels[scored]
     counts = np.bincount(labels)
@@ -335,7 +333,7 @@ def split_into_parts(
         chosen = scored[of]
         known, own = (_safe_indexing(X, chosen), rows.labels[chosen]), rows.sample_weight
         weights = None if own is None else own[chosen]
-        return Part(of, lambda proba: score_probabilities(forest, scorer, *known, proba, weights))
+        return Part(of, lambda proba: score(*known, proba, weights))
 
     return [part(of) for of in places]
 

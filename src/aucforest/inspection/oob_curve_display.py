@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from aucforest.estimators.out_of_bag import resolve_scorer, score_probabilities, training_rows
+from aucforest.estimators.out_of_bag import OutOfBagScorer, training_rows
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.display import Display
 from aucforest.inspection.models import check_count, check_forest
@@ -97,14 +97,14 @@ class OOBCurveDisplay(Display):
         """
         check_forest(forest)
         check_count("n_points", n_points, 2)
-        scorer = resolve_scorer(scoring)
+        scorer = OutOfBagScorer(forest, scoring)
         X = indexable_rows(X)
         rows = training_rows(forest, X, y, sample_weight)
         n_trees, scores = [], []
         for part in first_trees(forest, rows, n_points):
             known = (_safe_indexing(X, part.seen), rows.labels[part.seen], part.proba, rows.weights_of(part.seen))
             n_trees.append(part.n_trees)
-            scores.append(score_probabilities(forest, scorer, *known))
+            scores.append(scorer.score(*known))
         name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
         return cls(np.array(n_trees), np.array(scores), scoring=name).plot(ax)
 

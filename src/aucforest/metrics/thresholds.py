@@ -81,7 +81,7 @@ def optimal_threshold(
         raise ValueError("criterion='cost' needs cost, such as [[0, 1], [10, 0]] if a false negative costs 10")
     if criterion != "cost" and cost is not None:
         raise ValueError(f"cost needs criterion='cost', but criterion is {criterion!r}")
-    matrix = None if cost is None else check_cost(cost, 2, by_row=True)
+    matrix = None if cost is None else check_cost(cost, 2, n_rows=np.size(y_true))
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     cumulated = cumulate(positive, scores, weights)
     if cumulated.tps[-1] <= 0.0 or cumulated.fps[-1] <= 0.0:
@@ -93,7 +93,6 @@ def optimal_threshold(
     if matrix is None or matrix.ndim == 2:
         gain = gain_at_thresholds(cumulated.tps, cumulated.fps, criterion, matrix)
     else:
-        check_rows(matrix, len(scores))
         # a sample weighs what its error costs more than its correct prediction
         of_fp, of_fn = error_costs(np.moveaxis(matrix, 0, -1))
         of_error = np.where(positive, of_fn, of_fp)
@@ -134,16 +133,10 @@ def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: 
             check_bound(f"{name}: {key}", bound)
 
 
-def check_rows(costs: NDArray[np.float64], n_rows: int, *, where: str = "") -> None:
-    """Raise ValueError unless there is a cost matrix for each sample."""
-    if len(costs) != n_rows:
-        raise ValueError(f"{where}cost has {len(costs)} matrices, but there are {n_rows} samples")
-
-
-def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", by_row: bool = False) -> NDArray[np.float64]:
+def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int | None = None) -> NDArray[np.float64]:
     """Return a checked cost matrix: a row for each true class, a column for each predicted one.
 
-    With `by_row` it may be one of two classes for each sample, (n_samples, 2, 2).
+    With `n_rows`, the number of samples, it may be one of two classes for each sample, (n_rows, 2, 2).
     """
     sentence = f"{where}cost must be a {n_classes} x {n_classes} matrix of finite numbers, one row for each true class"
     try:
@@ -153,9 +146,11 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", by_row: bool
     if matrix.shape == (n_classes,) == (2,):
         of_fp, of_fn = map(float, matrix)
         raise ValueError(f"{sentence}: pass [[0, {of_fp:g}], [{of_fn:g}, 0]] instead of ({of_fp:g}, {of_fn:g})")
-    n_dims = 3 if by_row and n_classes == 2 and matrix.ndim == 3 else 2
+    n_dims = 3 if n_rows is not None and n_classes == 2 and matrix.ndim == 3 else 2
     if matrix.ndim != n_dims or matrix.shape[-2:] != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(sentence)
+    if n_dims == 3 and len(matrix) != n_rows:
+        raise ValueError(f"{where}cost has {len(matrix)} matrices, but there are {n_rows} samples")
     right = np.diagonal(matrix, axis1=-2, axis2=-1)[..., None]
     if np.any(matrix < right):
         raise ValueError(f"{where}cost[i][j] of an error must be at least cost[i][i] of the correct prediction")

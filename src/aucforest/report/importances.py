@@ -29,6 +29,10 @@ def column_names(X: Any) -> list[str] | None:
     return [f"feature_{i}" for i in range(np.shape(X)[1])]
 
 
+def _roc_auc(X: Any, labels: NDArray[Any], proba: FloatArray, sample_weight: FloatArray | None) -> float:
+    return class_roc_auc(labels, proba, sample_weight)
+
+
 def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> PermutationImportance:
     """Return permutation importances as `oob_permutation_importance`, but for any model and rows not in training."""
     names = column_names(rows.X)
@@ -37,7 +41,7 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
     chosen = np.sort(np.concatenate(by_class))
     X = _safe_indexing(rows.X, chosen)
-    parts = importance.split_into_parts(rows.model, rows.X, rows, chosen, None, seed)
+    parts = importance.split_into_parts(rows.X, rows, chosen, _roc_auc, seed)
 
     def scores(parts: list[importance.Part], proba: FloatArray) -> list[float]:
         return [part.score(proba[part.places]) for part in parts]
