@@ -8,9 +8,9 @@ row. The label is that of the customer, except for one row in ten. A forest whos
 other rows, so that rows out of bag seem easy; one whose trees sample whole customers does not. New customers, 1,000 for
 each seed, tell which is right.
 
-"few" is about few customers of a class: how much too low is the AUC out of bag then, and what is the choice of mixture and
-shrinkage by it worth on new customers, and a threshold tuned by it instead of the frequency of the class? Labels are
-those of the customers, with and without a relation to two features; it sets `LEAST_GROUPS` to 0 and to infinity.
+"few" is about few customers of a class: how much too low is the AUC out of bag then, and what are the choice of mixture
+and shrinkage by it, and a threshold tuned by it in place of the class frequency, worth on new customers? Labels are
+those of the customers, with and without a relation to two features. `LEAST_GROUPS` is set to 0 and to infinity.
 """
 
 import sys
