@@ -1,12 +1,17 @@
 """Dask collections side by side."""
 
+from contextlib import nullcontext
+
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
-from aucforest.distributed._collections import align, as_rows, is_collection
+from aucforest.distributed import _collections
+from aucforest.distributed._collections import align, as_rows, is_collection, split
 
 X = da.zeros((10, 4), chunks=(4, 2))
 Y = da.zeros(10, chunks=4)
@@ -54,8 +59,41 @@ def test_tables_without_columns_are_refused():
             align(table, Y)
 
 
+def test_sparse_blocks_are_refused():
+    known = X.rechunk({1: -1}).map_blocks(sp.csr_matrix)
+    with pytest.raises(
+        TypeError, match=r"X has sparse blocks \(csr_matrix\), which a cluster does not support: fit an"
+    ):
+        align(known, Y)
+
+
 def test_partitions_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"X has 3 partitions, but y has 2: both must be split at the same rows"):
         align(X, da.zeros(10, chunks=5))
     with pytest.raises(ValueError, match=r"X has chunks of \(4, 4, 2\) rows, but sample_weight of \(4, 3, 3\)"):
         align(X, Y, da.zeros(10, chunks=((4, 3, 3),)))
+
+
+@pytest.mark.parametrize("tuned", [True, False], ids=["as-it-is", "before-2026.1"])
+def test_columns_of_parquet_files_stay_at_the_rows_of_the_table(tmp_path, monkeypatch, tuned):
+    """Dask's optimizer merges the small partitions of a few columns, but not those of many."""
+    if not tuned:
+        monkeypatch.setattr(_collections, "keep_partitions", nullcontext)
+    rows = pd.DataFrame(np.arange(600.0).reshape(60, 10), columns=list("abcdefghiy"))
+    for i in range(6):
+        rows[10 * i : 10 * i + 10].to_parquet(tmp_path / f"{i}.parquet")
+    frame = dd.read_parquet(tmp_path)
+    shuffled = frame.shuffle("a", npartitions=4)
+    assert frame.y.optimize().npartitions < 6
+    for X, *columns in (
+        (frame.drop(columns="y"), frame.y),
+        (frame[["a"]] + 1.0, frame.y, frame.b),
+        (shuffled[["b", "a"]], shuffled.y),
+        (frame.drop(columns="y").to_dask_array(), frame.y),
+    ):
+        found = dask.compute(*split(X, *columns), scheduler="sync")
+        assert {len(parts) for parts in found} == {X.npartitions}
+        first = np.concatenate(found[0])[:, -1]
+        for parts in found[1:]:
+            assert [len(part) for part in parts] == [len(part) for part in found[0]]
+            np.testing.assert_array_equal(np.concatenate(parts) // 10, first // 10)

@@ -9,6 +9,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import aucforest
@@ -101,6 +102,23 @@ def _own_categories(part):
 def _unless_first(part):
     """Return a partition, or none of its rows if it is the first."""
     return part[:0] if len(part) > 0 and part.index[0] == 0 else part
+
+
+def test_parquet_files_as_they_are_read(client, tmp_path):
+    """The usual pattern, of which Dask's optimizer would merge the partitions of the labels alone."""
+    columns = [f"x{j}" for j in range(X.shape[1])]
+    rows = pd.DataFrame(X, columns=columns).assign(y=Y, w=WEIGHTS, other=0.0)
+    for i, part in enumerate(np.array_split(np.arange(len(rows)), 6)):
+        rows.iloc[part].to_parquet(tmp_path / f"{i}.parquet")
+    frame = dd.read_parquet(tmp_path)
+    assert frame.y.optimize().npartitions < frame[columns].optimize().npartitions
+    forest = DaskAUCForestClassifier(**OPTIONS)
+    forest.fit(frame.drop(columns=["y", "w", "other"]), frame["y"], frame["w"])
+    assert_same(AUCForestClassifier(**OPTIONS).fit(rows[columns], rows.y, WEIGHTS), forest)
+    proba = forest.predict_proba(frame[columns])[:, 1]
+    exact = aucforest.metrics.roc_auc_score(Y == "rare", proba.compute(), sample_weight=WEIGHTS)
+    assert auc_sketch(frame["y"] == "rare", proba, frame["w"]).score() == pytest.approx(exact, abs=1e-3)
+    assert forest.score(frame[columns], frame["y"]) == pytest.approx(forest.score(rows[columns], rows.y), abs=1e-12)
 
 
 def test_labels_may_be_numbers_and_a_class_is_in_one_partition_alone(client):
@@ -260,6 +278,7 @@ def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(client, local):
         (ValueError, "Negative values in data", (rows, labels, -da.ones(9000, chunks=3000))),
         (ValueError, "sample_weight is zero for all samples", (rows, labels, da.zeros(9000, chunks=3000))),
         (ValueError, "X has no samples", (rows[:0], labels[:0])),
+        (TypeError, "X has sparse blocks", (rows.map_blocks(sp.csr_matrix, meta=np.empty((0, 0))), labels)),
     ]:
         with pytest.raises(error, match=match):
             forest.fit(*arguments)

@@ -1,8 +1,10 @@
 """Dask collections and their partitions."""
 
+from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from aucforest._optional import import_optional
 
@@ -38,7 +40,17 @@ def as_rows(X: Any) -> Any:
         )
     if X.shape[1] == 0:
         raise ValueError("X has no columns: at least one feature is required")
+    refuse_sparse(getattr(X, "_meta", None))
     return X.rechunk({1: -1}) if hasattr(X, "chunks") and X.numblocks[1] > 1 else X
+
+
+def refuse_sparse(block: Any) -> None:
+    """Raise TypeError if a block of X is sparse."""
+    if issparse(block) or type(block).__module__.partition(".")[0] == "sparse":
+        raise TypeError(
+            f"X has sparse blocks ({type(block).__name__}), which a cluster does not support: fit an"
+            " AUCForestClassifier in memory, or pass dense blocks, X.map_blocks(lambda block: block.toarray())"
+        )
 
 
 def _describe(value: Any) -> str:
@@ -76,7 +88,7 @@ def align_columns(**columns: Any) -> list[list[Any]]:
                 f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them to match"
                 " the other"
             )
-    return [split(collection) for _, collection in given]
+    return split(*(collection for _, collection in given))
 
 
 def known_lengths(collection: Any) -> tuple[int, ...] | None:
@@ -85,7 +97,39 @@ def known_lengths(collection: Any) -> tuple[int, ...] | None:
     return None if chunks is None or np.isnan(chunks[0]).any() else chunks[0]
 
 
-def split(collection: Any) -> list[Any]:
-    """Return the partitions of a collection, which are chunks of whole rows for an array."""
-    delayed = collection.to_delayed()
+def split(*collections: Any) -> list[list[Any]]:
+    """Return the delayed partitions of each collection, which are chunks of whole rows for arrays.
+
+    Frames and Series are brought into one graph before Dask optimizes it. Optimized apart, they can have other
+    partitions, since Dask merges those of a few columns of Parquet files, or other orders of the rows after a shuffle.
+    """
+    dask = import_optional("dask", purpose="Dask", extra="dask")
+    framed = [place for place, collection in enumerate(collections) if not hasattr(collection, "chunks")]
+    parts = {place: _delay(collection) for place, collection in enumerate(collections) if place not in framed}
+    if framed:
+        first, *others = (collections[place] for place in framed)
+        options = {"meta": (None, object), "enforce_metadata": False, "align_dataframes": False}
+        rows = _delay(first.map_partitions(_side_by_side, *others, **options))
+        parts |= {place: [dask.delayed(getitem)(row, i) for row in rows] for i, place in enumerate(framed)}
+    return [parts[place] for place in range(len(collections))]
+
+
+def _side_by_side(*parts: Any) -> tuple[Any, ...]:
+    """Return the partitions of several collections at the same rows."""
+    return parts
+
+
+def _delay(collection: Any) -> list[Any]:
+    """Return the delayed partitions of a collection, as many as it says it has."""
+    with keep_partitions():
+        delayed = collection.to_delayed()
+    if len(delayed) != collection.npartitions:
+        # Dask before 2026.1 has no such context.
+        delayed = collection.to_delayed(optimize_graph=False)
     return list(delayed.ravel()) if isinstance(delayed, np.ndarray) else list(delayed)
+
+
+def keep_partitions() -> Any:
+    """Return a context in which Dask's optimizer does not merge partitions."""
+    dask = import_optional("dask", purpose="Dask", extra="dask")
+    return dask.config.set({"optimization.tune.active": False})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
-from aucforest.distributed._collections import Partitions, align, known_lengths, split
+from aucforest.distributed._collections import Partitions, align_columns, known_lengths, split
 from aucforest.distributed._executor import DaskExecutor, default_client
 from aucforest.distributed._source import RowsOnCluster, choose_plan, read_target
 from aucforest.estimators._base import refuse_dates
@@ -49,12 +49,13 @@ def explain(forest: Any, X: Any, y: Any, sample_weight: Any) -> Plan:
 def _read_target(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> Target:
     """Return the labels and weights of the partitions; without labels two classes."""
     if y is not None:
-        columns = align(X, y, sample_weight)
-        return read_target(executor, columns._replace(X=[])).target
+        # Without X, which would be read as well.
+        labels, *weights = align_columns(y=y, sample_weight=sample_weight)
+        return read_target(executor, Partitions([], labels, weights[0] if weights else None, None, 0)).target
     for name in ("sampling", "class_weight"):
         if isinstance(getattr(forest, name), dict):
             raise ValueError(f"explain_plan needs y if {name} is a dict, but {name}={getattr(forest, name)}")
     if sample_weight is not None:
         raise ValueError("explain_plan needs y if there is a sample_weight")
-    parts = [executor.submit(len, part) for part in executor.compute(split(X))[0]]
+    parts = [executor.submit(len, part) for part in executor.compute(*split(X))[0]]
     return Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)

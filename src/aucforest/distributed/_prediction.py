@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from aucforest._optional import import_optional
-from aucforest.distributed._collections import as_rows
+from aucforest.distributed._collections import as_rows, keep_partitions, refuse_sparse
 from aucforest.distributed._executor import identity
 from aucforest.tables.columns import check_table
 
@@ -25,13 +25,15 @@ def predict_lazily(forest: Any, X: Any, method: str) -> Any:
     meta = _predict_part(head, forest, method)
     if not is_array:
         predicted = X.map_partitions(_predict_part, shared, method, meta=meta)
-        return predicted if method in ("predict", "encode") else predicted.to_dask_array()
+        with keep_partitions():
+            return predicted if method in ("predict", "encode") else predicted.to_dask_array()
     axes = {"drop_axis": 1} if method == "predict" else {"chunks": (X.chunks[0], meta.shape[1:])}
     return X.map_blocks(_predict_part, forest=shared, method=method, dtype=meta.dtype, meta=meta, **axes)
 
 
 def _predict_part(part: Any, forest: Any, method: str) -> Any:
     """Return the prediction for one partition, which may be empty; for a frame, with its index."""
+    refuse_sparse(part)
     values = getattr(forest, method)(part) if len(part) > 0 else _of_no_rows(forest, method)
     if not hasattr(part, "index"):
         return values
