@@ -1,5 +1,6 @@
 """Sparse matrices give the trees and predictions of the same rows as a dense array, to the last bit."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from aucforest import AUCForestClassifier, AUCTreeClassifier
+from aucforest import AUCForestClassifier, AUCTreeClassifier, _memory
 from aucforest.inspection import explain, oob_permutation_importance, proximity
 from aucforest.tables import sparse
 from aucforest.tables.sparse import SparseRows
@@ -159,3 +160,18 @@ def test_values_beyond_float32_are_kept():
         forest = AUCForestClassifier(30, random_state=0).fit(X, y)
     expected = AUCForestClassifier(30, random_state=0).fit(dense, y)
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
+
+
+@pytest.mark.parametrize("n_features", [3 * 10**8, 2**31 + 10, 2**40])
+def test_features_that_do_not_fit_are_refused_before_anything_of_their_number_is_made(n_features, monkeypatch):
+    monkeypatch.setattr(_memory, "machine_memory", lambda: 2.0**34)
+    X = sp.csr_array(
+        (np.ones(200), np.arange(200, dtype=np.int64) * 1000, np.arange(201, dtype=np.int64)), (200, n_features)
+    )
+    tracemalloc.start()
+    with pytest.raises(
+        ValueError, match=f"200 samples, {n_features:,} features .* select fewer features, or pass fewer"
+    ):
+        AUCForestClassifier(5).fit(X, np.arange(200) % 2)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()

@@ -1,5 +1,6 @@
 """Values to codes and back: order, edges, the size of bins, and rows that the sample left out."""
 
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -235,3 +236,22 @@ def test_exact_mode_samples_nothing(small_sample):
     binned = bin_matrix(column[:, None], max_bins=None)
     assert binned.n_bins[0] == 2000
     check_codes(column, binned, 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_feature_costs_no_calls_of_python(weighted):
+    """The bins of many features are found by a few compiled calls for them together."""
+    X = np.random.default_rng(0).normal(size=(50, 4000))
+    weights = np.linspace(1, 2, 50) if weighted else None
+
+    def count(n_features):
+        values, calls = X[:, :n_features].copy(), []
+        sys.setprofile(lambda frame, event, _: calls.append(event))
+        try:
+            bin_matrix(values, max_bins=20, weights=weights)
+        finally:
+            sys.setprofile(None)
+        return len(calls)
+
+    count(4)  # loads compiled code
+    assert count(4000) < count(400) + 100

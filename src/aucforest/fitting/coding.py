@@ -24,6 +24,7 @@ from aucforest.tables.columns import (
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
+    Bins,
     BinValues,
     ParallelMap,
     add_distinct,
@@ -140,13 +141,13 @@ def choose_coding(
     categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
     weights = np.empty(0) if sample_weight is None else sample_weight
 
-    def bins_of(feature: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bins_of(feature: int) -> Bins:
         if feature in categories:
             codes = np.arange(min(len(categories[feature]), MAX_BINS), dtype=np.float64)
-            return codes, codes
-        column = summary.sampled[feature].copy()
-        distinct = summary.distinct[feature]
-        return choose_bins(column, weights, max_bins or len(column), lambda _: distinct)
+            return Bins(np.array([len(codes)]), codes, codes)
+        columns = summary.sampled[feature : feature + 1].copy()
+        most = np.array([max_bins or columns.shape[1]])
+        return choose_bins(columns, weights, most, lambda *_: summary.distinct[feature])
 
     return Coding(categories, join_bins(run(bins_of, range(len(summary.names)))))
 

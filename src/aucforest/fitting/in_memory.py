@@ -15,7 +15,7 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, feature_kinds
 from aucforest.tables.sparse import SparseRows
-from aucforest.tree.binning import BinnedMatrix, bin_blocks, bin_matrix, code_dtype
+from aucforest.tree.binning import MAX_BINS, BinnedMatrix, bin_blocks, bin_matrix, code_dtype
 from aucforest.tree.features import NUMERIC
 
 
@@ -52,8 +52,12 @@ class RowsInMemory(TrainingTable):
 
     def _bin_sparse(self, matrix: SparseRows, spec: FitSpec) -> BinnedMatrix:
         """Return the codes of a sparse matrix, which are dense with one byte each, or more if `max_bins` is None."""
-        target, most = self.target, min(matrix.most_stored + 1, spec.max_bins or matrix.most_stored + 1)
-        self._check(spec, most + 1)
+        self._check(spec, 2)  # before there are arrays with an item for each feature
+        target, most = self.target, matrix.most_stored + 1
+        if spec.max_bins is not None:
+            most = min(most, spec.max_bins)
+        if most > MAX_BINS:
+            self._check(spec, most + 1)
         codes = np.empty((self.n_features, len(target.kept_labels)), dtype=code_dtype(most))
         options = {"max_bins": spec.max_bins, "weights": target.kept_weight, "run": run_in_threads(spec.n_jobs)}
         return bin_blocks(matrix.columns(target.kept), codes, **options)

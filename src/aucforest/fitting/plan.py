@@ -30,6 +30,8 @@ _LEAST_OF_CLASS, _MANY_CLASSES = 10, 50
 _ROW_BYTES, _NODE_BYTES = 26, 49
 # Bytes of a thread for the weight of a row, and for a weight that depends on the sample of the tree.
 _WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
+# Bytes of a feature besides its codes: the bounds of a bin or two, and what trees and bins keep for each feature.
+_FEATURE_BYTES = 100
 # Bytes for each class of a node: its total and its frequency.
 _CLASS_BYTES = 16
 # Bytes of a histogram for each code, and for each cell, which is a class at a code.
@@ -105,6 +107,11 @@ class FitSize:
         return self.n_rows * self.n_features * self.code_bytes
 
     @property
+    def feature_bytes(self) -> int:
+        """Bytes of the codes of all rows, and of what is kept for each feature."""
+        return self.matrix_bytes + _FEATURE_BYTES * self.n_features
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of a thread for a row that is sorted by node."""
         return _ROW_BYTES + self.weight_bytes
@@ -176,7 +183,8 @@ def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
     """
     growing = min(n_threads, size.n_trees) * (size.tree_bytes + size.histogram_bytes)
-    return size.matrix_bytes + size.sample_bytes + growing + n_sums * size.sum_bytes(size.n_rows) + size.score_bytes
+    sums = n_sums * size.sum_bytes(size.n_rows) + size.score_bytes
+    return size.feature_bytes + size.sample_bytes + growing + sums
 
 
 def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
@@ -186,13 +194,14 @@ def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
     """
     n_bytes, is_quantity = bytes_in_memory(size, n_threads, n_sums), size.n_classes > size.n_rows // _LEAST_OF_CLASS
     what = (
-        f"growing {size.n_trees} trees on {size.n_rows:,} samples, {size.n_features} features and"
+        f"growing {size.n_trees} trees on {size.n_rows:,} samples, {size.n_features:,} features and"
         f" {size.n_classes:,} classes"
     )
     advice = "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or a smaller n_jobs"
     if is_quantity:
         advice = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
-    check_memory(n_bytes, what, advice)
+    of_features = size.feature_bytes > n_bytes / 2
+    check_memory(n_bytes, what, "select fewer features, or pass fewer samples" if of_features else advice)
     if is_quantity and size.n_classes > _MANY_CLASSES:
         warnings.warn(
             f"y has {size.n_classes:,} classes of {size.n_rows / size.n_classes:.1f} samples on average, and the fit"
@@ -407,6 +416,7 @@ def _bytes_of_target(spec: FitSpec, target: Target) -> int:
     n_bytes = 2 * n_rows + (8 * n_rows if target.sample_weight is not None else 0)
     n_bytes += 8 * n_kept if spec.weights is not None or spec.params.balanced_subsample else 0
     n_bytes += 0 if target.kept is None else 18 * n_kept
+    n_bytes += 0 if target.groups is None else 4 * (n_rows + n_kept)
     return n_bytes + (0 if sampler is None else sampler.members.nbytes)
 
 

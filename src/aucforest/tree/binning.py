@@ -22,14 +22,21 @@ MAX_BINS = 255
 SAMPLE_ROWS = 200_000
 # Rows that are hashed at a time. The hashes of all rows would take more memory than the labels.
 _HASHED_ROWS = 2**18
-_GROUP_CELLS = 4_000_000
+_GROUP_CELLS = 2**20
 _BLOCK_ROWS = 16_384
 _TILE_ROWS = 512
 _LARGEST = float(np.finfo(np.float64).max)
 
 ParallelMap = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
-# The smallest and the greatest value of every bin of a feature.
-Bins = tuple[NDArray[np.float64], NDArray[np.float64]]
+AllDistinct = Callable[[int, NDArray[np.float64]], NDArray[np.float64] | None]
+
+
+class Bins(NamedTuple):
+    """The number of bins of some features, and the smallest and the greatest value of every bin, feature by feature."""
+
+    n_bins: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
 
 
 class BinValues(NamedTuple):
@@ -181,29 +188,48 @@ def _encode(X, start, stop, first, n_bins, edges, values, places, codes):
                 codes[f, begin + i] = code if value == value else n_bins[f]
 
 
-def choose_bins(
-    column: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    max_bins: int,
-    all_distinct: Callable[[NDArray[np.float64]], NDArray[np.float64] | None],
-) -> Bins:
-    """Return the bins of one feature from its values in the sampled rows, which may be sorted in place.
+@bare_kernel
+def _find_all_bins(columns, weights, most, lower, upper, n_bins, distinct):
+    """Bin sorted columns, in which NaN is last; weights may be empty. `_find_bins` says what is written."""
+    for f in range(len(columns)):
+        n_values = columns.shape[1]
+        while n_values > 0 and columns[f, n_values - 1] != columns[f, n_values - 1]:
+            n_values -= 1
+        capacity = min(most[f], max(n_values, 1))
+        found = _find_bins(columns[f, :n_values], weights[f, :n_values], capacity, lower[f], upper[f])
+        n_bins[f], distinct[f] = found
 
-    Weights may be empty and must have exact sums, because rounding would move bounds. If the sample has up to max_bins
-    distinct values, `all_distinct` takes them and returns the sorted ones of all rows, or None if more than max_bins.
+
+def choose_bins(
+    columns: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    most: NDArray[np.int64],
+    all_distinct: AllDistinct | None = None,
+) -> Bins:
+    """Return the bins of features from their values in the sampled rows, (n_features, n_rows), which may be sorted.
+
+    Weights may be empty and must have exact sums, because rounding would move bounds. Feature f has at most most[f]
+    bins. If the sample has no more distinct values, `all_distinct` takes f and them, and returns the sorted ones of all
+    rows, or None if these are more; without it the sample is all rows.
     """
+    n_features, n_rows = columns.shape
     if len(weights) > 0:
-        order = np.argsort(column, kind="stable")
-        column, weights = column[order], weights[order]
+        order = np.argsort(columns, axis=1, kind="stable")
+        columns, sorted_weights = np.take_along_axis(columns, order, axis=1), weights[order]
     else:
-        column.sort()
-    n_values = len(column) - int(np.count_nonzero(np.isnan(column)))
-    capacity = min(max_bins, max(n_values, 1))
-    lower, upper = np.empty(capacity), np.empty(capacity)
-    n_bins, distinct = _find_bins(column[:n_values], weights[:n_values], capacity, lower, upper)
-    if distinct and (known := all_distinct(lower[:n_bins])) is not None:
-        return known, known
-    return lower[:n_bins].copy(), upper[:n_bins].copy()
+        columns.sort(axis=1)
+        sorted_weights = np.empty((n_features, 0))
+    capacity = int(most.max()) if all_distinct is not None else min(int(most.max()), max(n_rows, 1))
+    lower, upper = np.empty((n_features, capacity)), np.empty((n_features, capacity))
+    n_bins, distinct = np.empty(n_features, dtype=np.int64), np.empty(n_features, dtype=np.bool_)
+    _find_all_bins(columns, sorted_weights, most, lower, upper, n_bins, distinct)
+    if all_distinct is not None:
+        for f in np.flatnonzero(distinct).tolist():
+            if (known := all_distinct(f, lower[f, : n_bins[f]])) is not None:
+                n_bins[f] = len(known)
+                lower[f, : len(known)] = upper[f, : len(known)] = known
+    is_bin = np.arange(capacity) < n_bins[:, None]
+    return Bins(n_bins, lower[is_bin], upper[is_bin])
 
 
 def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
@@ -216,10 +242,9 @@ def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: i
 
 def join_bins(bins: Iterable[Bins]) -> BinValues:
     """Concatenate the bins of all features."""
-    lower, upper = zip(*bins)
-    first = np.concatenate(([0], np.cumsum([len(values) for values in lower]))).astype(np.int64)
+    n_bins, lower, upper = map(np.concatenate, zip(*bins))
     # Adding 0.0 turns -0.0 into 0.0.
-    return BinValues(first, np.concatenate(lower) + 0.0, np.concatenate(upper) + 0.0)
+    return BinValues(np.concatenate(([0], np.cumsum(n_bins))).astype(np.int64), lower + 0.0, upper + 0.0)
 
 
 def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
@@ -256,32 +281,32 @@ def bin_matrix(
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
-    limit = max_bins or len(rows)
-    most = [limit] * n_features if by_set is None else np.where(by_set, MAX_BINS, limit).tolist()
+    most = np.full(n_features, max_bins or len(rows), dtype=np.int64)
+    if by_set is not None:
+        most[by_set] = MAX_BINS
 
-    def bin_feature(feature: int, column: NDArray[np.float64]) -> Bins:
-        def all_distinct(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
-            return known.copy() if len(rows) == n_rows else add_distinct(X, feature, known, most[feature])
+    def bin_group(first: int) -> Bins:
+        columns = np.empty((min(group, n_features - first), len(rows)))
+        _copy_columns(X, rows, first, columns)
+        in_group = most[first : first + len(columns)]
 
-        return choose_bins(column, row_weights, most[feature], all_distinct)
+        def all_distinct(f: int, known: NDArray[np.float64]) -> NDArray[np.float64] | None:
+            return add_distinct(X, first + f, known, int(in_group[f]))
 
-    def bin_group(first_feature: int) -> list[Bins]:
-        columns = np.empty((min(group, n_features - first_feature), len(rows)))
-        _copy_columns(X, rows, first_feature, columns)
-        return [bin_feature(first_feature + i, column) for i, column in enumerate(columns)]
+        return choose_bins(columns, row_weights, in_group, None if len(rows) == n_rows else all_distinct)
 
-    values = join_bins(bins for bins_of_group in run(bin_group, range(0, n_features, group)) for bins in bins_of_group)
-    return encode_matrix(X, values, run)
+    return encode_matrix(X, join_bins(run(bin_group, range(0, n_features, group))), run)
 
 
 def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger], **options: Any) -> BinnedMatrix:
     """Do what `bin_matrix` does for a matrix that is given as blocks of its columns; codes are written to `codes`."""
     bins: list[Bins] = []
+    first = 0
     for block in blocks:
         binned = bin_matrix(block, **options)
-        codes[len(bins) : len(bins) + len(binned.codes)] = binned.codes
-        starts = binned.values.first[1:-1]
-        bins += zip(np.split(binned.values.lower, starts), np.split(binned.values.upper, starts))
+        codes[first : first + len(binned.codes)] = binned.codes
+        bins.append(Bins(binned.n_bins, binned.values.lower, binned.values.upper))
+        first += len(binned.codes)
     values = join_bins(bins)
     return BinnedMatrix(codes, np.diff(values.first), values)
 
