@@ -10,6 +10,10 @@ seconds, and in proportion to the rows from the last size, which favours it. Lin
     python benchmarks/out_of_core.py csv
 
 The same of a CSV of about 500 MB and a Parquet file of its rows, each with memory_limit="400MB".
+
+    python benchmarks/out_of_core.py threshold [ROWS]
+
+The same of 5,000,000 rows of 4 features without out-of-bag probabilities, with `oob_score`, and with tuned thresholds.
 """
 
 import json
@@ -17,6 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +34,7 @@ N_TREES, N_FEATURES = 50, 30
 SIZES = (100_000, 1_000_000, 10_000_000)
 PEER_SIZES = (100_000, 250_000, 500_000, 1_000_000)
 CSV_ROWS = 900_000
+THRESHOLD_ROWS, THRESHOLD_FEATURES = 5_000_000, 4
 REPEATS = 3
 ROWS_OF_GROUP = 250_000
 
@@ -48,7 +54,7 @@ small = pa.table({{"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "target": (X[:, 0] 
 fit_out_of_core(AUCForestClassifier(5, criterion="auc", n_jobs=-1, random_state=0), small, "target")  # compiles
 Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
 before, start = status("VmRSS"), time.perf_counter()
-forest = AUCForestClassifier({n_trees}, criterion="auc", n_jobs=-1, random_state=0)
+forest = AUCForestClassifier({n_trees}, criterion="auc", n_jobs=-1, random_state=0, **{options!r})
 fit_out_of_core(forest, {file!r}, "target", memory_limit={limit!r})
 seconds, peak = time.perf_counter() - start, status("VmHWM") - before
 trees = sum(v.nbytes for tree in forest.trees_ for v in vars(tree).values() if isinstance(v, np.ndarray))
@@ -89,9 +95,10 @@ def measure_peer(files: dict[int, Path]) -> dict[int, float]:
     return {n_rows: median(seconds) for n_rows, seconds in runs.items()}
 
 
-def measure(file: Path, limit: str) -> dict[str, float]:
+def measure(file: Path, limit: str, n_trees: int = N_TREES, **options: Any) -> dict[str, float]:
     """Return seconds, peak of memory and bytes of the trees of a fit in a process of its own."""
-    fit: dict[str, float] = json.loads(run_fresh(FIT.format(file=str(file), limit=limit, n_trees=N_TREES)))
+    program = FIT.format(file=str(file), limit=limit, n_trees=n_trees, options=options)
+    fit: dict[str, float] = json.loads(run_fresh(program))
     return fit
 
 
@@ -117,6 +124,22 @@ def compare_csv() -> None:
             mib = [f"{size / 2**20:,.0f} MiB" for size in (fit["peak"] - fit["trees"], fit["trees"])]
             what = f"{file.suffix[1:]}, {file.stat().st_size / 1e6:,.0f} MB"
             print(f"{what:<33}{fit['seconds']:>12.2f}{mib[0]:>18}{mib[1]:>11}")
+
+
+def compare_thresholds(n_rows: int) -> None:
+    """Print seconds and memory of a fit without and with out-of-bag probabilities."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n_rows, THRESHOLD_FEATURES)).astype(np.float32)
+    columns = {f"x{j}": column for j, column in enumerate(X.T)} | {"target": X[:, 0] + random.normal(size=n_rows) > 2.5}
+    print(f"{n_rows:,} rows, {THRESHOLD_FEATURES} features{'fit s':>19}{'peak less trees':>18}")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.parquet"
+        pyarrow.parquet.write_table(pa.table(columns), file, row_group_size=ROWS_OF_GROUP)
+        for options in ({}, {"oob_score": True}, {"threshold": {"alerts": 0.01}}, {"threshold": "gmean"}):
+            fit = measure(file, "8GiB", 20, max_depth=8, **options)
+            print(
+                f"{options!s:<40}{fit['seconds']:>6.1f}{(fit['peak'] - fit['trees']) / 2**20:>14,.0f} MiB", flush=True
+            )
 
 
 def main(sizes: tuple[int, ...]) -> None:
@@ -148,5 +171,7 @@ def main(sizes: tuple[int, ...]) -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["csv"]:
         compare_csv()
+    elif sys.argv[1:2] == ["threshold"]:
+        compare_thresholds(int(sys.argv[2]) if sys.argv[2:] else THRESHOLD_ROWS)
     else:
         main(tuple(map(int, sys.argv[1:])) or SIZES)

@@ -76,6 +76,18 @@ def test_the_spread_of_a_threshold():
     assert 0.5 < spreads[0] / np.std(others) < 2.0
 
 
+def test_many_rows_have_the_spread_of_some_of_them(monkeypatch):
+    """The threshold is still that of all rows."""
+    for rule in ("gmean", {"alerts": 40}):
+        whole = small_forest(threshold=rule, n_estimators=60).fit(X, Y, WEIGHT)
+        with monkeypatch.context() as fewer:
+            fewer.setattr("aucforest.estimators._forest_fit.SPREAD_ROWS", 120)
+            some, again = (small_forest(threshold=rule, n_estimators=60, n_jobs=n).fit(X, Y, WEIGHT) for n in (1, 2))
+        assert some.threshold_ == whole.threshold_
+        assert some.threshold_std_ == again.threshold_std_ != whole.threshold_std_
+        assert whole.threshold_std_ / 4 < some.threshold_std_ < whole.threshold_std_ * 4
+
+
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
 def test_costs_of_rows(weight, tmp_path):
     costs = np.zeros((300, 2, 2))

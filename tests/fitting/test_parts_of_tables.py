@@ -77,8 +77,8 @@ class RowsInParts:
         growth, seed = self.growth.of_trees(self.spec.seed, variant_of), self.spec.seed
         return grow_trees(growth, self.part, tree_keys(seed, variant_of), self.spec.n_jobs)
 
-    def sum_rows(self, bags, packed, ranges):
-        sums = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes))
+    def sum_rows(self, bags, packed, ranges, chosen):
+        sums = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes), chosen)
         for first, matrix in zip(self.firsts, self.matrices):
             sums.add(first, matrix, bags, packed, ranges)
         return sums.sums

@@ -30,7 +30,7 @@ TARGET = Target(np.array([0, 1]), LABELS, None)
 
 
 def plan(limit, n_features=100, target=TARGET, **params):
-    forest = make_forest(n_jobs=4, **params)
+    forest = make_forest(**{"n_jobs": 4, **params})
     spec = FitSpec.resolve(forest.get_params(), target, None, n_features, 0, n_sums=forest._n_sums(2))
     return plan_on_disk(spec, target, n_features, limit)
 
@@ -94,10 +94,17 @@ def test_what_takes_more():
     """Weights, sums out of bag, all rows instead of samples; shallow trees take less."""
     base = plan(2**40).worker_bytes
     assert plan(2**40, target=Target(np.array([0, 1]), LABELS, np.ones(N_ROWS))).worker_bytes > base
-    assert plan(2**40, oob_score=True, threshold="gmean").worker_bytes > base
+    narrow = {"n_features": 2, "n_jobs": 1}
+    assert plan(2**40, **narrow, threshold="gmean").worker_bytes > plan(2**40, **narrow).worker_bytes
     assert plan(2**40, max_bins=None).worker_bytes > base
     assert plan(2**40, max_depth=3).worker_bytes < base
     assert plan(2**40, max_samples=0.1).worker_bytes < base
+
+
+def test_a_tuned_threshold_takes_some_100_bytes_a_row():
+    options = {"n_features": 2, "n_jobs": 1, "max_depth": 3}
+    tuned = plan(2**40, **options, threshold={"alerts": 0.01}).worker_bytes
+    assert 0 < tuned - plan(2**40, **options).worker_bytes < 150 * N_ROWS
 
 
 def test_copies_of_branches_take_memory_where_there_are_any():

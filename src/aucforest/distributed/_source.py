@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_y, _get_feature_names, check_array, check_non_negative
 
-from aucforest.distributed._collections import Partitions
+from aucforest.distributed._collections import Partitions, refuse_sparse
 from aucforest.distributed._errors import ClusterError
 from aucforest.distributed._executor import DaskExecutor, import_distributed
 from aucforest.distributed._growing import grow_replicated
@@ -187,12 +187,14 @@ class RowsOnCluster(TrainingTable):
         del self._pieces
         return parts
 
-    def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
+    def sum_rows(
+        self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
+    ) -> list[Sums]:
         """Compute the sums of `fitting.out_of_bag.sum_out_of_bag` on the workers, which read the partitions again."""
         # Workers need the memory, and no more trees are grown.
         self.__dict__.pop("_parts", None)
         executor, target = self._executor, self.target
-        running = RunningSums(bags.kept, len(ranges), len(target.labels), len(target.classes))
+        running = RunningSums(bags.kept, len(ranges), len(target.labels), len(target.classes), chosen)
         (X,), futures = executor.compute(self._delayed), [None] * len(self._delayed)
         for group in _cut_trees(packed, bags.n_trees):
             # Each group is added to the sums of the groups before it, so that rounding errors are those of one group.
@@ -203,7 +205,8 @@ class RowsOnCluster(TrainingTable):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
                 blocks = sampler.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first)
                 look = X[place], self._labelled[place], self._coding
-                futures[place] = executor.submit(_sum_out_of_bag, *look, shared, blocks, start - first, futures[place])
+                known = futures[place], running.chosen_within(start, stop - start)
+                futures[place] = executor.submit(_sum_out_of_bag, *look, shared, blocks, start - first, *known)
         for table in X:
             table.release()
         places = dict(zip(futures, self._starts))
@@ -251,6 +254,7 @@ def _look_at_values(
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if it is empty."""
     n_rows = len(labelled.labels)
+    refuse_sparse(X)  # Dask may not know it before
     if len(X) != n_rows:
         raise ValueError(f"partition {place} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
@@ -293,12 +297,14 @@ def _sum_out_of_bag(
     sampler: BootstrapSampler,
     start: int,
     before: list[Sums] | None,
+    chosen: NDArray[np.int64] | None,
 ) -> list[Sums] | None:
     """Return the out-of-bag sums of a partition, or None if it is empty."""
     rows = kept_rows(labelled.sample_weight)
     if len(labelled.labels if rows is None else rows) == 0:
         return None
-    return sum_places(Bags(sampler, list(sampler.keys), None), *shared, start, coding.read(read_table(X), rows), before)
+    bags, matrix = Bags(sampler, list(sampler.keys), None), coding.read(read_table(X), rows)
+    return sum_places(bags, *shared, start, matrix, before, chosen)
 
 
 def _cut(piece: Part, start: int, stop: int) -> Part:

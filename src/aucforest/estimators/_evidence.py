@@ -81,8 +81,11 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
     enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
     n_sums = _count_sums(n_variants) * n_classes * len(AMOUNTS)
     most = min(_ROWS, enough, _MOST_SUMS // n_sums) // n_classes
-    if most < 2:
-        return np.empty(0, dtype=np.int64)
+    return np.empty(0, dtype=np.int64) if most < 2 else sample_classes(labels, n_classes, most, seed)
+
+
+def sample_classes(labels: NDArray[np.uint16], n_classes: int, most: int, seed: int) -> NDArray[np.int64]:
+    """Return the positions, in ascending order, of a random sample of at most so many rows of each class."""
     generator, chosen = np.random.default_rng(seed), []
     for k in range(n_classes):
         is_class = labels == k

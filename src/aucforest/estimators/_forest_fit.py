@@ -20,11 +20,14 @@ from aucforest.estimators._evidence import (
     bytes_of_sums,
     row_weight,
     rows_to_score,
+    sample_classes,
 )
 from aucforest.estimators._mixture import Mixture
 from aucforest.estimators.out_of_bag import OutOfBagScorer
 from aucforest.estimators.thresholds import (
     N_GROUPS,
+    SPREAD_ROWS,
+    GroupSums,
     TunedRule,
     check_groups_of_rule,
     cross_fit_labels,
@@ -164,14 +167,16 @@ class ForestFit(TreeBasedClassifier):
             n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
             score_bytes = bytes_of_sums(len(scored), n_classes, n_variants)
+        if is_tuned(self.threshold, n_classes):
+            # sums over groups of trees, twice
+            score_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
         known = (self._params(), target, table.names, table.n_features, start.seed)
         sums: dict[str, Any] = {"scored": scored, "n_sums": self._n_sums(n_classes), "score_bytes": score_bytes}
         return FitSpec.resolve(*known, n_trees_before=len(start.trees), **sums)
 
     def _n_sums(self, n_classes: int) -> int:
         """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""
-        tuned = 2 * N_GROUPS + 1 if is_tuned(self.threshold, n_classes) else 0
-        return max(tuned, 3 if self.oob_score else 0)
+        return 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
 
     def _class_frequencies(self, target: Target, sampler: BootstrapSampler | None) -> NDArray[np.float64]:
         """Return the class frequencies of the population for which probabilities are predicted."""
@@ -212,7 +217,7 @@ class ForestFit(TreeBasedClassifier):
             self.shrinkage_ = PRIOR if scores is None else scores.choose_amount(len(self.trees_))
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
-    def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, Sums | None]:
+    def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, GroupSums | None]:
         """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""
         n_trees = len(self.trees_)
         tuned = is_tuned(threshold, len(self.classes_))
@@ -220,18 +225,26 @@ class ForestFit(TreeBasedClassifier):
             return None, None
         # All trees are summed separately, because the sum of the groups would have other rounding errors, and a
         # threshold must equal the probability of a row exactly.
-        ranges = [range(n_trees)]
+        ranges, kept, chosen = [range(n_trees)], rows.bags.kept, None
         if tuned:
             bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
             ranges += [range(*pair) for pair in pairwise(bounds)]
-        whole, *groups = self._sum_out_of_bag(rows, ranges)
-        return whole, Sums(*map(np.stack, zip(*groups))) if tuned else None
+            if rows.bags.sampler.n_rows > SPREAD_ROWS:
+                labels = rows.labels if kept is None else rows.labels[kept]
+                chosen = sample_classes(labels, 2, SPREAD_ROWS // 2, self._seed)
+        whole, *groups = self._sum_out_of_bag(rows, ranges, chosen)
+        if not tuned:
+            return whole, None
+        numbers = chosen if chosen is None or kept is None else kept[chosen]
+        return whole, GroupSums(Sums(*map(np.stack, zip(*groups))), numbers)
 
-    def _sum_out_of_bag(self, rows: TrainingRows, ranges: Sequence[range]) -> list[Sums]:
-        """Return the sums of out-of-bag predictions over several ranges of trees."""
+    def _sum_out_of_bag(
+        self, rows: TrainingRows, ranges: Sequence[range], chosen: NDArray[np.int64] | None = None
+    ) -> list[Sums]:
+        """Return the sums of out-of-bag predictions over several ranges of trees; see `RunningSums` for `chosen`."""
         if rows.sum_rows is not None:
-            return rows.sum_rows(rows.bags, self._pack(), ranges)
-        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs)
+            return rows.sum_rows(rows.bags, self._pack(), ranges, chosen)
+        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, chosen)
 
     def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
         """Return the class frequencies of the training data after class weights."""
@@ -244,7 +257,9 @@ class ForestFit(TreeBasedClassifier):
             prior = prior * spec.class_weights
         return prior / prior.sum()
 
-    def _set_threshold(self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: Sums | None) -> None:
+    def _set_threshold(
+        self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: GroupSums | None
+    ) -> None:
         """Set the decision threshold, tuned out of bag if there are sums for it."""
         if rows is None or sums is None or groups is None:
             self.threshold_ = fixed_threshold(threshold, self.class_prior_)

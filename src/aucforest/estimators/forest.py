@@ -201,7 +201,8 @@ class AUCForestClassifier(ForestFit):
         The fitted rule of `predict`: a probability of the second of two classes, the frequencies of more classes, a
         cost matrix, or None.
     threshold_std_ : float
-        Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees.
+        Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees, on a sample of 65,536
+        rows if there are more.
     oob_score_ : float
         The out-of-bag score. Scorers of labels get those by a tuned threshold from ten thresholds, each of which is
         tuned without a tenth of the samples (or groups) and labels these. The score is slightly optimistic if

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ OF_ROWS = "cost"  # the rule whose costs of each row are an argument of `fit`
 # For the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS = 20
 _N_RESAMPLES = 50
+# This is done with at most so many rows, as many of each class where there are enough: with more it would take 1 KB for
+# each row.
+SPREAD_ROWS = 2**16
 
 # Computes class probabilities from sums over trees and the number of trees.
 Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
@@ -121,50 +124,70 @@ class TunedRule:
     weights: NDArray[np.float64] | None
 
     @cached_property
-    def _criterion(self) -> dict[str, Any]:
-        """The arguments of `optimal_threshold` that the rule stands for."""
+    def _rule(self) -> Any:
+        """The rule, in which a number of alerts is a proportion of the rows."""
         rule = self.threshold
-        if isinstance(rule, dict) and "cost" in rule:
-            return {"criterion": "cost", "cost": np.asarray(rule["cost"], dtype=np.float64)}
         if isinstance(rule, dict) and isinstance(rule.get("alerts"), Integral):
-            # a proportion of all training rows of positive weight, including those that are never out of bag
+            # of all training rows of positive weight, including those that are never out of bag
             n_rows = len(self.labels) if self.weights is None else np.count_nonzero(self.weights)
             rule = {"alerts": min(rule["alerts"] / n_rows, 1.0)}
-        return {"criterion": rule}
+        return rule
+
+    def _rule_at(self, rows: NDArray[Any] | slice) -> Any:
+        """Return the rule with the costs of some rows, if every row has its own."""
+        rule = self._rule
+        if isinstance(rule, dict) and np.ndim(rule.get("cost", 0)) == 3:
+            rule = {"cost": np.asarray(rule["cost"], dtype=np.float64)[rows]}
+        return rule
 
     def best(self, scores: NDArray[np.float64], rows: NDArray[Any] | slice = slice(None)) -> float:
         """Return the best threshold for the scores of some rows, or NaN if these are not of both classes."""
-        labels, options = self.labels[rows] == 1, dict(self._criterion)
+        labels, rule = self.labels[rows] == 1, self._rule_at(rows)
         if labels.all() or not labels.any():
             return float("nan")
-        if np.ndim(options.get("cost", 0)) == 3:
-            options["cost"] = options["cost"][rows]
+        is_cost = isinstance(rule, dict) and "cost" in rule
+        options = {"criterion": "cost", "cost": rule["cost"]} if is_cost else {"criterion": rule}
         weights = None if self.weights is None else self.weights[rows]
         return optimal_threshold(labels, scores, sample_weight=weights, **options)
 
+    def of_sample(self, rows: NDArray[np.int64]) -> "TunedRule":
+        """Return the rule for a sample of the rows, with weights that restore the proportions of the classes."""
+        labels, kept = self.labels[rows], self.labels if self.weights is None else self.labels[self.weights > 0]
+        weights = (np.bincount(kept, minlength=2) / np.bincount(labels, minlength=2))[labels]
+        return TunedRule(self._rule_at(rows), labels, weights if self.weights is None else self.weights[rows] * weights)
 
-def tune_threshold(rule: TunedRule, sums: Sums, groups: Sums, finish: Finish, seed: int) -> tuple[float, float]:
+
+class GroupSums(NamedTuple):
+    """Sums over groups of trees at some rows, from which the standard deviation of a threshold is estimated."""
+
+    sums: Sums  # with a first axis for the groups
+    rows: NDArray[np.int64] | None  # the numbers of these rows; None for all
+
+
+def tune_threshold(rule: TunedRule, sums: Sums, groups: GroupSums, finish: Finish, seed: int) -> tuple[float, float]:
     """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
 
-    `sums` are out-of-bag sums over all trees, and `groups` over groups of trees.
+    `sums` are out-of-bag sums of all rows over all trees.
     """
 
-    def tune(total: NDArray[np.float64], n_trees: NDArray[np.int64]) -> float:
-        seen = n_trees > 0
-        return rule.best(finish(total[seen], n_trees[seen, None])[:, 1], seen)
+    def tune(rule: TunedRule, sums: Sums) -> float:
+        seen = sums.n_trees > 0
+        return rule.best(finish(sums.total[seen], sums.n_trees[seen, None])[:, 1], seen)
 
-    best = tune(*sums)
+    best = tune(rule, sums)
     if np.isnan(best):
         raise ValueError(
             f"threshold={rule.threshold!r} needs out-of-bag samples of both classes: increase n_estimators"
         )
-    n_groups = len(groups.n_trees)
-    resamples = np.random.default_rng(seed).multinomial(n_groups, np.full(n_groups, 1 / n_groups), _N_RESAMPLES)
+    (total, n_trees), rows = groups
+    of_rows = rule if rows is None else rule.of_sample(rows)
+    resamples = np.random.default_rng(seed).multinomial(len(total), np.full(len(total), 1 / len(total)), _N_RESAMPLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
-        spread = np.array([tune(np.tensordot(times, groups.total, 1), times @ groups.n_trees) for times in resamples])
+        resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)
+        spread = np.array([tune(of_rows, some) for some in resampled])
     spread = spread[np.isfinite(spread)]
-    return best, float(np.std(spread, ddof=1)) if n_groups > 1 and len(spread) > 1 else float("nan")
+    return best, float(np.std(spread, ddof=1)) if len(total) > 1 and len(spread) > 1 else float("nan")
 
 
 def cross_fit_labels(

@@ -134,9 +134,11 @@ class RowsOnDisk(TrainingTable):
         self.X = SomeRows(self.target.rows_at(spec.scored), self._matrix.known)
         return coding
 
-    def sum_rows(self, bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> list[Sums]:
-        """Compute out-of-bag sums while the rows are read again."""
-        running = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes))
+    def sum_rows(
+        self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
+    ) -> list[Sums]:
+        """Compute out-of-bag sums while the rows are read again; see `RunningSums`."""
+        running = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes), chosen)
 
         def add(start: int, table: Table) -> None:
             rows, place, _ = self._features.rows_of(start, table)

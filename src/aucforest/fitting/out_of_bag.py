@@ -103,8 +103,8 @@ class Sums(NamedTuple):
         return cls(np.zeros((n_rows, n_classes)), np.zeros(n_rows, dtype=np.int64))
 
 
-# Computes sums over several ranges of trees.
-SumRows = Callable[[Bags, PackedTrees, Sequence[range]], list[Sums]]
+# Computes sums over several ranges of trees; see `RunningSums`.
+SumRows = Callable[[Bags, PackedTrees, Sequence[range], NDArray[np.int64] | None], list[Sums]]
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,15 @@ def sum_places(
     first: int,
     X: NDArray[Any],
     before: Sequence[Sums] | None = None,
+    chosen: NDArray[np.int64] | None = None,
 ) -> list[Sums]:
     """Return the out-of-bag sums of consecutive rows; `first` is the index of the first among those of positive weight.
 
-    `before` are the sums over earlier trees, one for each range, which are added to.
+    `before` are the sums over earlier trees, one for each range, which are added to. Ranges after the first are summed
+    only at the rows `chosen` of these, in ascending order, or at all if None.
     """
-    all_sums = [Sums.zero(len(X), packed.values.shape[1]) for _ in ranges]
+    n_chosen = len(X) if chosen is None else len(chosen)
+    all_sums = [Sums.zero(n_chosen if place else len(X), packed.values.shape[1]) for place in range(len(ranges))]
     for sums, known in zip(all_sums, before or ()):
         sums.total[:], sums.n_trees[:] = known
     trees = range(min(some.start for some in ranges), max(some.stop for some in ranges))
@@ -151,11 +154,18 @@ def sum_places(
         counts = bags.counts(block, trees)[:, start - block * BLOCK_ROWS : stop - block * BLOCK_ROWS]
         rows = slice(start - first, stop - first)
         table = np.ascontiguousarray(X[rows], dtype=np.float64)
-        active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
-        for some, sums in zip(ranges, all_sums):
+        whole = rows, table, counts
+        part = whole
+        if chosen is not None:
+            here = slice(*np.searchsorted(chosen, (rows.start, rows.stop)))
+            places = chosen[here] - rows.start
+            part = here, table[places], counts[:, places]
+        for place, (some, sums) in enumerate(zip(ranges, all_sums)):
+            here, table, counts = part if place else whole
+            active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
             some_counts = np.ascontiguousarray(counts[some.start - trees.start : some.stop - trees.start])
             arguments = packed.arguments(packed.values, some)
-            add_probabilities(*(*arguments, table, active, leaves, sums.total[rows], some_counts, sums.n_trees[rows]))
+            add_probabilities(*(*arguments, table, active, leaves, sums.total[here], some_counts, sums.n_trees[here]))
     return all_sums
 
 
@@ -171,13 +181,14 @@ def sum_out_of_bag(
     ranges: Sequence[range],
     n_classes: int,
     n_jobs: int | None,
+    chosen: NDArray[np.int64] | None = None,
 ) -> list[Sums]:
-    """Return the out-of-bag sums of all rows over several ranges of trees.
+    """Return the out-of-bag sums of all rows over several ranges of trees; see `RunningSums` for `chosen`.
 
     `groups` are consecutive groups of trees, which together are the forest.
     """
     bags = training.bags
-    running = RunningSums(bags.kept, len(ranges), len(training.labels), n_classes)
+    running = RunningSums(bags.kept, len(ranges), len(training.labels), n_classes, chosen)
     for group, packed in groups:
         of_group = replace(bags, keys=bags.keys[group.start : group.stop])
         trees = of_group, packed, [within(some, group) for some in ranges]
@@ -191,23 +202,48 @@ def sum_out_of_bag(
 
 
 class RunningSums:
-    """Out-of-bag sums of all rows, including rows of weight 0, that are computed for groups of trees and rows."""
+    """Out-of-bag sums of all rows, including rows of weight 0, that are computed for groups of trees and rows.
 
-    def __init__(self, kept: NDArray[np.int64] | None, n_ranges: int, n_rows: int, n_classes: int) -> None:
-        self._kept = kept
-        self.sums = [Sums.zero(n_rows, n_classes) for _ in range(n_ranges)]
+    Ranges after the first are summed only at the rows `chosen`, positions among those of positive weight in ascending
+    order, unless it is None.
+    """
+
+    def __init__(
+        self,
+        kept: NDArray[np.int64] | None,
+        n_ranges: int,
+        n_rows: int,
+        n_classes: int,
+        chosen: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._kept, self._chosen = kept, chosen
+        n_chosen = n_rows if chosen is None else len(chosen)
+        self.sums = [Sums.zero(n_chosen if place else n_rows, n_classes) for place in range(n_ranges)]
 
     def add(self, first: int, X: NDArray[Any], bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> None:
         """Add trees for consecutive rows; threads may call it concurrently for different rows."""
-        rows = self._rows(first, len(X))
-        before = [Sums(sums.total[rows], sums.n_trees[rows]) for sums in self.sums]
-        self.put(first, sum_places(bags, packed, ranges, first, X, before))
+        places = self._places(first, len(X))
+        before = [Sums(sums.total[rows], sums.n_trees[rows]) for sums, rows in zip(self.sums, places)]
+        self.put(first, sum_places(bags, packed, ranges, first, X, before, self.chosen_within(first, len(X))))
 
     def put(self, first: int, found: list[Sums]) -> None:
         """Set the sums of consecutive rows, which were computed elsewhere."""
-        rows = self._rows(first, len(found[0].n_trees))
-        for sums, some in zip(self.sums, found):
+        for sums, some, rows in zip(self.sums, found, self._places(first, len(found[0].n_trees))):
             sums.total[rows], sums.n_trees[rows] = some
+
+    def chosen_within(self, first: int, n_rows: int) -> NDArray[np.int64] | None:
+        """Return which of some consecutive rows are chosen."""
+        return None if self._chosen is None else self._chosen[self._slice(first, n_rows)] - first
+
+    def _slice(self, first: int, n_rows: int) -> slice:
+        """Return which of the chosen rows are among some consecutive rows."""
+        assert self._chosen is not None
+        return slice(*np.searchsorted(self._chosen, (first, first + n_rows)))
+
+    def _places(self, first: int, n_rows: int) -> list[Any]:
+        """Return the index of consecutive rows of positive weight in each sum."""
+        whole = self._rows(first, n_rows)
+        return [whole, *[whole if self._chosen is None else self._slice(first, n_rows)] * (len(self.sums) - 1)]
 
     def _rows(self, first: int, n_rows: int) -> Any:
         """Return an index of consecutive rows of positive weight."""
