@@ -144,6 +144,40 @@ def test_the_forest_of_a_csv_is_that_of_parquet_and_of_memory(monkeypatch, tmp_p
     assert tables[0]["few"].type == pa.string()
 
 
+@pytest.mark.parametrize("levels", [False, True], ids=["at-once", "level-by-level"])
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_whole_groups_are_sampled(monkeypatch, tmp_path, weight, levels):
+    numbers = np.random.default_rng(0).integers(0, 200, len(TABLE))
+    table = TABLE.append_column("customer", pa.array([f"customer {i}" for i in numbers]))
+    X, y = features_and_labels(TABLE)
+    params = {"oob_score": True, "threshold": "gmean", "n_estimators": 30}
+    weights = None if weight is None else TABLE[weight].to_numpy()
+    expected = make_forest(**params).fit(X, y, weights, groups=numbers)
+    if levels:
+        plan_levels(monkeypatch)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    drop = [] if weight == "weight" else ["weight"]
+    options = {"sample_weight": weight, "groups": "customer", "drop": drop, "folder": tmp_path / "job"}
+    assert_same_forests(fit_out_of_core(make_forest(**params), tmp_path / "rows.parquet", "label", **options), expected)
+
+
+def test_the_spread_of_a_threshold_is_that_of_the_same_rows(monkeypatch):
+    monkeypatch.setattr("aucforest.estimators._forest_fit.SPREAD_ROWS", 700)
+    check(TABLE, {"threshold": "gmean", "n_estimators": 30, "max_samples": 0.5}, "weight")
+
+
+def test_groups_that_are_not_groups(tmp_path):
+    table = TABLE.drop_columns("weight").append_column("customer", pa.array([None, *["a"] * (len(TABLE) - 1)]))
+    pyarrow.csv.write_csv(table.drop_columns("coded").select(["double", "label", "customer"]), tmp_path / "rows.csv")
+    for source, match in (
+        (table, "the Table, row 1: column 'customer' has no value: every row needs a group"),
+        (table[1:], "column 'customer' has only one group, 'a': at least 2 are needed"),
+        (tmp_path / "rows.csv", "rows.csv, line 2: column 'customer' has no value"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            fit_out_of_core(make_forest(), source, "label", groups="customer")
+
+
 def test_semicolons_and_compressed_files(tmp_path):
     frame = pd.DataFrame({"a": range(60), "text": ["x,", "y;", "z"] * 20, "label": ["no", "yes"] * 30})
     frame.to_csv(tmp_path / "comma.csv", index=False)

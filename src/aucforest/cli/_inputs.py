@@ -35,7 +35,15 @@ from aucforest.tables.kinds import (
     is_number,
     kind_of,
 )
-from aucforest.tables.labels import LabelReader, find_comparison, not_label, read_target, read_weights, refuse_missing
+from aucforest.tables.labels import (
+    LabelReader,
+    find_comparison,
+    not_label,
+    read_groups,
+    read_target,
+    read_weights,
+    refuse_missing,
+)
 from aucforest.tables.notes import column_notes
 from aucforest.tables.sources import ParquetFiles, open_source
 
@@ -114,7 +122,9 @@ def read_training(
         reader.add(content.column(target))
         classes, y, found = _order(reader, *reader.finish(), positive)
         weights = None if weight is None else read_weights(table, content.column(weight), weight)
-        of_groups = None if groups is None else _read_groups(table, content.column(groups), groups)
+        of_groups = (
+            None if groups is None else np.asarray(read_groups(table, content.column(groups), groups).to_pandas())
+        )
         times = None if time is None else _read_times(table, content.column(time), time)
         features = content.select(feature_names(table, others))
     check_types(features.schema)
@@ -122,16 +132,6 @@ def read_training(
         typer.echo(f"Note: {note}", err=True)
     title = _title(table, target, positive)
     return Labelled(title, _to_frame(features), y, weights, classes, found, of_groups, times)
-
-
-def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:
-    """Return a column of groups; raise ValueError if a group is missing."""
-    column = decode(column)
-    column = as_text(column, table.missing) if holds_text(column.type) else column
-    row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
-    if row >= 0:
-        raise ValueError(f"{table.place(row)}: column {name!r} has no value: every row needs a group")
-    return np.asarray(column.to_pandas())
 
 
 def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
@@ -159,7 +159,7 @@ def read_labels(
     for name in [target, *([] if weight is None else [weight])]:
         find_column(table, name)
     reader = LabelReader(table, target, positive, _OPTION)
-    classes, y, weights = read_target(table, reader, weight)
+    classes, y, weights, _ = read_target(table, reader, weight)
     classes, y, found = _order(reader, classes, y, positive)
     return Labelled(_title(table, target, positive), None, y, weights, classes, found)
 

@@ -21,6 +21,7 @@ def fit_out_of_core(
     target: str,
     *,
     sample_weight: str | None = None,
+    groups: str | None = None,
     positive: Any = None,
     drop: Sequence[str] = (),
     separator: str | None = None,
@@ -43,6 +44,9 @@ def fit_out_of_core(
         The column of class labels: strings, booleans, integers, or a dictionary of them.
     sample_weight : str, default=None
         The column of sample weights. Rows of weight 0 are ignored.
+    groups : str, default=None
+        The column of groups, such as customers who have several rows: bootstrap samples contain whole groups. See
+        `AUCForestClassifier.fit`.
     positive : label, default=None
         The positive label; the classes are then True for this label and False for all others. For numbers it can also
         be a comparison, such as ">=18".
@@ -53,7 +57,7 @@ def fit_out_of_core(
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
         interpreter and its libraries. Trees are grown level by level if the binned data do not fit. Labels take 2 bytes
-        and weights 16 bytes for each row in any case.
+        for each row in any case, weights 16 and groups 8.
     folder : path-like, default=None
         Checkpoint folder for binned data and finished trees: call the function again to resume a fit that was killed.
         Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default
@@ -78,8 +82,6 @@ def fit_out_of_core(
 
     Notes
     -----
-    Whole groups (``groups`` of `AUCForestClassifier.fit`) can only be sampled in memory.
-
     The source is read three times: for labels and weights, for bins and categories, and for binning, which writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``). It is read once more if `oob_score` or
     `threshold` needs out-of-bag probabilities. CSV files are first read once to infer column types.
@@ -102,18 +104,20 @@ def fit_out_of_core(
 
     forest._validate_params()
     limit, drop = parse_bytes(memory_limit, "memory_limit"), _as_names("drop", drop)
-    table = open_source(source, as_text=[target], separator=separator)
-    others = [target, *([] if sample_weight is None else [sample_weight]), *drop]
+    table = open_source(source, as_text=[target, *_given(groups)], separator=separator)
+    others = [target, *_given(sample_weight, groups), *drop]
     for name in others:
         find_column(table, name)
     names = feature_names(table, others)
     reader = LabelReader(table, target, positive)
-    rows = Target(*read_target(table, reader, sample_weight))
+    rows = Target(*read_target(table, reader, sample_weight, groups))
     # Files are known to be unchanged by their size and time; other sources are checked by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
     features, start, open_job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
     if folder is not None:
         columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
+        if groups is not None:
+            columns["groups"] = groups
         check_seed(forest._params(), "folder")
         params, files = describe_fit(forest._params(), start.seed, rows), table.fingerprint()
         if files is None:
@@ -122,6 +126,11 @@ def fit_out_of_core(
     with closing(RowsOnDisk(features, limit, open_job)) as held, forest._fitting():
         forest._fit_rows(held, start)
     return forest
+
+
+def _given(*names: str | None) -> list[str]:
+    """Return the names that are not None."""
+    return [name for name in names if name is not None]
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:

@@ -87,7 +87,7 @@ class BootstrapSampler:
     # For a part of the rows: the number of its first block, and sizes by block of some trees, which depend on all rows.
     first_block: int = 0
     keys: Sequence[int] = ()
-    by_tree: NDArray[np.int32] | None = None  # (n_trees, n_blocks, n_strata), for the trees with these keys
+    by_tree: NDArray[Any] | None = None  # the results of `by_block` for the trees with these keys
 
     @classmethod
     def of_all(cls, n_rows: int, n_sampled: int, *, replace: bool = True) -> "BootstrapSampler":
@@ -191,10 +191,7 @@ class BootstrapSampler:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupSampler(BootstrapSampler):
-    """Sampling of whole groups, the cluster bootstrap: a row is in the sample of a tree as often as its group.
-
-    It is only for rows in memory, because sampling a block needs the groups of all rows.
-    """
+    """Sampling of whole groups, the cluster bootstrap: a row is in the sample of a tree as often as its group."""
 
     groups: NDArray[np.int32]  # the number of each row's group
     of_groups: BootstrapSampler
@@ -232,7 +229,25 @@ class GroupSampler(BootstrapSampler):
 
     def by_block(self, key: int) -> NDArray[np.uint16]:
         """Return the number of times that each group is in the sample of a tree, which all blocks need."""
+        if self.by_tree is not None:
+            of_groups: NDArray[np.uint16] = self.by_tree[self.keys.index(key)]
+            return of_groups
         return self.of_groups.counts(key)
+
+    def of_trees(self, keys: Sequence[int]) -> "GroupSampler":
+        """Return a sampler that stores the counts of the groups in the samples of some trees."""
+        return replace(self, keys=keys, by_tree=np.stack([self.by_block(key) for key in keys]))
+
+    def of_part(self, first_row: int, n_rows: int) -> "GroupSampler":
+        """Return the sampler of some rows, which start at a block."""
+        stop, first = min(first_row + n_rows, self.n_rows), first_row // BLOCK_ROWS
+        return replace(
+            self,
+            n_rows=stop - first_row,
+            starts=self.starts[first : -(-stop // BLOCK_ROWS)],
+            first_block=self.first_block + first,
+            groups=self.groups[first_row:stop],
+        )
 
     def counts(self, key: int) -> NDArray[np.uint16]:
         """Return the number of times that each row is in the sample of a tree, shape (n_rows,)."""

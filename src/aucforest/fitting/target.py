@@ -77,6 +77,10 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
 
 def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
     """Return the number of each row's group; groups are numbered by their first rows."""
+    if groups.dtype.kind in "iu":
+        # Many rows as Python's objects would take much memory.
+        _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first)).astype(np.int32)[groups]
     numbers: dict[Any, int] = {}
     found = (numbers.setdefault(group, len(numbers)) for group in groups.tolist())
     codes = np.fromiter(found, dtype=np.int32, count=len(groups))

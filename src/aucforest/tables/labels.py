@@ -251,16 +251,37 @@ def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> 
     return weights
 
 
+def read_groups(table: Columns, column: Any, name: str, first_row: int = 0) -> Any:
+    """Return a column of groups; ValueError if a group is missing. For `first_row` see `read_weights`."""
+    column = decode(column)
+    column = as_text(column, table.missing) if holds_text(column.type) else column
+    row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
+    if row >= 0:
+        raise ValueError(f"{table.place(first_row + row)}: column {name!r} has no value: every row needs a group")
+    return column
+
+
 def read_target(
-    source: Source, reader: LabelReader, weight: str | None
-) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None]:
-    """Return the sorted classes, the class index of each row, and the weights, None without a column of weights."""
-    weights, n_rows = [], 0
-    for batch in source.batches([reader.target] if weight is None else [reader.target, weight]):
+    source: Source, reader: LabelReader, weight: str | None, groups: str | None = None
+) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None, NDArray[np.int32] | None]:
+    """Return the sorted classes, the class index of each row, and its weight and the number of its group.
+
+    Weights and groups are None without a column of them.
+    """
+    weights, numbers, number_of, n_rows = [], [], dict[Any, int](), 0
+    for batch in source.batches([reader.target, *(name for name in (weight, groups) if name is not None)]):
         reader.add(batch.column(reader.target))
         if weight is not None:
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
+        if groups is not None:
+            of_batch = read_groups(source, batch.column(groups), groups, n_rows)
+            values = pc.unique(of_batch)
+            of_values = [number_of.setdefault(value, len(number_of)) for value in values.to_pylist()]
+            numbers.append(np.array(of_values, dtype=np.int32)[pc.index_in(of_batch, values).to_numpy()])
         n_rows += batch.num_rows
     if n_rows == 0:
         raise ValueError(f"{source.name} has {'a header, but ' if source.is_text else ''}no rows")
-    return *reader.finish(), np.concatenate(weights) if weights else None
+    if len(number_of) == 1:
+        raise ValueError(f"column {groups!r} has only one group, {next(iter(number_of))!r}: at least 2 are needed")
+    joined = np.concatenate(weights) if weights else None
+    return *reader.finish(), joined, np.concatenate(numbers) if numbers else None
