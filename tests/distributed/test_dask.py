@@ -66,6 +66,7 @@ def test_parts_draw_their_share_of_every_class(client, strategy):
 
 def test_large_trees_go_to_the_workers_in_groups(client, monkeypatch):
     options = {"threshold": "youden", "oob_score": True, "random_state": 3, "max_depth": 4}
+    monkeypatch.setattr("aucforest.estimators._forest_fit.SPREAD_ROWS", 2000)
     local = AUCForestClassifier(40, **options).fit(X, Y)
     monkeypatch.setattr(_dask_source, "_GROUP_BYTES", 5000)
     assert len(_dask_source._cut_trees(local._pack(), 40)) > 5

@@ -78,13 +78,15 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
 def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
     """Return the number of each row's group; groups are numbered by their first rows."""
     if groups.dtype.kind in "iu":
-        # Many rows as Python's objects would take much memory.
-        _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
-        return np.argsort(np.argsort(first)).astype(np.int32)[groups]
-    numbers: dict[Any, int] = {}
-    found = (numbers.setdefault(group, len(numbers)) for group in groups.tolist())
-    codes = np.fromiter(found, dtype=np.int32, count=len(groups))
-    if len(numbers) < 2:
+        # As objects of Python, many numbers would take much memory.
+        values, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+        n_groups, codes = len(values), np.argsort(np.argsort(first)).astype(np.int32)[inverse]
+    else:
+        numbers: dict[Any, int] = {}
+        found = (numbers.setdefault(group, len(numbers)) for group in groups.tolist())
+        codes = np.fromiter(found, dtype=np.int32, count=len(groups))
+        n_groups = len(numbers)
+    if n_groups < 2:
         raise ValueError(f"groups has only one group, {groups.tolist()[0]!r}: out-of-bag samples need at least 2")
     return codes
 
