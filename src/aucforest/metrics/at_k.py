@@ -275,12 +275,12 @@ def metrics_at_k(
     size, found = _positives_at(cumulated, k, sample_weight)
     precision, others, correlation = _precisions(cumulated, size, _units(positive, weights), quantile)
     recall = (float(_recall(found, cumulated)),) * 3
-    scale = float(cumulated.selected[-1]) / size
+    total = float(cumulated.selected[-1])
     if cumulated.tps[-1] > 0.0:
-        below = np.array(others) * (1.0 - 1.0 / scale)
-        low, high = share_interval(np.array(precision) / scale, below, correlation)
+        proportion = size / total
+        low, high = share_interval(np.array(precision) * proportion, np.array(others) * (1.0 - proportion), correlation)
         recall = recall[0], min(low, recall[0]), max(recall[0], high)  # which may differ by rounding
-    value, low, high = (each * scale for each in recall)
+    value, low, high = (each * total / size for each in recall)  # rounded as `lift_at_k`
     last = np.searchsorted(cumulated.selected, size * (1.0 - 1e-12))
     return MetricsAtK(precision, recall, (value, low, high), float(cumulated.thresholds[last]))
 
