@@ -93,6 +93,18 @@ def test_groups(visits, tmp_path):
     found = run_folds({"": expected.set_params(oob_score=False)}, X, y, groups=groups, **how)["roc_auc"].mean()
     assert content["metrics"]["3 folds by customer"][0]["value"] == pytest.approx(found)
     assert found != pytest.approx(run_folds({"": expected}, X, y, **how)["roc_auc"].mean())
+    result = run("fit", visits, *arguments, "--out", tmp_path / "streamed", "--memory-limit", "1GB", "--json", "-")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "streamed").read_bytes() == (tmp_path / "m").read_bytes()
+    assert json.loads(result.stdout)["metrics"]["out of bag"] == content["metrics"]["out of bag"]
+
+
+def test_groups_in_a_checkpoint_folder(visits, tmp_path):
+    arguments = ["--target", "label", "--positive", "yes", "--trees", 3, "--folder", tmp_path / "folder"]
+    arguments += ["--out", tmp_path / "m", "--drop"]
+    assert run("fit", visits, *arguments, "date", "--groups", "customer").exit_code == 0
+    check_refusal(run("fit", visits, *arguments, "date,customer"), "of another fit: groups is 'customer'")
+    check_refusal(run("fit", visits, *arguments, "date", "--groups", "custommer"), "did you mean 'customer'?")
 
 
 def test_folds_forward_in_time(visits, tmp_path):
@@ -386,10 +398,6 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
         (["--target", "label", "--out", "m", "--shrinkage", "some"], "must be auto or a number, but is 'some'"),
         (["--target", "label", "--out", "m", "--reference", "out.txt"], "must end in .csv, .parquet, got out.txt"),
         (["--target", "label", "--out", "m", "--folder", "f", "--validate", "2"], "is for files, without --validate"),
-        (
-            ["--target", "label", "--out", "m", "--memory-limit", "1GB", "--groups", "id"],
-            "without --validate or --groups",
-        ),
         (["--target", "label", "--out", "m", "--time", "id"], "--time: needs --validate"),
         (
             ["--target", "label", "--out", "m", "--validate", "2", "--time", "id", "--groups", "id"],

@@ -152,16 +152,23 @@ def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
 
 
 def read_labels(
-    file: Path, target: str, positive: str | None = None, weight: str | None = None, separator: str | None = None
+    file: Path,
+    target: str,
+    positive: str | None = None,
+    weight: str | None = None,
+    separator: str | None = None,
+    *,
+    groups: str | None = None,
 ) -> Labelled:
-    """Read only the labels and weights of the training data."""
+    """Read only the labels, weights and groups of the training data."""
     table = open_source(file, as_text=None, separator=separator)
-    for name in [target, *([] if weight is None else [weight])]:
-        find_column(table, name)
+    for name in (target, weight, groups):
+        if name is not None:
+            find_column(table, name)
     reader = LabelReader(table, target, positive, _OPTION)
-    classes, y, weights, _ = read_target(table, reader, weight)
+    classes, y, weights, numbers = read_target(table, reader, weight, groups)
     classes, y, found = _order(reader, classes, y, positive)
-    return Labelled(_title(table, target, positive), None, y, weights, classes, found)
+    return Labelled(_title(table, target, positive), None, y, weights, classes, found, numbers)
 
 
 def read_for_model(

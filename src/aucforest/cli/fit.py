@@ -126,8 +126,8 @@ def fit(
     """Fit a forest to a labelled table and write it to a model file.
 
     All other columns are features: numbers as numbers, text and booleans as categories. Values may be missing. A file
-    need not fit into memory, unless it is cross-validated or has groups. With --groups the bootstrap sample of each
-    tree holds whole groups, too, so that out-of-bag scores are those of new groups.
+    need not fit into memory, unless it is cross-validated. With --groups the bootstrap sample of each tree holds whole
+    groups, too, so that out-of-bag scores are those of new groups.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
@@ -139,14 +139,10 @@ def fit(
     can_stream = train.is_file() and (is_csv(train) or train.suffix.lower() == ".parquet")
     is_limited = memory_limit is not None or folder is not None
     is_small = can_stream and is_csv(train) and train.stat().st_size <= _SMALL
-    streams = can_stream and validate is None and groups is None and (is_limited or not is_small)
+    streams = can_stream and validate is None and (is_limited or not is_small)
     if is_limited and not streams:
         option = "--folder" if memory_limit is None else "--memory-limit"
-        what = (
-            "files, without --validate or --groups"
-            if can_stream
-            else "files: standard input and pipes cannot be read twice"
-        )
+        what = "files, without --validate" if can_stream else "files: standard input and pipes cannot be read twice"
         raise typer.BadParameter(f"is for {what}", param_hint=option)
     forest = AUCForestClassifier(
         trees,
@@ -167,12 +163,13 @@ def fit(
     metrics: dict[str, list[MetricValue]] = {}
     by_time: list[dict[str, Any]] = []
     if streams:
-        data = read_labels(train, target, positive, weight, separator)
+        data = read_labels(train, target, positive, weight, separator, groups=groups)
         fit_out_of_core(
             forest,
             train,
             target,
             sample_weight=weight,
+            groups=groups,
             positive=data.positive,
             drop=names_in(drop),
             separator=separator,
