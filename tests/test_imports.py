@@ -36,7 +36,7 @@ OPEN_SECRETS = {
 
 OPTIONAL = {
     "pandas", "polars", "pyarrow", "matplotlib", "typer", "rich", "lightgbm", "xgboost", "dask", "distributed",
-    "jinja2", "onnx", "onnxruntime", "skops",
+    "jinja2", "onnx", "onnxruntime", "skops", "python_calamine",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from aucforest.cli._options import LEAST_ROWS, LEAST_ROWS_OF_INTEGERS, MOST_LABELS, STANDARD
 from aucforest.estimators._model_files import read_as_fitted
-from aucforest.tables.csv import CSV_SUFFIXES, CsvTable, is_csv
+from aucforest.tables.csv import CSV_SUFFIXES, DEFAULT_FORMAT, CsvFiles, CsvFormat, CsvTable, is_csv
 from aucforest.tables.kinds import (
     FLAG,
     TEXT,
@@ -37,7 +37,8 @@ from aucforest.tables.kinds import (
 )
 from aucforest.tables.labels import LabelReader, find_comparison, not_label, read_target, read_weights, refuse_missing
 from aucforest.tables.notes import column_notes
-from aucforest.tables.sources import ParquetFiles, open_source
+from aucforest.tables.sources import ParquetFiles, Source, open_source
+from aucforest.tables.spreadsheets import SPREADSHEET, read_spreadsheet
 
 # The option in error messages.
 _OPTION = "--positive "
@@ -46,21 +47,29 @@ _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative
 
 
 @contextmanager
-def open_table(file: Path, separator: str | None = None) -> Iterator[CsvTable | ParquetFiles]:
-    """Open a CSV or Parquet file, or a CSV from standard input or a pipe, which can be read only once."""
+def open_table(file: Path, csv_format: CsvFormat = DEFAULT_FORMAT) -> Iterator[CsvTable | CsvFiles | ParquetFiles]:
+    """Open a file, a folder of files, or a CSV from standard input or a pipe, which can be read only once."""
     if file == STANDARD:
-        yield CsvTable(sys.stdin.buffer, "standard input", separator=separator)
+        yield CsvTable(sys.stdin.buffer, "standard input", csv_format=csv_format)
     elif not file.exists():
         raise ValueError(f"there is no file {file}")
     elif file.is_dir():
-        raise ValueError(f"{file} is a folder, not a table")
+        yield cast(CsvFiles | ParquetFiles, open_source(file, as_text=None, csv_format=csv_format))
     elif file.suffix.lower() == ".parquet":
         yield ParquetFiles([file], file.name)
+    elif file.suffix.lower() == SPREADSHEET:
+        yield read_spreadsheet(file)
     elif is_csv(file) or not file.is_file():
         with file.open("rb") as handle:
-            yield CsvTable(handle, file.name, file, separator)
+            yield CsvTable(handle, file.name, file, csv_format)
     else:
-        raise ValueError(f"the name of a table must end in {', '.join(CSV_SUFFIXES)} or .parquet, got {file.name}")
+        suffixes = ", ".join((*CSV_SUFFIXES, SPREADSHEET))
+        raise ValueError(f"the name of a table must end in {suffixes} or .parquet, got {file.name}")
+
+
+def can_read_again(file: Path) -> bool:
+    """Return whether a table is a file or a folder, not standard input or a pipe."""
+    return file.is_file() or file.is_dir()
 
 
 def read_model(file: Path, jobs: int | None = None) -> Any:
@@ -76,9 +85,8 @@ def read_model(file: Path, jobs: int | None = None) -> Any:
 class Labelled(NamedTuple):
     """The name, features, labels and weights of a table.
 
-    For training data, `y` has the numbers of the classes, the positive one of two last, and `positive` is its label
-    unless it also comes last in sorted order. Folds may be made by `groups` or `times`. For other rows, `y` has the
-    classes of the model.
+    For training data, `y` has the numbers of the classes, the positive one of two last. Folds may be made by `groups`
+    or `times`, and `kept` are columns of the table as they are. For other rows, `y` has the classes of the model.
     """
 
     title: str
@@ -86,9 +94,9 @@ class Labelled(NamedTuple):
     y: Any
     weight: NDArray[np.float64] | None = None
     classes: Any = None
-    positive: str | None = None
     groups: NDArray[Any] | None = None
     times: NDArray[Any] | None = None
+    kept: Any = None
 
 
 def read_training(
@@ -97,22 +105,23 @@ def read_training(
     positive: str | None = None,
     weight: str | None = None,
     drop: Sequence[str] = (),
-    separator: str | None = None,
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     *,
     groups: str | None = None,
     time: str | None = None,
+    keep: Sequence[str] = (),
 ) -> Labelled:
     """Read the training data with all columns except some."""
     others = [target, *(name for name in (weight, groups, time) if name is not None), *drop]
-    with open_table(file, separator) as table:
-        for name in others:
+    with open_table(file, csv_format) as table:
+        for name in [*others, *keep]:
             find_column(table, name)
         content = table.whole(as_text=[target] if groups is None else [target, groups])
         if content.num_rows == 0:
             raise ValueError(f"{table.name} has a header, but no rows")
         reader = LabelReader(table, target, positive, _OPTION)
         reader.add(content.column(target))
-        classes, y, found = _order(reader, *reader.finish(), positive)
+        classes, y = _order(reader, *reader.finish(), positive)
         weights = None if weight is None else read_weights(table, content.column(weight), weight)
         of_groups = None if groups is None else _read_groups(table, content.column(groups), groups)
         times = None if time is None else _read_times(table, content.column(time), time)
@@ -121,7 +130,7 @@ def read_training(
     for note in column_notes(features):
         typer.echo(f"Note: {note}", err=True)
     title = _title(table, target, positive)
-    return Labelled(title, _to_frame(features), y, weights, classes, found, of_groups, times)
+    return Labelled(title, _to_frame(features), y, weights, classes, of_groups, times, content.select(keep))
 
 
 def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:
@@ -151,17 +160,12 @@ def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
     return values.to_numpy()
 
 
-def read_labels(
-    file: Path, target: str, positive: str | None = None, weight: str | None = None, separator: str | None = None
-) -> Labelled:
+def read_labels(table: Source, target: str, positive: str | None = None, weight: str | None = None) -> Labelled:
     """Read only the labels and weights of the training data."""
-    table = open_source(file, as_text=None, separator=separator)
-    for name in [target, *([] if weight is None else [weight])]:
-        find_column(table, name)
     reader = LabelReader(table, target, positive, _OPTION)
     classes, y, weights = read_target(table, reader, weight)
-    classes, y, found = _order(reader, classes, y, positive)
-    return Labelled(_title(table, target, positive), None, y, weights, classes, found)
+    classes, y = _order(reader, classes, y, positive)
+    return Labelled(_title(table, target, positive), None, y, weights, classes)
 
 
 def read_for_model(
@@ -170,11 +174,11 @@ def read_for_model(
     target: str,
     positive: str | None = None,
     weight: str | None = None,
-    separator: str | None = None,
+    csv_format: CsvFormat = DEFAULT_FORMAT,
 ) -> Labelled:
     """Read labeled rows for a model; raise ValueError if a label is not one of its classes."""
     others = [target, *([] if weight is None else [weight])]
-    with open_table(file, separator) as table:
+    with open_table(file, csv_format) as table:
         columns, n_rows = ModelColumns(model, table, others), 0
         features: list[Any] = []
         rest: list[Any] = []
@@ -212,13 +216,10 @@ def _title(table: Columns, target: str, positive: str | None) -> str:
 
 def _order(
     reader: LabelReader, classes: NDArray[Any], labels: NDArray[np.uint16], positive: str | None
-) -> tuple[NDArray[Any], NDArray[np.uint16], str | None]:
-    """Return the classes, the positive one of two last, the number of each row's class, and the positive label.
-
-    The label is None if it comes last in sorted order.
-    """
+) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+    """Return the classes, the positive one of two last, and the number of each row's class."""
     if positive is not None:
-        return reader.names(), labels, positive
+        return reader.names(), labels
     _refuse_quantities(reader.target, classes, labels)
     is_text = len(classes) == 2 and classes.dtype.kind == "U"
     if is_text and tuple(map(str.lower, classes.tolist())) not in _ORDERED:
@@ -226,8 +227,7 @@ def _order(
         if n_negative < n_positive:
             classes, labels = classes[::-1], (1 - labels).astype(np.uint16)
         typer.echo(f"positive class: {str(classes[1])!r}, the rarer label (--positive chooses another)", err=True)
-        return classes, labels, str(classes[1])
-    return classes, labels, None
+    return classes, labels
 
 
 def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.uint16]) -> None:

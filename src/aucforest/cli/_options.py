@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from aucforest.tables.csv import check_separator
+from aucforest.tables.csv import check_encoding, check_separator
 from aucforest.tree.criteria import CRITERIA
 
 # A target is not accepted if it has more than MOST_LABELS distinct labels and on average fewer than LEAST_ROWS rows of
@@ -13,7 +13,10 @@ from aucforest.tree.criteria import CRITERIA
 MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
 STANDARD = Path("-")
 
-TABLE_HELP = "A .csv, .tsv (or .gz of these) or .parquet table; - is CSV on standard input."
+TABLE_HELP = (
+    "A .csv, .tsv (or .gz of these), .xlsx or .parquet table, or a folder of CSV or Parquet files; - is CSV on standard"
+    " input."
+)
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=TABLE_HELP)]
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column of class labels.")]
@@ -56,6 +59,24 @@ Separator = Annotated[
         metavar="CHARACTER",
         callback=_check_separator,
         help=r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
+    ),
+]
+
+
+def _check_encoding(encoding: str | None) -> str | None:
+    """Return the encoding of a CSV, or raise a usage error if there is no such encoding."""
+    try:
+        return encoding if encoding is None else check_encoding(encoding)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        callback=_check_encoding,
+        help="The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.",
     ),
 ]
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
 from aucforest.cli._inputs import open_table, read_model
-from aucforest.cli._options import TABLE_HELP, Model, Separator
+from aucforest.cli._options import TABLE_HELP, Encoding, Model, Separator
 from aucforest.cli._outputs import check_outputs, check_suffix
+from aucforest.tables.csv import CsvFormat
 from aucforest.tables.kinds import ModelColumns
 
 # Maximum difference of probabilities, which are float32 in ONNX.
@@ -34,6 +35,7 @@ def export(
         typer.Option(metavar="DATA", help=f"Rows on which the files and the model must agree. {TABLE_HELP}"),
     ] = None,
     separator: Separator = None,
+    encoding: Encoding = None,
 ) -> None:
     """Write a model as an ONNX file, or as a scikit-learn forest in a skops file.
 
@@ -59,8 +61,9 @@ def export(
     for kind, out in written.items():
         typer.echo(f"{kind}: {out}", err=True)
     if check is not None:
+        csv_format = CsvFormat(separator, encoding)
         readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
-        _compare(forest, {kind: readers[kind](out) for kind, out in written.items()}, check, separator)
+        _compare(forest, {kind: readers[kind](out) for kind, out in written.items()}, check, csv_format)
 
 
 def _read_onnx(file: Path) -> PredictProba:
@@ -77,10 +80,10 @@ def _read_skops(file: Path) -> PredictProba:
     return lambda X: model.predict_proba(X if names is None else pd.DataFrame(X, columns=names))
 
 
-def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, separator: str | None) -> None:
+def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_format: CsvFormat) -> None:
     """Compare probabilities for values rounded to float32, which the files read; raise ValueError if they differ."""
     n_rows, rounding, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
-    with open_table(data, separator) as table:
+    with open_table(data, csv_format) as table:
         columns = ModelColumns(forest, table)
         for batch in table.batches(columns.names):
             typed = columns.typed(batch, n_rows)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from aucforest.cli._inputs import read_model
-from aucforest.cli._options import JsonOut, Model
+from aucforest.cli._options import Model
 from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of
@@ -29,7 +29,9 @@ def inspect(
         int | None,
         typer.Option(min=0, metavar="N", help="Print the rules of tree N (from 0) with class probabilities instead."),
     ] = None,
-    json_out: JsonOut = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", metavar="OUT", help="JSON file for all of this; - is standard output.")
+    ] = None,
 ) -> None:
     """Show what is in a model file: parameters, classes, features and their categories, the trees.
 
@@ -51,7 +53,7 @@ def inspect(
     to.print(_features_table(_features(forest, importances, most_important), len(importances)))
     if json_out is not None:
         features = _features(forest, importances, np.arange(len(importances)))
-        write_json(json_out, facts | {"features": features})
+        write_json(json_out, facts | {"features": features}, "JSON")
 
 
 def _facts(forest: Any, file: Path) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def _facts_table(facts: dict[str, Any]) -> Table:
         if name == "file_bytes":
             name, value = "file", f"{value / 2**20:,.2f} MiB"
         elif isinstance(value, dict):
-            value = ", ".join(
+            value = "; ".join(  # names of variants have commas
                 f"{key}={part:.4g}" if isinstance(part, float) else f"{key}={part}" for key, part in value.items()
             )
         elif isinstance(value, float):

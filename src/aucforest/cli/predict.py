@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from aucforest.cli._inputs import open_table, read_model
-from aucforest.cli._options import STANDARD, Data, Jobs, Model, Separator, names_in
+from aucforest.cli._options import STANDARD, Data, Encoding, Jobs, Model, Separator, names_in
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.inspection import explain
+from aucforest.tables.csv import CsvFormat
 from aucforest.tables.predictions import Notes, Predictions, labels_of
 
 
@@ -27,6 +28,7 @@ def predict(
         int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")
     ] = 0,
     separator: Separator = None,
+    encoding: Encoding = None,
     jobs: Jobs = -1,
 ) -> None:
     """Predict the rows of a table of any size, batch by batch.
@@ -44,7 +46,7 @@ def predict(
     forest, kept = read_model(model, jobs), names_in(keep)
     columns = TextColumn("predicting"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-    with open_table(data, separator) as table:
+    with open_table(data, CsvFormat(separator, encoding)) as table:
         predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons)), 0
         with table_writer(out, predictions.schema) as write, bar:
             task = bar.add_task("", total=None, rows=0)
@@ -58,6 +60,7 @@ def predict(
 
 def _reasons(model: Any, k: int) -> Notes | None:
     """Return a function that computes the k reasons with the largest absolute values for each row."""
+    k = min(k, model.n_features_in_)
     if k == 0:
         return None
     classes = model.classes_

@@ -28,6 +28,8 @@ from aucforest.tree.samples import MAX_CLASSES
 _MOST_FEATURES = 2**24
 # Private attributes of a fit: what is made of it later, and what `_reverse_classes` notes.
 _CACHE, _OF_FIT = "_cached", ("_cached", "_positive_first", "_thresholds")
+# Suffixes of files that are read by pickle or joblib.
+_PICKLES = (".pkl", ".pickle", ".joblib")
 _ESTIMATORS: dict[str, Any] = {}
 
 
@@ -100,7 +102,8 @@ class Model(ClassifierMixin, BaseEstimator):
         -----
         UserWarning
             If a parameter cannot be stored, such as a function as `criterion`. It is None in the loaded model, whose
-            predictions are the same, and must be set again before `fit`.
+            predictions are the same, and must be set again before `fit`. Also if the name of the file is that of a
+            pickle (.pkl, .pickle or .joblib), because it is none.
 
         Notes
         -----
@@ -123,6 +126,9 @@ class Model(ClassifierMixin, BaseEstimator):
         model = self._as_fitted()
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
+        name = os.path.basename(path)
+        if name.endswith(_PICKLES):
+            warnings.warn(f"{name} is no pickle, as its name says: load it by aucforest.load", stacklevel=2)
         parameters, left_out = {}, []
         for name, value in model.get_params(deep=False).items():
             try:

@@ -24,6 +24,7 @@ def fit_out_of_core(
     positive: Any = None,
     drop: Sequence[str] = (),
     separator: str | None = None,
+    encoding: str | None = None,
     memory_limit: int | str = "2GiB",
     folder: str | os.PathLike[str] | None = None,
 ) -> AUCForestClassifier:
@@ -38,7 +39,7 @@ def fit_out_of_core(
     source : path, list of paths, or table
         A Parquet or CSV file, a list of such files with the same columns, or a folder of them (read in the order of
         their names); or a pyarrow, polars, pandas or duckdb table or query. It is read several times and must return
-        its rows in the same order. CSV files need a header and UTF-8 encoding, and may be compressed (.csv.gz).
+        its rows in the same order. CSV files need a header, and may be compressed (.csv.gz).
     target : str
         The column of class labels: strings, booleans, integers, or a dictionary of them.
     sample_weight : str, default=None
@@ -50,6 +51,8 @@ def fit_out_of_core(
         Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical.
     separator : str, default=None
         The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
+    encoding : str, default=None
+        The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
         interpreter and its libraries. Trees are grown level by level if the binned data do not fit. Labels take 2 bytes
@@ -96,29 +99,58 @@ def fit_out_of_core(
     (569, 2)
     """
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
-    from aucforest.tables.kinds import feature_names, find_column, to_features
+    from aucforest.tables.csv import CsvFormat
     from aucforest.tables.labels import LabelReader, SteadyRows, read_target
-    from aucforest.tables.sources import open_source
 
     forest._validate_params()
-    limit, drop = parse_bytes(memory_limit, "memory_limit"), _as_names("drop", drop)
-    table = open_source(source, as_text=[target], separator=separator)
-    others = [target, *([] if sample_weight is None else [sample_weight]), *drop]
-    for name in others:
-        find_column(table, name)
-    names = feature_names(table, others)
+    parse_bytes(memory_limit, "memory_limit")
+    others = [target, *([] if sample_weight is None else [sample_weight])]
+    table, names = open_training(source, others, _as_names("drop", drop), CsvFormat(separator, encoding))
     reader = LabelReader(table, target, positive)
     rows = Target(*read_target(table, reader, sample_weight))
     # Files are known to be unchanged by their size and time; other sources are checked by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
-    features, start, open_job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
+    columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
+    return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder)
+
+
+def open_training(source: Any, others: Sequence[str], drop: Sequence[str], csv_format: Any) -> tuple[Any, list[str]]:
+    """Return an opened source and the names of its features: all columns but `others`, such as the target, and `drop`.
+
+    In a CSV the values of `others` stay strings, which need not be read once more for their types.
+    """
+    from aucforest.tables.kinds import feature_names, find_column
+    from aucforest.tables.sources import open_source
+
+    table = open_source(source, as_text=others, csv_format=csv_format)
+    for name in [*others, *drop]:
+        find_column(table, name)
+    return table, feature_names(table, [*others, *drop])
+
+
+def fit_source(
+    forest: AUCForestClassifier,
+    source: Any,
+    columns: dict[str, Any],
+    rows: Target,
+    *,
+    memory_limit: int | str,
+    folder: str | os.PathLike[str] | None,
+) -> AUCForestClassifier:
+    """Fit a forest to an opened source, of which labels and weights have been read.
+
+    `columns` has the names of its features as "features", and what else tells its fit from others in `folder`.
+    """
+    from aucforest.tables.kinds import to_features
+
+    features, start, open_job = FeatureBatches(source, columns["features"], to_features, rows), forest._start(), None
     if folder is not None:
-        columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
         check_seed(forest._params(), "folder")
-        params, files = describe_fit(forest._params(), start.seed, rows), table.fingerprint()
+        params, files = describe_fit(forest._params(), start.seed, rows), source.fingerprint()
         if files is None:
-            raise ValueError(f"folder needs files as source: {table.name} may be different at the next call")
+            raise ValueError(f"folder needs files as source: {source.name} may be different at the next call")
         open_job = partial(JobFolder, folder, {**columns, **files, **params})
+    limit = parse_bytes(memory_limit, "memory_limit")
     with closing(RowsOnDisk(features, limit, open_job)) as held, forest._fitting():
         forest._fit_rows(held, start)
     return forest
@@ -139,6 +171,7 @@ def predict_out_of_core(
     keep: Sequence[str] = (),
     proba: bool | None = None,
     separator: str | None = None,
+    encoding: str | None = None,
 ) -> Any:
     """Predict the rows of a table that is larger than memory.
 
@@ -157,6 +190,8 @@ def predict_out_of_core(
         Whether to return probabilities only (True) or labels only (False). By default both.
     separator : str, default=None
         The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
+    encoding : str, default=None
+        The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
 
     Returns
     -------
@@ -188,12 +223,12 @@ def predict_out_of_core(
     ['target', 'prediction']
     """
     parquet = import_optional("pyarrow.parquet", purpose="prediction out of core", extra="arrow")
+    from aucforest.tables.csv import CsvFormat
     from aucforest.tables.predictions import Predictions
     from aucforest.tables.sources import open_source
 
-    predictions = Predictions(
-        model, open_source(source, as_text=None, separator=separator), _as_names("keep", keep), proba
-    )
+    table = open_source(source, as_text=None, csv_format=CsvFormat(separator, encoding))
+    predictions = Predictions(model, table, _as_names("keep", keep), proba)
     if out is None:
         return predictions.batches()
     n_rows = 0

@@ -34,6 +34,8 @@ class Columns(Protocol):
     missing: Sequence[str]
     # Whether all values are read as strings, as from CSV.
     is_text: bool
+    # The end of an error message on a missing column if the header is suspicious, else "".
+    hint: str
 
     def place(self, row: int) -> str:
         """Return the position of a row, such as its file and line, for error messages; `row` counts from 0."""
@@ -191,7 +193,7 @@ class ModelColumns:
             self.names = model.feature_names_in_.tolist()
             missing = [name for name in self.names if name not in table.columns]
             if missing:
-                hint = nearest(missing[0], table.columns)
+                hint = table.hint or nearest(missing[0], table.columns)
                 listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
                 raise ValueError(f"{table.name} lacks feature columns seen in fit: {listed}{hint}")
         else:
@@ -232,7 +234,7 @@ class ModelColumns:
 def find_column(table: Columns, name: str) -> str:
     """Return `name`; ValueError if the table has no such column."""
     if name not in table.columns:
-        raise ValueError(f"{table.name} has no column {name!r}{nearest(name, table.columns)}")
+        raise ValueError(f"{table.name} has no column {name!r}{table.hint or nearest(name, table.columns)}")
     return name
 
 
