@@ -352,7 +352,7 @@ class TreeBasedClassifier(Model):
         -------
         ndarray of shape (n_samples, n_features), float32, or a table or sparse matrix of the type of X
             A pandas, polars or pyarrow table keeps its type, column names and index; treelite and onnxruntime need
-            ``encode(X).to_numpy()``. The code of a category is its position in ``categories_``, at most 254. Missing
+            ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``, at most 254. Missing
             and unseen values are NaN.
         """
         check_is_fitted(self, "trees_")
