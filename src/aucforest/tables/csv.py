@@ -130,7 +130,6 @@ class CsvTable:
             if str(error) == "Empty CSV file":
                 raise ValueError(f"{self.name} has a header, but no rows") from error
             self._raise(error)
-        self._wait_for_arrow()
         for name, column in zip(table.column_names, table.columns):
             for row, value in enumerate(column if pa.types.is_binary(column.type) else ()):
                 try:
