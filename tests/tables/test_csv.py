@@ -14,7 +14,8 @@ import pytest
 
 from aucforest.cli._inputs import open_table
 from aucforest.tables import csv, files
-from aucforest.tables.csv import MISSING, CsvFiles, CsvFormat, CsvTable
+from aucforest.tables.csv import MISSING, CsvFiles, CsvTable
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import find_column
 from aucforest.tables.sources import open_source
 
@@ -161,12 +162,6 @@ def test_one_column_may_have_any_name(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1\n")
     assert read(path, ",")[1] == [{"a;b": 1}]
-
-
-@pytest.mark.parametrize("separator", ["", ";;", '"', "\n", "§"])
-def test_invalid_separators(separator):
-    with pytest.raises(ValueError, match="the separator must be one character, such as ';'"):
-        csv.check_separator(separator)
 
 
 def test_batches_of_wide_tables_have_few_rows(tmp_path):
@@ -319,12 +314,6 @@ def test_another_encoding_is_suggested(tmp_path, text, written, given, sentence)
         with pytest.raises(ValueError) as caught:
             attempt()
         assert str(caught.value) == sentence
-
-
-@pytest.mark.parametrize("encoding", ["", "nope", "hex"])
-def test_invalid_encodings(encoding):
-    with pytest.raises(ValueError, match="the encoding must be one that Python has, such as cp1252 or utf-16, but is"):
-        csv.check_encoding(encoding)
 
 
 @pytest.mark.parametrize(

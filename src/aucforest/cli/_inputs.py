@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from aucforest.cli._options import LEAST_ROWS, LEAST_ROWS_OF_INTEGERS, MOST_LABELS, STANDARD
 from aucforest.estimators._model_files import read_as_fitted
-from aucforest.tables.csv import CSV_SUFFIXES, DEFAULT_FORMAT, CsvFiles, CsvFormat, CsvTable, is_csv
+from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, CsvTable, is_csv
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.kinds import (
     FLAG,
     TEXT,

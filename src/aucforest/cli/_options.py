@@ -1,11 +1,12 @@
 """Arguments and options that several commands have."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from aucforest.tables.csv import check_encoding, check_separator
+from aucforest.tables.csv_format import check_encoding, check_separator
 from aucforest.tree.criteria import CRITERIA
 
 # A target is not accepted if it has more than MOST_LABELS distinct labels and on average fewer than LEAST_ROWS rows of
@@ -45,37 +46,31 @@ Time = Annotated[
 ]
 
 
-def _check_separator(separator: str | None) -> str | None:
-    """Return the separator of a CSV, or raise a usage error if it is not valid."""
-    try:
-        return separator if separator is None else check_separator(separator)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+def _usage(check: Callable[[str], str]) -> Callable[[str | None], str | None]:
+    """Return the callback of an option whose value is checked: what is not valid is a usage error."""
+
+    def callback(value: str | None) -> str | None:
+        try:
+            return value if value is None else check(value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+
+    return callback
 
 
 Separator = Annotated[
     str | None,
     typer.Option(
         metavar="CHARACTER",
-        callback=_check_separator,
+        callback=_usage(check_separator),
         help=r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
     ),
 ]
-
-
-def _check_encoding(encoding: str | None) -> str | None:
-    """Return the encoding of a CSV, or raise a usage error if there is no such encoding."""
-    try:
-        return encoding if encoding is None else check_encoding(encoding)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
 Encoding = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        callback=_check_encoding,
+        callback=_usage(check_encoding),
         help="The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.",
     ),
 ]

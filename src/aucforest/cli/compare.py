@@ -32,7 +32,7 @@ from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.comparison import decimals
 from aucforest.inspection.scoring import find_metric
-from aucforest.tables.csv import CsvFormat
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import nearest
 from aucforest.tree.criteria import CRITERIA
 

@@ -14,7 +14,7 @@ from aucforest.cli._options import Encoding, JsonOut, PlotOut, Separator, names_
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
-from aucforest.tables.csv import CsvFormat
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import find_column, nearest
 
 # The exit code of --fail-on-alert.

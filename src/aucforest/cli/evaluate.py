@@ -25,7 +25,7 @@ from aucforest.cli._outputs import (
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
-from aucforest.tables.csv import CsvFormat
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.predictions import labels_of
 
 

@@ -15,7 +15,7 @@ from aucforest._optional import import_optional
 from aucforest.cli._inputs import open_table, read_model
 from aucforest.cli._options import TABLE_HELP, Encoding, Model, Separator
 from aucforest.cli._outputs import check_outputs, check_suffix
-from aucforest.tables.csv import CsvFormat
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import ModelColumns
 
 # Maximum difference of probabilities, which are float32 in ONNX.

@@ -53,7 +53,8 @@ from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
-from aucforest.tables.csv import CsvFormat, is_csv
+from aucforest.tables.csv import is_csv
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import decode, find_column
 from aucforest.tables.sources import is_table
 from aucforest.tables.spreadsheets import SPREADSHEET

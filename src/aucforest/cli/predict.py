@@ -14,7 +14,7 @@ from aucforest.cli._inputs import open_table, read_model
 from aucforest.cli._options import STANDARD, Data, Encoding, Jobs, Model, Separator, names_in
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.inspection import explain
-from aucforest.tables.csv import CsvFormat
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.predictions import Notes, Predictions, labels_of
 
 

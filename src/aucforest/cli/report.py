@@ -11,7 +11,7 @@ from aucforest.cli._inputs import Labelled, can_read_again, open_table, read_for
 from aucforest.cli._options import Data, Encoding, Jobs, Model, Positive, Seed, Separator, Target, Weight, names_in
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
-from aucforest.tables.csv import CsvFormat
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import find_column
 
 

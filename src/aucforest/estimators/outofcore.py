@@ -99,7 +99,7 @@ def fit_out_of_core(
     (569, 2)
     """
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
-    from aucforest.tables.csv import CsvFormat
+    from aucforest.tables.csv_format import CsvFormat
     from aucforest.tables.labels import LabelReader, SteadyRows, read_target
 
     forest._validate_params()
@@ -223,7 +223,7 @@ def predict_out_of_core(
     ['target', 'prediction']
     """
     parquet = import_optional("pyarrow.parquet", purpose="prediction out of core", extra="arrow")
-    from aucforest.tables.csv import CsvFormat
+    from aucforest.tables.csv_format import CsvFormat
     from aucforest.tables.predictions import Predictions
     from aucforest.tables.sources import open_source
 

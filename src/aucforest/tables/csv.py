@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat, check_encoding, check_separator
 from aucforest.tables.files import Files, check_names, check_same_names, split
 from aucforest.tables.kinds import MISSING, WORDS, is_number
 
@@ -41,35 +42,6 @@ _TYPES = (
 def is_csv(file: Path) -> bool:
     """Return whether the name of a file ends in one of `CSV_SUFFIXES`, in upper or lower case."""
     return file.name.lower().endswith(CSV_SUFFIXES)
-
-
-def check_separator(separator: str) -> str:
-    r"""Return the separator as one character, a tab for a backslash followed by t; ValueError if it is not one."""
-    separator = "\t" if separator == r"\t" else separator
-    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
-        raise ValueError(rf"the separator must be one character, such as ';' or '\t', but is {separator!r}")
-    return separator
-
-
-def check_encoding(encoding: str) -> str:
-    """Return the name of an encoding; ValueError if Python has no such encoding of text."""
-    try:
-        "".encode(encoding)
-    except LookupError:
-        raise ValueError(
-            f"the encoding must be one that Python has, such as cp1252 or utf-16, but is {encoding!r}"
-        ) from None
-    return encoding
-
-
-class CsvFormat(NamedTuple):
-    """The separator and the encoding of a CSV; None for the separator that its name says, and for UTF-8."""
-
-    separator: str | None = None
-    encoding: str | None = None
-
-
-DEFAULT_FORMAT = CsvFormat()
 
 
 class CsvTable:

@@ -10,7 +10,8 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet
 
-from aucforest.tables.csv import CSV_SUFFIXES, DEFAULT_FORMAT, CsvFiles, CsvFormat, is_csv
+from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.kinds import Canonical, Columns, canonical_type
 
