@@ -35,14 +35,18 @@ from aucforest.tables.kinds import (
     holds_text,
     is_number,
     kind_of,
+    to_numbers,
 )
 from aucforest.tables.labels import LabelReader, find_comparison, not_label, read_target, read_weights, refuse_missing
 from aucforest.tables.notes import column_notes
 from aucforest.tables.sources import ParquetFiles, Source, open_source
 from aucforest.tables.spreadsheets import SPREADSHEET, read_spreadsheet
+from aucforest.tables.texts import StrayText, read_as_missing
 
 # The option in error messages.
 _OPTION = "--positive "
+# The maximum number of rows of a table read batch by batch that notes are on, and the places that they are taken from.
+_MOST_ROWS, _BLOCKS = 2**16, 16
 # Pairs of labels of which the second is positive even if it is more frequent.
 _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 
@@ -126,12 +130,50 @@ def read_training(
         weights = None if weight is None else read_weights(table, content.column(weight), weight)
         of_groups = None if groups is None else _read_groups(table, content.column(groups), groups)
         times = None if time is None else _read_times(table, content.column(time), time)
-        features = content.select(feature_names(table, others))
+        names = feature_names(table, others)
+    if table.is_text and csv_format.stray_text == "number":
+        content = _without_stray(content, [*names, *(name for name in keep if name not in others)])
+    features = content.select(names)
     check_types(features.schema)
-    for note in column_notes(features):
-        typer.echo(f"Note: {note}", err=True)
+    say(column_notes(features, y, drop=True))
     title = _title(table, target, positive)
     return Labelled(title, _to_frame(features), y, weights, classes, of_groups, times, content.select(keep))
+
+
+def say(notes: list[str]) -> None:
+    """Write notes on standard error."""
+    for note in notes:
+        typer.echo(f"Note: {note}", err=True)
+
+
+def _without_stray(content: Any, names: Sequence[str]) -> Any:
+    """Return a CSV with numbers in those of its columns of text that are nearly all numbers, and say so."""
+    for name in names:
+        stray, column = StrayText(), content.column(name)
+        if holds_text(column.type):
+            numbers = to_numbers(column, stray)
+            if stray.is_rare:
+                content = content.set_column(content.column_names.index(name), name, numbers)
+                say([read_as_missing(name, stray)])
+    return content
+
+
+def say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
+    """Say what is suspicious in rows of a table that is read batch by batch: the first of a CSV, else from all over."""
+    n_rows = len(labels)
+    n_blocks = 1 if table.is_text or n_rows <= _MOST_ROWS else _BLOCKS
+    size = min(_MOST_ROWS // n_blocks, n_rows)
+    batches: list[Any] = []
+    starts = np.linspace(0, n_rows - size, n_blocks).astype(int)
+    for start in starts.tolist():
+        n_left = size
+        for batch in table.batches(features, start):
+            batches.append(batch.slice(0, n_left))
+            n_left -= batches[-1].num_rows
+            if n_left == 0:
+                break
+    places = starts[:, None] + np.arange(size)
+    say(column_notes(pa.Table.from_batches(batches), labels[places.ravel()], drop=True, n_rows=n_rows))
 
 
 def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:
@@ -177,10 +219,10 @@ def read_for_model(
     weight: str | None = None,
     csv_format: CsvFormat = DEFAULT_FORMAT,
 ) -> Labelled:
-    """Read labeled rows for a model; raise ValueError if a label is not one of its classes."""
+    """Read labeled rows for a model, say what it has not seen; raise ValueError if a label is no class of it."""
     others = [target, *([] if weight is None else [weight])]
     with open_table(file, csv_format) as table:
-        columns, n_rows = ModelColumns(model, table, others), 0
+        columns, n_rows = ModelColumns(model, table, others, csv_format), 0
         features: list[Any] = []
         rest: list[Any] = []
         for batch in table.batches(list(dict.fromkeys([*columns.names, *others]))):
@@ -189,6 +231,7 @@ def read_for_model(
             n_rows += batch.num_rows
         if n_rows == 0:
             raise ValueError(f"{table.name} has a header, but no rows")
+        say([*columns.stray_notes(), *columns.unseen_notes()])
         beside = pa.concat_tables(rest)
         y = _labels_of(model, table, beside.column(target), target, positive)
         weights = None if weight is None else read_weights(table, beside.column(weight), weight)

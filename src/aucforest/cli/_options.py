@@ -74,6 +74,21 @@ Encoding = Annotated[
         help="The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.",
     ),
 ]
+StrayText = Annotated[
+    Literal["number", "text"],
+    typer.Option(
+        help="What becomes of a CSV's column of numbers with a few other values, such as 'unknown' or '1,234.5' (fewer"
+        " than 10 %): a column of numbers, where these are missing, or a column of text.",
+    ),
+]
+StrayTextOfModel = Annotated[
+    Literal["number", "text"],
+    typer.Option(
+        "--stray-text",
+        help="What values such as 'unknown' are in a column of numbers: missing (number), as long as they are fewer"
+        " than 10 %, or an error (text).",
+    ),
+]
 if TYPE_CHECKING:
     Criterion = str
 else:

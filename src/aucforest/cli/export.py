@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
-from aucforest.cli._inputs import open_table, read_model
+from aucforest.cli._inputs import open_table, read_model, say
 from aucforest.cli._options import TABLE_HELP, Encoding, Model, Separator
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.tables.csv_format import CsvFormat
@@ -93,6 +93,7 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_for
             for kind, predict_proba in exported.items():
                 largest[kind] = max(largest[kind], _largest(predict_proba(X) - proba))
             n_rows += batch.num_rows
+        say([*columns.stray_notes(), *columns.unseen_notes()])
     typer.echo(f"compared on {n_rows:,} rows; rounding to float32 moves a probability by {rounding:.2g} at most")
     for kind, difference in largest.items():
         typer.echo(f"{kind}: largest difference of probabilities {difference:.2g}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, read_labels, read_training
+from aucforest.cli._inputs import Labelled, read_labels, read_training, say, say_of_rows
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
@@ -24,6 +24,7 @@ from aucforest.cli._options import (
     Positive,
     Seed,
     Separator,
+    StrayText,
     Time,
     Weight,
     names_in,
@@ -56,7 +57,7 @@ from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
 from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import decode, find_column
-from aucforest.tables.sources import is_table
+from aucforest.tables.sources import is_table, stray_notes
 from aucforest.tables.spreadsheets import SPREADSHEET
 
 # Maximum bytes of a CSV that is read into memory, where it takes up to 1 GB, unless a limit or a folder is given.
@@ -136,11 +137,14 @@ def fit(
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
     separator: Separator = None,
     encoding: Encoding = None,
+    stray_text: StrayText = "number",
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest to a labelled table and write it to a model file.
 
-    All other columns are features: numbers as numbers, text and booleans as categories. Values may be missing. A file
+    All other columns are features: numbers as numbers, text and booleans as categories. Values may be missing. Columns
+    that are probably not what they seem are named on standard error: numbers or dates read as text, identifiers,
+    constants, and columns that separate the classes alone. A file
     need not fit into memory, unless it is cross-validated or has groups. With --groups the bootstrap sample of each
     tree holds whole groups, too, so that out-of-bag scores are those of new groups.
 
@@ -171,7 +175,8 @@ def fit(
         n_jobs=jobs,
         verbose=int(sys.stderr.isatty()),
     )
-    csv_format, kept = CsvFormat(separator, encoding), [name for name in names_in(keep) if name != target]
+    csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+    kept = [name for name in names_in(keep) if name != target]
     metrics: dict[str, list[MetricValue]] = {}
     by_time: list[dict[str, Any]] = []
     if streams:
@@ -180,6 +185,8 @@ def fit(
         for name in kept:
             find_column(table, name)
         data = read_labels(table, target, positive, weight)
+        say(stray_notes(table, [*features, *kept]))
+        say_of_rows(table, features, data.y)
     else:
         data = read_training(
             train, target, positive, weight, names_in(drop), csv_format, groups=groups, time=time, keep=kept

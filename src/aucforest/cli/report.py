@@ -8,7 +8,19 @@ import pandas as pd
 import typer
 
 from aucforest.cli._inputs import Labelled, can_read_again, open_table, read_for_model, read_model
-from aucforest.cli._options import Data, Encoding, Jobs, Model, Positive, Seed, Separator, Target, Weight, names_in
+from aucforest.cli._options import (
+    Data,
+    Encoding,
+    Jobs,
+    Model,
+    Positive,
+    Seed,
+    Separator,
+    StrayTextOfModel,
+    Target,
+    Weight,
+    names_in,
+)
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
 from aucforest.tables.csv_format import CsvFormat
@@ -39,6 +51,7 @@ def report(
     ] = None,
     separator: Separator = None,
     encoding: Encoding = None,
+    stray_text: StrayTextOfModel = "number",
     seed: Seed = 0,
     jobs: Jobs = -1,
 ) -> None:
@@ -48,7 +61,7 @@ def report(
     """
     check_suffix("--out", out, (".html", ".htm"))
     check_outputs(out, inputs=[model, data, train])
-    forest, csv_format = read_model(model, jobs), CsvFormat(separator, encoding)
+    forest, csv_format = read_model(model, jobs), CsvFormat(separator, encoding, stray_text=stray_text)
     test = read_for_model(forest, data, target, positive, weight, csv_format)
     training = Labelled("", None, None)
     if train is not None:

@@ -1,10 +1,11 @@
 """Training and prediction on tables that do not fit into memory."""
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
@@ -13,6 +14,7 @@ from aucforest.fitting.job import JobFolder, check_seed, describe_fit
 from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
 from aucforest.fitting.plan import parse_bytes
 from aucforest.fitting.target import Target
+from aucforest.metrics.validation import check_option
 
 
 def fit_out_of_core(
@@ -25,6 +27,7 @@ def fit_out_of_core(
     drop: Sequence[str] = (),
     separator: str | None = None,
     encoding: str | None = None,
+    stray_text: Literal["number", "text"] = "number",
     memory_limit: int | str = "2GiB",
     folder: str | os.PathLike[str] | None = None,
 ) -> AUCForestClassifier:
@@ -53,6 +56,10 @@ def fit_out_of_core(
         The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
     encoding : str, default=None
         The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
+    stray_text : {"number", "text"}, default="number"
+        What becomes of a column of a CSV file if fewer than 10 % of its values, but some, are no numbers, such as
+        "unknown" or "1,234.5": with "number" a column of numbers in which these values are missing, with "text" a
+        categorical column of text. A warning names the column, their number and three of them.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
         interpreter and its libraries. Trees are grown level by level if the binned data do not fit. Labels take 2 bytes
@@ -81,6 +88,8 @@ def fit_out_of_core(
 
     Notes
     -----
+    Columns of text that look like numbers or dates are categorical, with a warning.
+
     Whole groups (``groups`` of `AUCForestClassifier.fit`) can only be sampled in memory.
 
     The source is read three times: for labels and weights, for bins and categories, and for binning, which writes a
@@ -101,11 +110,16 @@ def fit_out_of_core(
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
     from aucforest.tables.csv_format import CsvFormat
     from aucforest.tables.labels import LabelReader, SteadyRows, read_target
+    from aucforest.tables.sources import stray_notes
 
     forest._validate_params()
+    check_option("stray_text", stray_text, ("number", "text"))
     parse_bytes(memory_limit, "memory_limit")
     others = [target, *([] if sample_weight is None else [sample_weight])]
-    table, names = open_training(source, others, _as_names("drop", drop), CsvFormat(separator, encoding))
+    csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+    table, names = open_training(source, others, _as_names("drop", drop), csv_format)
+    for sentence in stray_notes(table, names):
+        warnings.warn(sentence, stacklevel=2)
     reader = LabelReader(table, target, positive)
     rows = Target(*read_target(table, reader, sample_weight))
     # Files are known to be unchanged by their size and time; other sources are checked by their labels.
@@ -172,6 +186,7 @@ def predict_out_of_core(
     proba: bool | None = None,
     separator: str | None = None,
     encoding: str | None = None,
+    stray_text: Literal["number", "text"] = "number",
 ) -> Any:
     """Predict the rows of a table that is larger than memory.
 
@@ -192,6 +207,9 @@ def predict_out_of_core(
         The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
     encoding : str, default=None
         The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
+    stray_text : {"number", "text"}, default="number"
+        What text in a numeric column is: with "number" it is missing, with a warning after the last batch, if it is
+        fewer than 10 % of the values of the column; with "text" it is an error.
 
     Returns
     -------
@@ -202,7 +220,8 @@ def predict_out_of_core(
     Raises
     ------
     ValueError
-        If columns are missing or their type differs from that seen in `fit`.
+        If columns are missing or their type differs from that seen in `fit`; for text in a numeric column, which has to
+        be counted, after the last batch.
     TypeError
         If the source can be read only once, or `keep` is not a list.
     ImportError
@@ -227,13 +246,22 @@ def predict_out_of_core(
     from aucforest.tables.predictions import Predictions
     from aucforest.tables.sources import open_source
 
-    table = open_source(source, as_text=None, csv_format=CsvFormat(separator, encoding))
-    predictions = Predictions(model, table, _as_names("keep", keep), proba)
+    check_option("stray_text", stray_text, ("number", "text"))
+    csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+    table = open_source(source, as_text=None, csv_format=csv_format)
+    predictions = Predictions(model, table, _as_names("keep", keep), proba, csv_format=csv_format)
     if out is None:
-        return predictions.batches()
+        return _with_warnings(predictions)
     n_rows = 0
     with file_beside(out) as beside, parquet.ParquetWriter(beside, predictions.schema) as writer:
-        for batch in predictions.batches():
+        for batch in _with_warnings(predictions):
             writer.write_batch(batch)
             n_rows += batch.num_rows
     return n_rows
+
+
+def _with_warnings(predictions: Any) -> Iterator[Any]:
+    """Yield the batches of predictions, and warn of what was read as missing."""
+    yield from predictions.batches()
+    for sentence in predictions.stray:
+        warnings.warn(sentence, stacklevel=3)

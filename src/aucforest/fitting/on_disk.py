@@ -32,7 +32,7 @@ from aucforest.fitting.plan import format_bytes, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.tables.columns import Table, find_categorical, read_table
+from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
 from aucforest.tree.prediction import PackedTrees
 
 # Number of cells of a batch: several fit into memory, and Python's overhead is small.
@@ -186,6 +186,8 @@ class RowsOnDisk(TrainingTable):
                 size *= 2
             merged.append((size, summary))
         whole = merge_all([summary for _, summary in merged], spec.max_bins)
+        if isinstance(spec.categorical_features, str):
+            warn_of_text({whole.names[feature]: counted for feature, counted in whole.counted.items()})
         return choose_coding(whole, sample_weight, spec.max_bins, run_in_threads(self._plan.n_readers))
 
     def _write_codes(self) -> None:

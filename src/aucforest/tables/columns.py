@@ -4,6 +4,7 @@ The code of a category is its index among the sorted categories seen in `fit`. I
 frequent ones have the codes 0 to 253 and all others share the code 254. Missing and unseen values are encoded as NaN.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing, unmask
+from aucforest.tables.texts import text_note
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
@@ -254,10 +256,11 @@ def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[A
     if table is None or not (features or has_codes(X)):
         return None, {}
     columns = {feature: read_column(table, feature) for feature in features}
-    categories = {
-        feature: order_categories(count_values(column, kept), column_name(table, feature))
-        for feature, column in columns.items()
-    }
+    counted = {feature: count_values(column, kept) for feature, column in columns.items()}
+    if isinstance(table, nw.DataFrame) and isinstance(given, str):
+        of_text = [table.schema[name] == nw.String for name in table.columns]
+        warn_of_text({column_name(table, feature): counted[feature] for feature in features if of_text[feature]})
+    categories = {feature: order_categories(counted[feature], column_name(table, feature)) for feature in features}
     return _as_numbers(table, columns, categories), categories
 
 
@@ -294,6 +297,13 @@ def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
     counts = np.bincount(indices[indices >= 0], minlength=len(column.values))
     found = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
     return Counted([column.values[i] for i in found], counts[found])
+
+
+def warn_of_text(columns: dict[str, Counted]) -> None:
+    """Warn of columns of text, by their names, that are probably numbers or dates."""
+    for name, counted in columns.items():
+        if isinstance(counted.values, list) and (note := text_note(counted.values, counted.counts.tolist())):
+            warnings.warn(f"X: {name}: {note}", stacklevel=2)
 
 
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:

@@ -21,7 +21,8 @@ import pyarrow.csv
 
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat, check_encoding, check_separator
 from aucforest.tables.files import Files, check_names, check_same_names, split
-from aucforest.tables.kinds import MISSING, WORDS, is_number
+from aucforest.tables.kinds import MISSING, WORDS, is_number, to_numbers
+from aucforest.tables.texts import StrayText
 
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 # Common separators, each with its name and its spelling as an argument in a shell.
@@ -58,7 +59,7 @@ class CsvTable:
         self, handle: BinaryIO, name: str, file: Path | None = None, csv_format: CsvFormat = DEFAULT_FORMAT
     ) -> None:
         self.name, self._handle, self._file = name, handle, file if file and file.is_file() else None
-        separator, encoding = csv_format
+        separator, encoding = csv_format.separator, csv_format.encoding
         default = "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
         self._separator = check_separator(default if separator is None else separator)
         self._encoding = encoding if encoding is None else check_encoding(encoding)
@@ -203,7 +204,8 @@ class CsvTable:
 class CsvFiles(Files):
     """CSV files with the same header as one table, in the types that Arrow infers from all rows.
 
-    The columns `as_text` (None for all) stay strings.
+    The columns `as_text` (None for all) stay strings. If `stray_text` of the format is "number", columns of text that
+    are nearly all numbers are numbers, and what is no number is missing; `stray` has what that was.
     """
 
     is_text = True
@@ -218,6 +220,7 @@ class CsvFiles(Files):
     ) -> None:
         super().__init__(files, name)
         self._format = csv_format
+        self.stray: dict[str, StrayText] = {}
         # The first rows of files that have not been read are unknown.
         self._first_rows, self._types, self._as_text = [0, *[sys.maxsize] * len(files)], dict[str, Any](), as_text
         for file in files:
@@ -230,7 +233,21 @@ class CsvFiles(Files):
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
-        return split(self._read(columns, types), first_row, rows)
+        return split(
+            self._without_stray(self._read(columns, types and types | self._text_of(columns))), first_row, rows
+        )
+
+    def _text_of(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Return the type that columns with stray text are read in."""
+        return {name: pa.string() for name in columns if name in self.stray}
+
+    def _without_stray(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield record batches with numbers in the columns with stray text."""
+        for batch in batches:
+            for name in self._text_of(batch.schema.names):
+                numbers = to_numbers(batch.column(name), StrayText())
+                batch = batch.set_column(batch.schema.get_field_index(name), name, numbers)
+            yield batch
 
     def _open(self, handle: BinaryIO, file: Path) -> CsvTable:
         """Return one of the files as a CsvTable."""
@@ -252,20 +269,26 @@ class CsvFiles(Files):
         self._types |= dict.fromkeys(columns if self._as_text is None else self._as_text, pa.string())
         possible = {name: list(_TYPES) for name in columns if name not in self._types}
         if possible:
-            empty = set(possible)
+            empty, stray = set(possible), {name: StrayText() for name in possible}
             for batch in self._read(list(possible), dict.fromkeys(possible, pa.string())):
                 for name, types in possible.items():
                     values = batch.column(name).drop_null()
                     if len(values) > 0:
                         possible[name] = _fitting(values, types) if types else []
                         empty.discard(name)
+                        if pa.float64() in possible[name]:
+                            stray[name].n_values += len(values)
+                        elif self._format.stray_text == "number":
+                            to_numbers(values, stray[name])
             for name, types in possible.items():
+                if not types and stray[name].is_rare:
+                    self.stray[name], types = stray[name], [pa.float64()]
                 self._types[name] = pa.null() if name in empty else types[0] if types else pa.string()
         return pa.schema([(name, self._types[name]) for name in columns])
 
     def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an Arrow table of all columns, in types that fit all rows; the columns `as_text` stay strings."""
-        typed = CsvFiles(self._files, self.name, as_text, self._format)
+        """Return an Arrow table as that of `CsvTable`, which leaves stray text where it is."""
+        typed = CsvFiles(self._files, self.name, as_text, self._format._replace(stray_text="text"))
         return pa.Table.from_batches(typed.batches(self.columns), schema=typed.schema(self.columns))
 
     def done(self, n_rows: int) -> None:
@@ -278,8 +301,8 @@ class CsvFiles(Files):
             return self._open(handle, file).place(row)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return paths, sizes and modification times of the files, and the column names."""
-        return {"files": self.stamps(), "columns": self.columns}
+        """Return paths, sizes and modification times of the files, the column names, and the format."""
+        return {"files": self.stamps(), "columns": self.columns, **self._format._asdict()}
 
 
 def _fitting(values: Any, types: list[Any]) -> list[Any]:

@@ -1,13 +1,20 @@
-"""How a CSV is written."""
+"""How a CSV is written and read."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+# What becomes of the values of a column of numbers that are none: missing values, or the column stays text.
+OnStray = Literal["number", "text"]
 
 
 class CsvFormat(NamedTuple):
-    """The separator and the encoding of a CSV; None for the separator that its name says, and for UTF-8."""
+    """How a CSV is written and read; what holds for values also holds for text in other tables.
+
+    None is the separator that the name of the file says, and UTF-8.
+    """
 
     separator: str | None = None
     encoding: str | None = None
+    stray_text: OnStray = "number"
 
 
 DEFAULT_FORMAT = CsvFormat()

@@ -12,8 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.texts import NUMBER_PATTERN, StrayText, read_as_missing, unseen_note
+
 # The value of a kind is its name in error messages.
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
+# The number of unseen categories that are kept for a sentence.
+_MOST_UNSEEN = 100
 # The missing-value markers of pandas.read_csv.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
@@ -121,6 +126,21 @@ def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
     return pc.if_else(pc.is_in(column, pa.array(missing, pa.string())), pa.scalar(None, pa.string()), column)
 
 
+def to_numbers(column: Any, stray: StrayText, first_row: int = 0) -> Any:
+    """Return a column of strings as numbers, with null for values that are none, which are added to `stray`.
+
+    `first_row` is the index of the first row of the column in the table.
+    """
+    n_values, is_number_ = len(column) - column.null_count, pc.match_substring_regex(column, NUMBER_PATTERN)
+    stray.n_values += n_values
+    if n_stray := n_values - (pc.sum(is_number_).as_py() or 0):
+        if stray.first_row is None:
+            stray.first_row = first_row + pc.index(is_number_, False).as_py()
+        stray.add_stray(pc.unique(column.filter(pc.invert(is_number_))).to_pylist(), n_stray)
+        column = pc.if_else(is_number_, column, pa.scalar(None, column.type))
+    return pc.utf8_trim_whitespace(column).cast(pa.float64())
+
+
 def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
     """Return strings as numbers or booleans; ValueError with the first value that cannot be converted."""
     column = pc.utf8_trim_whitespace(column)
@@ -182,11 +202,18 @@ class ModelColumns:
     """The feature columns of a fitted model in a table.
 
     They are found by name. If the model was fitted without feature names, they are all columns except `others`, in the
-    order of the table. The columns `others` must exist.
+    order of the table. The columns `others` must exist. With `stray_text` "number", text in a column of numbers is read
+    as missing, if it is rare; with "text" it is an error.
     """
 
-    def __init__(self, model: Any, table: Columns, others: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: Any, table: Columns, others: Sequence[str] = (), csv_format: CsvFormat = DEFAULT_FORMAT
+    ) -> None:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
+        self._format, self._n_rows = csv_format, 0
+        self._stray: dict[str, StrayText] = {}
+        # Of each column with unseen categories the number of rows, and some of the categories.
+        self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
         for name in others:
             find_column(table, name)
         if self.has_names:
@@ -206,17 +233,53 @@ class ModelColumns:
         categories = getattr(model, "categories_", {})
         features = range(len(self.names))
         self._kinds = [kind_of(categories[j].tolist()) if j in categories else NUMBER for j in features]
+        self._categories = {self.names[j]: pa.array(known.tolist()) for j, known in categories.items()}
 
     def typed(self, batch: Any, first_row: int) -> Any:
         """Return the features of a batch as an Arrow table in the kinds of the model.
 
         `first_row` is the index of the first row of the batch in the table, for error messages.
         """
-        columns = [
-            as_kind(batch.column(name), kind, name, lambda row: self._table.place(first_row + row), self._table.missing)
-            for name, kind in zip(self.names, self._kinds)
-        ]
+        columns = [self._read(batch.column(name), kind, name, first_row) for name, kind in zip(self.names, self._kinds)]
+        self._n_rows += batch.num_rows
         return pa.table(columns, names=self.names)
+
+    def _read(self, column: Any, kind: str, name: str, first_row: int) -> Any:
+        """Return a column of a batch in its kind; stray text and unseen categories are counted."""
+        known = self._categories.get(name)
+        if kind == NUMBER and known is None and self._format.stray_text == "number":
+            column = decode(column)
+            if holds_text(column.type):
+                return to_numbers(as_text(column), self._stray.setdefault(name, StrayText()), first_row)
+        column = as_kind(column, kind, name, lambda row: self._table.place(first_row + row), self._table.missing)
+        if known is not None and len(known) > 0:
+            given = column.drop_null()
+            unseen = given.filter(pc.invert(pc.is_in(given, known.cast(given.type))))
+            if len(unseen) > 0:
+                n_before, seen = self._unseen.get(name, (0, {}))
+                seen |= dict.fromkeys(pc.unique(unseen).to_pylist()[: _MOST_UNSEEN - len(seen)])
+                self._unseen[name] = n_before + len(unseen), seen
+        return column
+
+    def stray_notes(self) -> list[str]:
+        """Return sentences on the stray text of all batches; ValueError if there is too much in a column."""
+        found = []
+        for name, stray in self._stray.items():
+            if stray.is_rare:
+                found.append(read_as_missing(name, stray, can_be_text=False))
+            elif stray.first_row is not None:
+                raise ValueError(
+                    f"{self._table.place(stray.first_row)}: column {name!r} has the value {stray.examples[0]!r}, which"
+                    f" is not {NUMBER}; {stray}"
+                )
+        return found
+
+    def unseen_notes(self) -> list[str]:
+        """Return sentences on the unseen categories of all batches."""
+        return [
+            unseen_note(name, n_unseen, self._n_rows, list(categories))
+            for name, (n_unseen, categories) in self._unseen.items()
+        ]
 
     def features(self, typed: Any) -> Any:
         """Return the input for the model: the table, or a matrix if the model was fitted without feature names."""

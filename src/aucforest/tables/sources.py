@@ -1,7 +1,7 @@
 """Tables that are read in batches, several times: Parquet and CSV files, and objects with an Arrow stream."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,12 +14,17 @@ from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.kinds import Canonical, Columns, canonical_type
+from aucforest.tables.texts import StrayText, read_as_missing
 
 _SUFFIXES = (".parquet", *CSV_SUFFIXES)
 
 
 class Source(Columns, Protocol):
     """Interface of a table that can be read several times, with its rows in the same order each time."""
+
+    @property
+    def stray(self) -> Mapping[str, StrayText]:
+        """Text in columns that are read as numbers, as soon as their types are known."""
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
@@ -29,6 +34,12 @@ class Source(Columns, Protocol):
 
     def fingerprint(self) -> dict[str, Any] | None:
         """Return a dict that changes if the table does and differs from that of other tables, or None if unknown."""
+
+
+def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
+    """Return sentences on stray text in columns that are read as numbers, after their types are known."""
+    table.schema(columns)
+    return [read_as_missing(name, stray) for name, stray in table.stray.items()]
 
 
 def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: CsvFormat = DEFAULT_FORMAT) -> Source:
@@ -87,6 +98,7 @@ class ParquetFiles(Files):
     is_text = False
     hint = ""
     missing: Sequence[str] = ()
+    stray: Mapping[str, StrayText] = {}
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         super().__init__(files, name)
@@ -150,6 +162,7 @@ class Streams:
     is_text = False
     hint = ""
     missing: Sequence[str] = ()
+    stray: Mapping[str, StrayText] = {}
 
     def __init__(self, source: Any) -> None:
         self._source, self.name = source, f"the {type(source).__name__}"
