@@ -238,7 +238,10 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
             (model, tmp_path / "lacking.csv"),
             "lacking.csv lacks feature columns seen in fit: 'width', 'colour', ",
         ),
-        ((model, tmp_path / "words.csv"), "words.csv, line 9: column 'width' has the value 'wide"),
+        (
+            (model, tmp_path / "words.csv", "--stray-text", "text"),
+            "words.csv, line 9: column 'width' has the value 'wide",
+        ),
         (
             (model, tmp_path / "flags.csv"),
             f"line {first_flag}: column 'flag' has the value 'perhaps', which is not a boolean",

@@ -76,7 +76,7 @@ def test_large_integers_are_counted_right(tmp_path, suffix):
         r'<th scope="row">order</th>\s*<td class="l">number</td>\s*<td class="r">0.0 %</td>\s*<td class="r">250<'
     )
     assert re.search(described, page.read_text())
-    assert "another value in nearly every row: order." in page.read_text()
+    assert "Column &#39;order&#39;: every value is distinct, as in an identifier." in page.read_text()
 
 
 def test_classes_of_numbers_are_named_after_the_target(tmp_path):

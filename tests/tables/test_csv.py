@@ -344,3 +344,26 @@ def test_what_is_wrong_with_a_header_without_the_column(tmp_path, header, separa
         with opened as table, pytest.raises(ValueError) as caught:
             find_column(table, "label")
         assert str(caught.value) == f"t.csv has no column 'label'{hint}"
+
+
+@pytest.mark.parametrize("at", [0, 250, 499], ids=["first", "middle", "last"])
+def test_stray_text_is_counted_over_all_blocks(written, monkeypatch, at):
+    """Wherever it is, and also where whole blocks are numbers; a column with more text, and dates, stay text."""
+    monkeypatch.setattr(csv, "_BLOCK", 200)
+    rows = [[f"{row % 40}.5", f"{row}", "x" if row % 5 == 0 else "7", f"2024-01-0{1 + row % 9}"] for row in range(500)]
+    rows[at][0], rows[at][1], rows[at][3] = "unknown", "NA", "soon"
+    path = written("a,b,c,d\n" + "".join(",".join(row) + "\n" for row in rows))
+    source = open_source(path)
+    assert source.schema(["a", "b", "c", "d"]).types == [pa.float64(), pa.int64(), pa.string(), pa.string()]
+    assert {name: str(stray) for name, stray in source.stray.items()} == {
+        "a": "1 of 500 values is no number ('unknown')"
+    }
+    content = pa.Table.from_batches(source.batches(["d", "a"]))
+    assert content.column("a").to_pylist() == [None if row == at else row % 40 + 0.5 for row in range(500)]
+    assert content.column("d")[at].as_py() == "soon"
+    assert pa.Table.from_batches(source.batches(["a"], first_row=240, rows=7)).column("a")[10].as_py() == (
+        None if at == 250 else 10.5
+    )
+    kept = open_source(path, csv_format=CsvFormat(stray_text="text"))
+    assert (kept.schema(["a"]).types, kept.stray) == ([pa.string()], {})
+    assert kept.fingerprint() != source.fingerprint()

@@ -38,7 +38,7 @@ from aucforest.tables.kinds import (
     to_numbers,
 )
 from aucforest.tables.labels import LabelReader, find_comparison, not_label, read_target, read_weights, refuse_missing
-from aucforest.tables.notes import column_notes
+from aucforest.tables.notes import suspicious_columns
 from aucforest.tables.sources import ParquetFiles, Source, open_source
 from aucforest.tables.spreadsheets import SPREADSHEET, read_spreadsheet
 from aucforest.tables.texts import StrayText, read_as_missing
@@ -135,7 +135,7 @@ def read_training(
         content = _without_stray(content, [*names, *(name for name in keep if name not in others)])
     features = content.select(names)
     check_types(features.schema)
-    say(column_notes(features, y, drop=True))
+    say(suspicious_columns(features, y, drop=True))
     title = _title(table, target, positive)
     return Labelled(title, _to_frame(features), y, weights, classes, of_groups, times, content.select(keep))
 
@@ -173,7 +173,7 @@ def say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) ->
             if n_left == 0:
                 break
     places = starts[:, None] + np.arange(size)
-    say(column_notes(pa.Table.from_batches(batches), labels[places.ravel()], drop=True, n_rows=n_rows))
+    say(suspicious_columns(pa.Table.from_batches(batches), labels[places.ravel()], drop=True, n_rows=n_rows))
 
 
 def _read_groups(table: Columns, column: Any, name: str) -> NDArray[Any]:

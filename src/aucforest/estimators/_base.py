@@ -271,12 +271,22 @@ class TreeBasedClassifier(Model):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The input samples. NaN is a missing value, and so is what a masked array masks.
+            The input samples. NaN is a missing value, and so is what a masked array masks. A pandas, polars or pyarrow
+            table must have the columns of the table in `fit`, with the same names in the same order and no others, as
+            scikit-learn requires it; `predict_out_of_core` and the command line find columns by name.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
             The classes are in the order of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            If the number, the names or the order of the columns differ from those in `fit`, or a column that was
+            numeric is not.
+        TypeError
+            If X is a polars LazyFrame or a pyarrow RecordBatch.
         """
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)

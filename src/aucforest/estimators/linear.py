@@ -259,7 +259,8 @@ class LinearAUCClassifier(Model):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The input samples.
+            The input samples. The columns of a pandas, polars or pyarrow table must have the names of those in `fit`,
+            in the same order, as scikit-learn requires it.
 
         Returns
         -------

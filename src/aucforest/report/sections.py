@@ -13,7 +13,7 @@ from aucforest.report.explorer import find_thresholds
 from aucforest.report.metrics import Resamples, auc_interval, reliability, summarize
 from aucforest.report.page import Section, Table, interval, number, percent
 from aucforest.report.rows import ScoredRows
-from aucforest.tables.notes import column_notes
+from aucforest.tables.notes import suspicious_columns
 
 LEVEL = 0.95
 _MOST_CURVES = 10
@@ -224,7 +224,7 @@ def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | 
     columns, notes = describe_columns(rows.X), list[str]()
     if columns:
         tables.append(column_table(columns))
-        found = column_notes(rows.X, rows.labels)
+        found = suspicious_columns(rows.X, rows.labels)
         notes = [f"{note[0].upper()}{note[1:]}{'' if note.endswith('?') else '.'}" for note in found]
     lead = f"The {rows.labels.size:,} rows that the model was evaluated on."
     return Section("data", "Data", lead, [], tables, points=notes)

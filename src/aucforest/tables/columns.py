@@ -54,12 +54,14 @@ def names_of(X: Any) -> list[Any]:
 
 
 def check_table(X: Any) -> None:
-    """Raise ValueError if X is a Series or has duplicate column names, TypeError if X is a LazyFrame of polars."""
+    """Raise ValueError if X is a Series or has duplicate column names, TypeError for a LazyFrame or a RecordBatch."""
     kind = f"a {type(X).__module__.partition('.')[0]} {type(X).__name__}"
     if nw.dependencies.is_into_series(X):
         raise ValueError(f"X must have two dimensions but is {kind}: pass a table, such as X.to_frame()")
     if nw.dependencies.is_polars_lazyframe(X):
         raise TypeError(f"X is {kind}, which holds no data yet: pass X.collect()")
+    if hasattr(X, "schema") and hasattr(X, "to_struct_array") and not hasattr(X, "combine_chunks"):
+        raise TypeError(f"X is {kind}, whose column names would be ignored: pass pyarrow.Table.from_batches([X])")
     names = names_of(X)
     if len(set(names)) < len(names):
         name = next(name for name in names if names.count(name) > 1)

@@ -233,9 +233,8 @@ class CsvFiles(Files):
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
-        return split(
-            self._without_stray(self._read(columns, types and types | self._text_of(columns))), first_row, rows
-        )
+        batches = self._read(columns, types and types | self._text_of(columns))
+        return split(self._without_stray(batches), first_row, rows)
 
     def _text_of(self, columns: Sequence[str]) -> dict[str, Any]:
         """Return the type that columns with stray text are read in."""

@@ -27,7 +27,7 @@ _MOST_CLASSES = 10
 _MOST_NAMES = 10
 
 
-def column_notes(
+def suspicious_columns(
     table: Any, labels: NDArray[Any] | None = None, *, drop: bool = False, n_rows: int | None = None
 ) -> list[str]:
     """Return a sentence for each kind of suspicious columns of an Arrow table, a frame or a matrix, with their names.
@@ -47,9 +47,9 @@ def column_notes(
     Examples
     --------
     >>> import pandas as pd
-    >>> from aucforest.tables.notes import column_notes
+    >>> from aucforest.tables.notes import suspicious_columns
     >>> frame = pd.DataFrame({"id": range(30), "site": "A", "price": ["1,5", "12,25", "3"] * 10})
-    >>> for note in column_notes(frame, drop=True):
+    >>> for note in suspicious_columns(frame, drop=True):
     ...     print(note)
     column 'site': the same value in every row, never used in a split
     column 'price': numbers with a decimal comma are read as text; write a decimal point
@@ -129,12 +129,11 @@ def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]
     Missing values are below or above all others. The score of a category is the frequency of the positive class among
     the rows of the other half.
     """
+    sides: list[NDArray[Any]]
     if isinstance(column, np.ndarray):
         values = column[rows].astype(np.float64)
-        lowest = np.where(np.isnan(values), -np.inf, values)
-        sides = [
-            np.unique(side, return_inverse=True)[1] for side in (lowest, np.where(np.isnan(values), np.inf, values))
-        ]
+        sides = [np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf)]
+        sides = [np.unique(side, return_inverse=True)[1] for side in sides]
     else:
         sides = [_cross_fitted(column.indices[rows] + 1, len(column.values) + 1, is_positive)]
     areas = [float(roc_auc_score(is_positive, side)) for side in sides]
