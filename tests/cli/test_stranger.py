@@ -7,6 +7,7 @@ that the table says (`Messy`). To add a table, add a function to `TABLES`.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,6 @@ import pytest
 import aucforest
 from aucforest.distributed import fit_out_of_core
 from aucforest.inspection import column_notes
-from aucforest.report import report
 from tests.cli.data import run
 
 N_TRAIN, N_TEST = 120, 80
@@ -201,8 +201,6 @@ def test_all_commands(table, tmp_path):
     assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
     check_said(run("evaluate", path["model"], path["test.csv"], *target), messy.predict)
     check_said(run("predict", path["model"], path["test.csv"], "--out", path["scores.csv"]), messy.predict)
-    page = ["--out", tmp_path / "page.html"]
-    check_said(run("report", path["model"], path["test.csv"], *target, *page), messy.predict)
     estimate = run("estimate", path["r.csv"], path["scores.csv"], *target, "--score", "probability_yes", "--number", 2)
     assert said(estimate) == []
     scores = pd.read_csv(path["scores.csv"])["probability_yes"]
@@ -233,8 +231,29 @@ def test_python(table):
         assert all(any(note.startswith(said) for note in notes) for said in messy.predict if "category" in said)
     assert np.array_equal(probabilities[0], probabilities[1])
     assert np.array_equal(probabilities[0], probabilities[2])
-    quick = {"n_bootstrap": 10, "n_repeats": 0, "random_state": 0}
-    assert "ROC AUC" in report(forest, test, messy.test["label"], **quick).html
+
+
+# A page takes longer than all else together.
+PAGES = [no_flaws, stray_text, unseen_categories, leak]
+WALK = [*PAGES, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLES if table not in PAGES)]
+
+
+@pytest.mark.parametrize("table", WALK, ids=lambda table: table.__name__)
+def test_pages(table, tmp_path):
+    """`aucforest report` says what `evaluate` says, and the page has what `fit` says of the columns."""
+    messy = table()
+    messy.train.to_csv(tmp_path / "train.csv", index=False)
+    messy.test.to_csv(tmp_path / "test.csv", index=False)
+    options = ["--target", "label", "--trees", 30, *messy.fit_options, "--out", tmp_path / "model"]
+    check_said(run("fit", tmp_path / "train.csv", *options), messy.fit)
+    page = ["--target", "label", "--out", tmp_path / "page.html"]
+    check_said(run("report", tmp_path / "model", tmp_path / "test.csv", *page), messy.predict)
+    html = unescape((tmp_path / "page.html").read_text())
+    of_columns = [sentence for sentence in messy.fit if "separates" in sentence or "value" in sentence.split(": ")[1]]
+    for sentence in of_columns:
+        if "are no numbers" not in sentence:
+            said_there = sentence.partition("; consider")[0]
+            assert f"{said_there[0].upper()}{said_there[1:]}" in html, sentence
 
 
 def test_stray_text_does_not_change_the_forest_of_missing_values(tmp_path):

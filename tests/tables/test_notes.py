@@ -35,6 +35,9 @@ def columns():
         "percent sign": {"fee": [f"€ {i}.50" for i in range(N)], "rate": ["12 %", "-3.5%", None] * (N // 3)},
         "decimal comma": {"price": [f"{i},50" for i in range(N)], "euro": ["1.234,5", "-7", None] * (N // 3)},
         "1 of 1,500 values is no number ('unknown')": {"amount": ["unknown", *(f"{i % 7}.5" for i in range(N - 1))]},
+        "300 of 1,500 values are no numbers ('?')": {
+            "half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)],
+        },
         "dates such as": {
             "american": [f"{1 + i % 12}/{1 + i % 28}/2024" for i in range(N)],
             "German": [f"{1 + i % 28}.{1 + i % 12}.24 08:15" for i in range(N)],

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 NUMBER_PATTERN = r"^\s*[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan))\s*$"
 # A column of text is nearly all numbers if less than this proportion of its values is something else.
 MOST_STRAY = 0.1
+# With this many distinct numbers, text that is up to half of the values is noted as well; fewer may be categories.
+_LEAST_NUMBERS = 20
 # The number of values that a sentence quotes.
 _EXAMPLES = 3
 
@@ -37,6 +39,8 @@ class StrayText:
 
     def __init__(self) -> None:
         self.n_values = self.n_stray = 0
+        # The number of distinct values that are no numbers, if each is added once.
+        self.n_distinct = 0
         self.examples: list[str] = []
         # The row of the first one, for an error message.
         self.first_row: int | None = None
@@ -52,6 +56,7 @@ class StrayText:
         """Add values that are no numbers, which are in so many rows."""
         self.n_stray += n_rows
         for value in values:
+            self.n_distinct += 1
             if len(self.examples) < _EXAMPLES and value not in self.examples:
                 self.examples.append(value)
 
@@ -81,7 +86,8 @@ def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
         return None
     stray = StrayText()
     stray.add(texts, counts)
-    if not stray.is_rare:
+    is_mixed = 0 < 2 * stray.n_stray <= stray.n_values and len(texts) - stray.n_distinct >= _LEAST_NUMBERS
+    if not (stray.is_rare or is_mixed):
         return None
     return f"{stray}, so that all are read as text and each is a category; leave empty what is no number"
 
