@@ -529,5 +529,5 @@ def test_labels_of_a_csv_are_read_once(files, tmp_path, monkeypatch, weight):
     arguments += ["--weight", weight] if weight else []
     result = run("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
     assert result.exit_code == 0, result.output
-    readings = ["header", "types", "labels", "first batch", "bins", "codes", "out of bag"]
+    readings = ["header", "types", "labels", "notes", "first batch", "bins", "codes", "out of bag"]
     assert opened.count(files.train_csv) == len(readings)
