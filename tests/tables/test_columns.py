@@ -187,15 +187,15 @@ def test_numeric_columns_beside_categorical_ones():
         pl.DataFrame(columns),
         pl.DataFrame(columns).to_arrow(),
     ):
-        np.testing.assert_array_equal(learn(table, ["c"], None)[0], expected)
+        np.testing.assert_array_equal(learn(as_table(table), [2], None)[0], expected)
     number = pl.DataFrame(columns).with_columns(pl.col("d").cast(pl.Decimal(9, 1)))
-    np.testing.assert_array_equal(learn(number, ["c"], None)[0], expected)
+    np.testing.assert_array_equal(learn(as_table(number), [2], None)[0], expected)
 
 
 def test_codes_of_frames_are_matched_by_value():
     """The integer codes of a value can differ between frames."""
     first = pl.DataFrame({"a": pl.Series(["b", None, "a", "c", "b"], dtype=pl.Categorical)})
-    coded, categories = learn(first, "from_dtype", None)
+    coded, categories = learn(as_table(first), [0], None)
     np.testing.assert_array_equal(coded[:, 0], [1, np.nan, 0, 2, 1])
     values = ["d", "c", "b", None, "c"]
     for table in (
@@ -220,7 +220,7 @@ def test_warm_start_needs_the_same_categories():
 def learned(values):
     """Return categories and codes of one column."""
     table = pd.DataFrame({"a": values})
-    encoded, categories = learn(table, ["a"], None)
+    encoded, categories = learn(as_table(table), [0], None)
     np.testing.assert_array_equal(encode(as_table(table), categories), encoded)
     return categories[0].tolist(), encoded[:, 0]
 

@@ -334,11 +334,20 @@ def _listed(classes: NDArray[Any]) -> str:
 
 
 def _to_frame(table: Any) -> pd.DataFrame:
-    """Return an arrow table as a DataFrame with text and booleans as categories and NaN for null columns."""
+    """Return an arrow table as a DataFrame with text and booleans as categories and NaN for null columns.
+
+    Days and times of day stay in Arrow, because pandas has no type for them.
+    """
     for place, (name, column) in enumerate(zip(table.column_names, table.columns)):
         if pa.types.is_boolean(column.type):
             table = table.set_column(place, name, column.dictionary_encode())
         elif pa.types.is_null(column.type):
             table = table.set_column(place, name, column.cast(pa.float64()))
     table = table.replace_schema_metadata(None)  # of pandas, which would determine the types
-    return table.to_pandas(strings_to_categorical=True, date_as_object=False)
+    in_arrow = {type_: pd.ArrowDtype(type_) for type_ in table.schema.types if _is_day_or_clock(type_)}
+    return table.to_pandas(strings_to_categorical=True, types_mapper=in_arrow.get)
+
+
+def _is_day_or_clock(type_: Any) -> bool:
+    """Return whether a type is that of days without a time of day, or the reverse."""
+    return pa.types.is_date(type_) or pa.types.is_time(type_)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from aucforest.tables.csv_format import check_encoding, check_separator
+from aucforest.tables.csv_format import check_date_format, check_encoding, check_separator
 from aucforest.tree.criteria import CRITERIA
 
 # A target is not accepted if it has more than MOST_LABELS distinct labels and on average fewer than LEAST_ROWS rows of
@@ -72,6 +72,14 @@ Encoding = Annotated[
         metavar="NAME",
         callback=_usage(check_encoding),
         help="The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.",
+    ),
+]
+DateFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        callback=_usage(check_date_format),
+        help="The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; those as 2024-12-31 need none.",
     ),
 ]
 StrayText = Annotated[

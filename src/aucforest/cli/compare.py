@@ -15,6 +15,7 @@ from aucforest.cli._inputs import Labelled, read_training
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
+    DateFormat,
     Encoding,
     Groups,
     Jobs,
@@ -77,6 +78,7 @@ def compare(
     drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
     separator: Separator = None,
     encoding: Encoding = None,
+    date_format: DateFormat = None,
     stray_text: StrayText = "number",
     trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,
@@ -104,7 +106,7 @@ def compare(
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
     check_outputs(json_out, plot_out, inputs=[file])
     if file is not None and target is not None:
-        csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+        csv_format = CsvFormat(separator, encoding, date_format, stray_text)
         data = read_training(file, target, positive, weight, names_in(drop), csv_format, groups=groups, time=time)
     else:
         X, rings = load_abalone(return_X_y=True)

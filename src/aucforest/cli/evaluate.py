@@ -10,6 +10,7 @@ from sklearn.metrics import confusion_matrix
 from aucforest.cli._inputs import Labelled, read_for_model, read_model, say
 from aucforest.cli._options import (
     Data,
+    DateFormat,
     Encoding,
     Jobs,
     JsonOut,
@@ -76,6 +77,7 @@ def evaluate(
     ] = "0.01",
     separator: Separator = None,
     encoding: Encoding = None,
+    date_format: DateFormat = None,
     stray_text: StrayTextOfModel = "number",
     json_out: JsonOut = None,
     jobs: Jobs = -1,
@@ -91,7 +93,7 @@ def evaluate(
     check_outputs(json_out, inputs=[model, data])
     forest = read_model(model, jobs)
     rule = _set_threshold(forest, threshold)
-    csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     rows = read_for_model(forest, data, target, positive, weight, csv_format)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
 from aucforest.cli._inputs import open_table, read_model, say
-from aucforest.cli._options import TABLE_HELP, Encoding, Model, Separator
+from aucforest.cli._options import TABLE_HELP, DateFormat, Encoding, Model, Separator
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import ModelColumns
@@ -36,6 +36,7 @@ def export(
     ] = None,
     separator: Separator = None,
     encoding: Encoding = None,
+    date_format: DateFormat = None,
 ) -> None:
     """Write a model as an ONNX file, or as a scikit-learn forest in a skops file.
 
@@ -61,7 +62,7 @@ def export(
     for kind, out in written.items():
         typer.echo(f"{kind}: {out}", err=True)
     if check is not None:
-        csv_format = CsvFormat(separator, encoding)
+        csv_format = CsvFormat(separator, encoding, date_format)
         readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
         _compare(forest, {kind: readers[kind](out) for kind, out in written.items()}, check, csv_format)
 

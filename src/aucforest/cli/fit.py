@@ -17,6 +17,7 @@ from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
     Criterion,
+    DateFormat,
     Encoding,
     Groups,
     Jobs,
@@ -56,6 +57,7 @@ from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
 from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.dates import PARTS
 from aucforest.tables.kinds import decode, find_column
 from aucforest.tables.sources import is_table, stray_notes
 from aucforest.tables.spreadsheets import SPREADSHEET
@@ -109,6 +111,13 @@ def fit(
             " highest recall with at least that precision) and fpr=0.01 (with at most that false positive rate).",
         ),
     ] = RULES[0],
+    date_parts: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B",
+            help=f"What is made of dates: auto (time, month, day of week, hour), none, or some of {', '.join(PARTS)}.",
+        ),
+    ] = "auto",
     weight: Weight = None,
     drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
     seed: Seed = 0,
@@ -137,14 +146,15 @@ def fit(
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
     separator: Separator = None,
     encoding: Encoding = None,
+    date_format: DateFormat = None,
     stray_text: StrayText = "number",
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest to a labelled table and write it to a model file.
 
-    All other columns are features: numbers as numbers, text and booleans as categories. Values may be missing. Columns
-    that are probably not what they seem are named on standard error: numbers or dates read as text, identifiers,
-    constants, and columns that separate the classes alone. A file
+    All other columns are features: numbers as numbers, text and booleans as categories, dates by their parts. Values
+    may be missing. Columns that are probably not what they seem are named on standard error: numbers or dates read as
+    text, identifiers, constants, and columns that separate the classes alone. A file
     need not fit into memory, unless it is cross-validated or has groups. With --groups the bootstrap sample of each
     tree holds whole groups, too, so that out-of-bag scores are those of new groups.
 
@@ -169,13 +179,14 @@ def fit(
         class_weight=None if class_weight == "none" else class_weight,
         shrinkage=None if shrinkage == "none" else _number("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
+        date_parts=_date_parts(date_parts),
         threshold=_rule(threshold),
         oob_score=True,
         random_state=seed,
         n_jobs=jobs,
         verbose=int(sys.stderr.isatty()),
     )
-    csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     kept = [name for name in names_in(keep) if name != target]
     metrics: dict[str, list[MetricValue]] = {}
     by_time: list[dict[str, Any]] = []
@@ -257,7 +268,18 @@ def _describe(forest: AUCForestClassifier, counts: dict[str, int]) -> str:
     """Return a line with the numbers of rows by class and of features."""
     rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     features = f"{forest.n_features_in_} features, {len(forest.categories_)} of them categorical"
+    features += f", {len(forest.dates_)} of dates" if forest.dates_ else ""
     return f"{positive_class(forest)}{sum(counts.values()):,} rows ({rows}); {features}"
+
+
+def _date_parts(listed: str) -> str | list[str] | None:
+    """Return the parameter `date_parts` of the forest."""
+    if listed in ("auto", "none"):
+        return "auto" if listed == "auto" else None
+    if not set(names_in(listed)) <= set(PARTS):
+        what = f"must be auto, none or some of {', '.join(PARTS)}, but is {listed!r}"
+        raise typer.BadParameter(what, param_hint="--date-parts")
+    return names_in(listed)
 
 
 def _rule(threshold: str) -> str | float | dict[str, Any] | None:

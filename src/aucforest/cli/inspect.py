@@ -15,6 +15,7 @@ from aucforest.cli._outputs import check_outputs, console, rich_table, write_jso
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of
 from aucforest.persistence.model_file import read_version
+from aucforest.tables.dates import SECONDS, column_of
 
 # Maximum number of features and categories that are printed; --json has all.
 MOST_FEATURES = 25
@@ -88,10 +89,13 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
 def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Return the name, kind, categories and importance of some features."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
+    dates, n_columns = getattr(forest, "dates_", {}), forest.n_features_in_
     features = []
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
         known = categories[feature].tolist() if feature in categories else None
-        kind = "numeric" if known is None else "categorical"
+        column = dates.get(column_of(feature, n_columns, dates))
+        made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
+        kind = made if known is None else "categorical"
         features.append({"name": names[feature], "kind": kind, "categories": known, "importance": importance})
     return features
 

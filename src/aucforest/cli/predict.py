@@ -11,7 +11,17 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from aucforest.cli._inputs import open_table, read_model, say
-from aucforest.cli._options import STANDARD, Data, Encoding, Jobs, Model, Separator, StrayTextOfModel, names_in
+from aucforest.cli._options import (
+    STANDARD,
+    Data,
+    DateFormat,
+    Encoding,
+    Jobs,
+    Model,
+    Separator,
+    StrayTextOfModel,
+    names_in,
+)
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.inspection import explain
 from aucforest.tables.csv_format import CsvFormat
@@ -29,6 +39,7 @@ def predict(
     ] = 0,
     separator: Separator = None,
     encoding: Encoding = None,
+    date_format: DateFormat = None,
     stray_text: StrayTextOfModel = "number",
     jobs: Jobs = -1,
 ) -> None:
@@ -50,7 +61,7 @@ def predict(
     forest, kept = read_model(model, jobs), names_in(keep)
     columns = TextColumn("predicting"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-    csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     with open_table(data, csv_format) as table:
         predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons), csv_format), 0
         with table_writer(out, predictions.schema) as write, bar:

@@ -10,6 +10,7 @@ import typer
 from aucforest.cli._inputs import Labelled, can_read_again, open_table, read_for_model, read_model
 from aucforest.cli._options import (
     Data,
+    DateFormat,
     Encoding,
     Jobs,
     Model,
@@ -51,6 +52,7 @@ def report(
     ] = None,
     separator: Separator = None,
     encoding: Encoding = None,
+    date_format: DateFormat = None,
     stray_text: StrayTextOfModel = "number",
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -61,7 +63,7 @@ def report(
     """
     check_suffix("--out", out, (".html", ".htm"))
     check_outputs(out, inputs=[model, data, train])
-    forest, csv_format = read_model(model, jobs), CsvFormat(separator, encoding, stray_text=stray_text)
+    forest, csv_format = read_model(model, jobs), CsvFormat(separator, encoding, date_format, stray_text)
     test = read_for_model(forest, data, target, positive, weight, csv_format)
     training = Labelled("", None, None)
     if train is not None:

@@ -7,19 +7,18 @@ import numpy as np
 
 from aucforest.distributed._collections import Partitions, known_lengths, split
 from aucforest.distributed._executor import DaskExecutor, default_client
-from aucforest.distributed._source import RowsOnCluster, choose_plan, read_target
-from aucforest.estimators._base import refuse_dates
+from aucforest.distributed._source import RowsOnCluster, choose_plan, dates_of, read_target
 from aucforest.fitting.job import check_seed
 from aucforest.fitting.plan import Plan
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import check_table
+from aucforest.tables.dates import n_added
 
 
 def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
     """Fit a DaskAUCForestClassifier; after an error, all tasks are cancelled and the forest is unchanged."""
     check_table(partitions.meta)
-    refuse_dates(partitions.meta)
     params = forest._params()
     if params["checkpoint_dir"] is not None:
         check_seed(params, "checkpoint_dir")
@@ -45,5 +44,6 @@ def explain(forest: Any, X: Any, y: Any) -> Plan:
             parts = [executor.submit(len, part) for part in executor.compute(split(X))[0]]
             target = Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)
         params |= {"monotonic_cst": None, "class_weight": None}
-        spec = FitSpec.resolve(params, target, None, X.shape[1], seed=0)
-        return choose_plan(executor, params, spec, target, X.shape[1])
+        n_features = X.shape[1] + n_added(dates_of(X._meta, params)[1])
+        spec = FitSpec.resolve(params, target, None, n_features, seed=0)
+        return choose_plan(executor, params, spec, target, n_features)

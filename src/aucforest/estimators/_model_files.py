@@ -21,6 +21,7 @@ from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tables.columns import feature_kinds
+from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import MAX_CLASSES
 
@@ -240,7 +241,8 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
 
 def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     categories = [[feature, labels_to_plain(labels)] for feature, labels in model.categories_.items()]
-    return fold(model.trees_), {"categories": categories}
+    dates = [[feature, list(parts), zone] for feature, (parts, zone) in model.dates_.items()]
+    return fold(model.trees_), {"categories": categories} | ({"dates": dates} if dates else {})
 
 
 def _restore_trees(model: Any, stored: StoredModel) -> None:
@@ -251,8 +253,25 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
         feature, labels = item[0], labels_from_plain(item[1])
         _require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
         model.categories_[feature] = labels
+    model.dates_ = _restore_dates(model, stored.take("dates", list)) if "dates" in stored else {}
+    n_features += n_added(model.dates_)
     set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
+
+
+def _restore_dates(model: Any, items: list[Any]) -> Dates:
+    """Return what is made of columns of dates; files of before have none."""
+    dates: Dates = {}
+    for item in items:
+        is_column = isinstance(item, list) and len(item) == 3 and type(item[0]) is int and isinstance(item[1], list)
+        _require(is_column, "dates are not of columns, with parts and zones")
+        feature, parts, zone = item
+        is_numeric = 0 <= feature < model.n_features_in_ and feature not in model.categories_ | dates
+        _require(is_numeric, f"there are dates in feature {feature}, which is none or of another kind")
+        _require(are_parts(parts), "the parts of dates are unknown")
+        _require(zone is None or (isinstance(zone, str) and is_zone(zone)), "the zone of dates is unknown")
+        dates[feature] = DateColumn(tuple(parts), zone)
+    return dates
 
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:

@@ -273,6 +273,7 @@ class AUCForestClassifier(ForestFit):
         oob_score: bool | str | Callable[..., float] = False,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
+        date_parts: Any = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -299,6 +300,7 @@ class AUCForestClassifier(ForestFit):
         self.oob_score = oob_score
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.date_parts = date_parts
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -422,7 +424,7 @@ class AUCForestClassifier(ForestFit):
         if "members" not in self._cache:
             names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
             params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-            fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
+            fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_", "dates_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
             criteria = self.criterion if isinstance(self.criterion, list | tuple) else [self.criterion]
             own = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}

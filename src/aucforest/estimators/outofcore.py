@@ -15,6 +15,8 @@ from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
 from aucforest.fitting.plan import parse_bytes
 from aucforest.fitting.target import Target
 from aucforest.metrics.validation import check_option
+from aucforest.tables.columns import find_categorical, read_table
+from aucforest.tables.dates import find_dates
 
 
 def fit_out_of_core(
@@ -27,6 +29,7 @@ def fit_out_of_core(
     drop: Sequence[str] = (),
     separator: str | None = None,
     encoding: str | None = None,
+    date_format: str | None = None,
     stray_text: Literal["number", "text"] = "number",
     memory_limit: int | str = "2GiB",
     folder: str | os.PathLike[str] | None = None,
@@ -51,11 +54,14 @@ def fit_out_of_core(
         The positive label; the classes are then True for this label and False for all others. For numbers it can also
         be a comparison, such as ">=18".
     drop : sequence of str, default=()
-        Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical.
+        Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical, and
+        several features are made of dates (`date_parts`).
     separator : str, default=None
         The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
     encoding : str, default=None
         The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
+    date_format : str, default=None
+        The format of dates in a CSV file, such as ``"%d.%m.%Y"``, beside that of ISO 8601.
     stray_text : {"number", "text"}, default="number"
         What becomes of a column of a CSV file if fewer than 10 % of its values, but some, are no numbers, such as
         "unknown" or "1,234.5": with "number" a column of numbers in which these values are missing, with "text" a
@@ -77,7 +83,7 @@ def fit_out_of_core(
     Raises
     ------
     ValueError
-        If `fit` would raise it, a column is not numeric, string or boolean, the source or its order changes between
+        If `fit` would raise it, a column is not numeric, string, boolean or a date, the source or its order changes between
         readings, `memory_limit` is too small, or `folder` belongs to another fit.
     TypeError
         If the source can be read only once, or `drop` is not a list.
@@ -116,7 +122,7 @@ def fit_out_of_core(
     check_option("stray_text", stray_text, ("number", "text"))
     parse_bytes(memory_limit, "memory_limit")
     others = [target, *([] if sample_weight is None else [sample_weight])]
-    csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     table, names = open_training(source, others, _as_names("drop", drop), csv_format)
     for sentence in stray_notes(table, names):
         warnings.warn(sentence, stacklevel=2)
@@ -157,7 +163,10 @@ def fit_source(
     """
     from aucforest.tables.kinds import to_features
 
-    features, start, open_job = FeatureBatches(source, columns["features"], to_features, rows), forest._start(), None
+    head = read_table(source.schema(columns["features"]).empty_table())
+    dates = find_dates(head, forest.date_parts, find_categorical(head, forest.categorical_features))
+    features = FeatureBatches(source, columns["features"], to_features, rows, dates)
+    start, open_job = forest._start(), None
     if folder is not None:
         check_seed(forest._params(), "folder")
         params, files = describe_fit(forest._params(), start.seed, rows), source.fingerprint()
@@ -186,6 +195,7 @@ def predict_out_of_core(
     proba: bool | None = None,
     separator: str | None = None,
     encoding: str | None = None,
+    date_format: str | None = None,
     stray_text: Literal["number", "text"] = "number",
 ) -> Any:
     """Predict the rows of a table that is larger than memory.
@@ -207,6 +217,8 @@ def predict_out_of_core(
         The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
     encoding : str, default=None
         The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
+    date_format : str, default=None
+        The format of dates in a CSV file, such as ``"%d.%m.%Y"``, beside that of ISO 8601.
     stray_text : {"number", "text"}, default="number"
         What text in a numeric column is: with "number" it is missing, with a warning after the last batch, if it is
         fewer than 10 % of the values of the column; with "text" it is an error.
@@ -247,7 +259,7 @@ def predict_out_of_core(
     from aucforest.tables.sources import open_source
 
     check_option("stray_text", stray_text, ("number", "text"))
-    csv_format = CsvFormat(separator, encoding, stray_text=stray_text)
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     table = open_source(source, as_text=None, csv_format=csv_format)
     predictions = Predictions(model, table, _as_names("keep", keep), proba, csv_format=csv_format)
     if out is None:

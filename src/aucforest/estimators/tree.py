@@ -153,6 +153,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         class_weight: dict[Any, float] | str | None = None,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
+        date_parts: Any = "auto",
         random_state: Any = None,
     ) -> None:
         self.criterion = criterion
@@ -168,6 +169,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         self.class_weight = class_weight
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.date_parts = date_parts
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -200,7 +202,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
             table.target.check_classes()
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
             params = self._params()
-            spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed)
+            spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed, dates=table.dates)
             self._code(table, spec)
             self.trees_ = table.grow({0: 0})
         return self

@@ -1,7 +1,7 @@
 """Coding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
@@ -21,6 +21,7 @@ from aucforest.tables.columns import (
     read_column,
     read_numbers,
 )
+from aucforest.tables.dates import Dates, expand
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
@@ -72,7 +73,7 @@ def summarize(
     categorical: Sequence[int],
     max_bins: int | None,
 ) -> Summary:
-    """Summarize a table: the rows of positive weight, or all if None, and those from which bins are computed."""
+    """Summarize a table of features: the rows of positive weight, or all if None, and those from which bins are computed."""
     n_features = table.shape[1]
     names = [column_name(table, feature) for feature in range(n_features)]
     counted: dict[int, Counted] = {}
@@ -112,6 +113,7 @@ class Coding:
 
     categories: Categories  # as in the fitted forest
     values: BinValues
+    dates: Dates = field(default_factory=dict)  # as in the fitted forest
 
     @property
     def n_bins(self) -> NDArray[np.int64]:
@@ -125,7 +127,7 @@ class Coding:
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """Return some rows, or all if None, as the input of trees, shape (n_rows, n_features)."""
-        matrix = encode(table, self.categories)
+        matrix = encode(expand(table, self.dates), self.categories)
         return matrix if rows is None else matrix[rows]
 
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
@@ -134,7 +136,7 @@ class Coding:
 
 
 def choose_coding(
-    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
+    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, dates: Dates, run: ParallelMap
 ) -> Coding:
     """Choose codes like a fit in memory, given the summary of all rows and the weights of the sampled ones."""
     categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
@@ -148,7 +150,7 @@ def choose_coding(
         distinct = summary.distinct[feature]
         return choose_bins(column, weights, max_bins or len(column), lambda _: distinct)
 
-    return Coding(categories, join_bins(run(bins_of, range(len(summary.names)))))
+    return Coding(categories, join_bins(run(bins_of, range(len(summary.names)))), dates)
 
 
 def places_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:

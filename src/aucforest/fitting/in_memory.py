@@ -14,6 +14,7 @@ from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, feature_kinds
+from aucforest.tables.dates import Dates
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import BinnedMatrix, bin_blocks, bin_matrix, code_dtype
 from aucforest.tree.features import NUMERIC
@@ -23,16 +24,21 @@ class RowsInMemory(TrainingTable):
     """Training data as a dense matrix with codes for categories, or a sparse matrix; see `TrainingTable`."""
 
     def __init__(
-        self, X: NDArray[Any] | SparseRows, names: Sequence[str] | None, categories: Categories, target: Target
+        self,
+        X: NDArray[Any] | SparseRows,
+        names: Sequence[str] | None,
+        categories: Categories,
+        dates: Dates,
+        target: Target,
     ) -> None:
-        self.X, self.names, self.target, self._categories = X, names, target, categories
+        self.X, self.names, self.target, self.dates, self._categories = X, names, target, dates, categories
         self.n_features = X.shape[1]
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
         target, n_classes = self.target, len(self.target.classes)
         binned = self._bin_sparse(self.X, spec) if isinstance(self.X, SparseRows) else self._bin(self.X, spec)
-        coding = Coding(self._categories, binned.values)
+        coding = Coding(self._categories, binned.values, self.dates)
         self._check(spec, int(coding.n_bins.max()) + 1)
         self._spec, self._growth = spec, Growth.of(spec, coding, len(target.kept_labels), n_classes)
         self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.sampler)

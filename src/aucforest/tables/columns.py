@@ -247,19 +247,17 @@ def check_numeric(X: Any) -> None:
             read_numbers(table, feature)
 
 
-def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[Any] | None, Categories]:
-    """Return X as a numeric matrix with codes in its categorical columns, and their categories in the rows `kept`.
+def learn(
+    table: Table, features: Sequence[int], kept: NDArray[np.int64] | None, *, warns: bool = False
+) -> tuple[NDArray[Any], Categories]:
+    """Return a table as a numeric matrix with codes in the categorical `features`, and their categories.
 
-    `given` is the parameter `categorical_features`; with `kept` None all rows are used. If X has no categorical column
-    and no Arrow dictionary, the matrix is None, because scikit-learn can convert X.
+    The categories are those in the rows `kept`, or in all rows if it is None. If `warns` is True, columns of text that
+    are probably numbers or dates are named in a warning.
     """
-    table = _as_frame(X) if given is None or isinstance(given, str) else as_table(X)
-    features = find_categorical(table, given)
-    if table is None or not (features or has_codes(X)):
-        return None, {}
     columns = {feature: read_column(table, feature) for feature in features}
     counted = {feature: count_values(column, kept) for feature, column in columns.items()}
-    if isinstance(table, nw.DataFrame) and isinstance(given, str):
+    if warns and isinstance(table, nw.DataFrame):
         of_text = [table.schema[name] == nw.String for name in table.columns]
         warn_of_text({column_name(table, feature): counted[feature] for feature in features if of_text[feature]})
     categories = {feature: order_categories(counted[feature], column_name(table, feature)) for feature in features}
@@ -340,14 +338,19 @@ def encode(table: Table, categories: Categories) -> NDArray[Any]:
     return _as_numbers(table, {feature: read_column(table, feature) for feature in categories}, categories)
 
 
-def like(X: Any, matrix: NDArray[Any]) -> Any:
-    """Return a matrix as a table with the type, column names and index of X, or unchanged if X is not a table."""
+def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None = None) -> Any:
+    """Return a matrix as a table with the type and index of X, and given column names or those of X.
+
+    It is unchanged if X is not a table.
+    """
     frame = _as_frame(X)
     if frame is None:
         return matrix
     if frame.implementation.is_pandas():
-        return type(X)(matrix, index=X.index, columns=X.columns)
-    return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
+        return type(X)(matrix, index=X.index, columns=X.columns if names is None else names)
+    return nw.from_numpy(
+        matrix, schema=frame.columns if names is None else names, backend=frame.implementation
+    ).to_native()
 
 
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat, check_encoding, check_separator
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat, check_date_format, check_encoding, check_separator
 from aucforest.tables.files import Files, check_names, check_same_names, split
-from aucforest.tables.kinds import MISSING, WORDS, is_number, to_numbers
+from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
 
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -59,10 +59,11 @@ class CsvTable:
         self, handle: BinaryIO, name: str, file: Path | None = None, csv_format: CsvFormat = DEFAULT_FORMAT
     ) -> None:
         self.name, self._handle, self._file = name, handle, file if file and file.is_file() else None
-        separator, encoding = csv_format.separator, csv_format.encoding
+        separator, encoding, date_format, _ = csv_format
         default = "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
         self._separator = check_separator(default if separator is None else separator)
         self._encoding = encoding if encoding is None else check_encoding(encoding)
+        self._date_format = date_format if date_format is None else check_date_format(date_format)
         self._content = self._in_utf8(handle)
         try:
             lines = (line.decode("utf-8-sig") for line in self._content)
@@ -138,6 +139,8 @@ class CsvTable:
         convert: dict[str, Any] = {"column_types": types, "null_values": MISSING, "strings_can_be_null": True}
         if types is None:
             convert = {"column_types": dict.fromkeys(columns, pa.string())}
+        if self._date_format is not None:
+            convert["timestamp_parsers"] = [self._date_format, pyarrow.csv.ISO8601]
         lent = _Lent(self._content)
         self._lent = weakref.ref(lent)
         return {
@@ -273,7 +276,7 @@ class CsvFiles(Files):
                 for name, types in possible.items():
                     values = batch.column(name).drop_null()
                     if len(values) > 0:
-                        possible[name] = _fitting(values, types) if types else []
+                        possible[name] = _fitting(values, types, self._format.date_format) if types else []
                         empty.discard(name)
                         if pa.float64() in possible[name]:
                             stray[name].n_values += len(values)
@@ -304,7 +307,7 @@ class CsvFiles(Files):
         return {"files": self.stamps(), "columns": self.columns, **self._format._asdict()}
 
 
-def _fitting(values: Any, types: list[Any]) -> list[Any]:
+def _fitting(values: Any, types: list[Any], date_format: str | None) -> list[Any]:
     """Return the types to which Arrow's CSV reader would convert all of these strings."""
     fitting: list[Any] = []
     trimmed = pc.utf8_trim(values, " \t")
@@ -315,8 +318,9 @@ def _fitting(values: Any, types: list[Any]) -> list[Any]:
         elif pa.types.is_time(type_):
             fits = pc.all(pc.match_substring_regex(trimmed, r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")).as_py()
         elif not (pa.types.is_floating(type_) and pa.int64() in fitting):
+            is_stamp = type_ in (pa.timestamp("s"), pa.timestamp("ns"))
             try:
-                trimmed.cast(type_)
+                parse_dates(trimmed, type_, date_format if is_stamp else None)
             except pa.ArrowInvalid:
                 fits = False
         if fits:

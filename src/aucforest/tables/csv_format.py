@@ -1,6 +1,10 @@
 """How a CSV is written and read."""
 
+from datetime import datetime
 from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 # What becomes of the values of a column of numbers that are none: missing values, or the column stays text.
 OnStray = Literal["number", "text"]
@@ -9,11 +13,12 @@ OnStray = Literal["number", "text"]
 class CsvFormat(NamedTuple):
     """How a CSV is written and read; what holds for values also holds for text in other tables.
 
-    None is the separator that the name of the file says, and UTF-8.
+    None is the separator that the name of the file says, UTF-8, and no other format of dates than ISO 8601.
     """
 
     separator: str | None = None
     encoding: str | None = None
+    date_format: str | None = None
     stray_text: OnStray = "number"
 
 
@@ -37,3 +42,14 @@ def check_encoding(encoding: str) -> str:
             f"the encoding must be one that Python has, such as cp1252 or utf-16, but is {encoding!r}"
         ) from None
     return encoding
+
+
+def check_date_format(date_format: str) -> str:
+    """Return the format of dates; ValueError if it has no directives of strptime, or unknown ones."""
+    try:
+        day = pc.strptime(pc.strftime(pa.array([datetime(2024, 2, 29)]), format=date_format), date_format, "s")
+        if "%" in date_format and day.null_count == 0:
+            return date_format
+    except pa.ArrowInvalid:
+        pass
+    raise ValueError(f"the format of dates must be one of strptime, such as '%d.%m.%Y', but is {date_format!r}")
