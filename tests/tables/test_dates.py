@@ -114,7 +114,8 @@ def test_time_is_exact_in_every_unit():
 
 
 def test_parts_can_be_chosen():
-    frame = pd.DataFrame({"a": [1.0, 2.0], "d": pd.to_datetime(["2024-02-29 13:00", "2023-12-31 00:00"]), "b": [3.0, 4.0]})
+    moments = pd.to_datetime(["2024-02-29 13:00", "2023-12-31 00:00"])
+    frame = pd.DataFrame({"a": [1.0, 2.0], "d": moments, "b": [3.0, 4.0]})
     names, matrix, dates = features(frame, ["day", "hour", "year"])
     assert names == ["a", "d: year", "b", "d: day", "d: hour"]
     np.testing.assert_array_equal(matrix, [[1, 2024, 3, 29, 13], [2, 2023, 4, 31, 0]])
@@ -161,7 +162,7 @@ def test_other_values_than_in_fit(case):
 
 def test_a_zone_that_is_missing():
     dates = find_dates(as_table(pl.DataFrame({"d": ZONED})), "auto")
-    with pytest.raises(ValueError, match="^X: column 'd' has no time zone, but had UTC in fit: convert it"):
+    with pytest.raises(ValueError, match=r"^X: column 'd' has no time zone, but had UTC in fit: convert it"):
         expand(as_table(pl.DataFrame({"d": MOMENTS})), dates)
 
 
@@ -187,7 +188,7 @@ def test_missing_dates_may_be_of_any_type():
 
 def test_a_part_with_the_name_of_a_column():
     frame = pl.DataFrame({"d": DAYS, "d: month": [1, 2, 3]})
-    with pytest.raises(ValueError, match="^X has a column 'd: month', which is also the name of a part of its dates"):
+    with pytest.raises(ValueError, match=r"^X has a column 'd: month', which is also the name of a part of its dates"):
         features(frame)
 
 

@@ -1,6 +1,6 @@
 """Which columns are learned from, and as what; and what a model reads, whatever a batch shows."""
 
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 
 import numpy as np

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
@@ -111,5 +112,17 @@ def _largest(differences: NDArray[Any]) -> float:
 
 def _as_float32(table: Any) -> Any:
     """Return an arrow table with its numbers rounded to float32."""
-    columns = [column.cast(pa.float32()) if pa.types.is_floating(column.type) else column for column in table.columns]
-    return pa.table(columns, names=table.column_names)
+    return pa.table([_rounded(column) for column in table.columns], names=table.column_names)
+
+
+def _rounded(column: Any) -> Any:
+    """Return numbers, or dates in seconds, rounded to float32; other values are unchanged."""
+    if pa.types.is_floating(column.type):
+        return column.cast(pa.float32())
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s"))
+    if not pa.types.is_timestamp(column.type):
+        return column
+    micros = pc.cast(column.cast(pa.timestamp("us", column.type.tz)), pa.int64())
+    seconds = pc.divide(micros.cast(pa.float64()), 1e6).cast(pa.float32()).cast(pa.int64(), safe=False)
+    return seconds.cast(pa.timestamp("s", column.type.tz))

@@ -66,7 +66,6 @@ _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 _NODE_TIME = 3e-8
 
 
-
 class _DateParts(StrOptions):
     """Constraint for "auto" or a list of the parts of dates."""
 
@@ -131,7 +130,7 @@ class TreeBasedClassifier(Model):
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
     ) -> Any:
-        """Validate X, and y if it is given, and encode categories and dates; errors name the column that is not numeric.
+        """Validate X, and y if it is given, and encode categories and dates; errors name the column.
 
         With reset=True, the categories are learned from the rows in `kept`, or from all rows if it is None.
         """

@@ -83,8 +83,8 @@ def fit_out_of_core(
     Raises
     ------
     ValueError
-        If `fit` would raise it, a column is not numeric, string, boolean or a date, the source or its order changes between
-        readings, `memory_limit` is too small, or `folder` belongs to another fit.
+        If `fit` would raise it, a column is of none of these types, the source or its order changes between readings,
+        `memory_limit` is too small, or `folder` belongs to another fit.
     TypeError
         If the source can be read only once, or `drop` is not a list.
     ImportError

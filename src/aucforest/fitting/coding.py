@@ -73,7 +73,7 @@ def summarize(
     categorical: Sequence[int],
     max_bins: int | None,
 ) -> Summary:
-    """Summarize a table of features: the rows of positive weight, or all if None, and those from which bins are computed."""
+    """Summarize a table of features: rows of positive weight, all if None, and those from which bins are computed."""
     n_features = table.shape[1]
     names = [column_name(table, feature) for feature in range(n_features)]
     counted: dict[int, Counted] = {}

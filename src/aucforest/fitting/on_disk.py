@@ -58,7 +58,7 @@ class FeatureBatches(NamedTuple):
     names: list[str]
     to_frame: Callable[[Any], Any]  # converts a batch to a frame
     target: Target
-    dates: Dates = {}  # what is made of columns of dates
+    dates: Dates  # what is made of columns of dates
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
         """Return the rows of positive weight in a table, None for all, the index of the first one, and their number."""
@@ -178,7 +178,8 @@ class RowsOnDisk(TrainingTable):
         def look(start: int, table: Table) -> Summary:
             rows, place, n_rows = self._features.rows_of(start, table)
             sampled = places_within(sample, place, n_rows)
-            return summarize(expand(table, self.dates), rows, sampled if rows is None else rows[sampled], categorical, spec.max_bins)
+            sampled = sampled if rows is None else rows[sampled]
+            return summarize(expand(table, self.dates), rows, sampled, categorical, spec.max_bins)
 
         # Merged in pairs of about equal size, so that each is copied only a few times.
         merged: list[tuple[int, Summary]] = []

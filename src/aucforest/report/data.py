@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from aucforest.metrics.validation import is_missing
 from aucforest.report.importances import column_names
 from aucforest.report.page import Table, number, percent, shortened
+from aucforest.tables.dates import as_datetimes, format_time, in_seconds
 
 _MOST_COLUMNS = 200
 _MOST_VALUES = 3
@@ -40,7 +41,16 @@ def class_table(caption: str, classes: tuple[str, ...], labels: NDArray[Any], we
 
 def columns_of(X: Any) -> dict[str, NDArray[Any]]:
     """Return the columns of a table as arrays by name."""
-    return {name: column.to_numpy() if isinstance(column, nw.Series) else column for name, column in _series(X)}
+    return {name: _values(column) for name, column in _series(X)}
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """Return a column as an array, dates as datetime64."""
+    dates = as_datetimes(column)
+    if dates is not None:
+        return dates
+    values: NDArray[Any] = column.to_numpy() if isinstance(column, nw.Series) else column
+    return values
 
 
 def describe_columns(X: Any) -> list[Column]:
@@ -87,7 +97,9 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: NDArray[np.float64])
 
 def _describe(name: str, column: Any) -> Column:
     """Return the description of a column."""
-    values: NDArray[Any] = column.to_numpy() if isinstance(column, nw.Series) else column
+    values = _values(column)
+    if values.dtype.kind == "M":
+        return _describe_dates(name, values)
     numbers = numbers_in(values)
     if numbers is not None:
         known = numbers[~np.isnan(numbers)]
@@ -100,5 +112,15 @@ def _describe(name: str, column: Any) -> Column:
     counts, missing = Counter(listed), 1.0 - len(listed) / max(len(values), 1)
     most = counts.most_common(_MOST_VALUES)
     usual = ", ".join(f"{shortened(value, 40)} ({percent(n / len(listed))})" for value, n in most)
-    kind = {"b": "boolean", "M": "date", "m": "duration"}.get(values.dtype.kind, "category")
+    kind = {"b": "boolean", "m": "duration"}.get(values.dtype.kind, "category")
     return Column(name, kind, missing, len(counts), usual or "–")
+
+
+def _describe_dates(name: str, values: NDArray[Any]) -> Column:
+    """Return the description of a column of dates."""
+    known = np.sort(in_seconds(values[~np.isnat(values)]))
+    usual = "–"
+    if known.size:
+        low, middle, high = (format_time(known[int(place * (known.size - 1))]) for place in (0.05, 0.5, 0.95))
+        usual = f"{middle} (90 % from {low} to {high})"
+    return Column(name, "date", 1.0 - known.size / max(values.size, 1), np.unique(known).size, usual)

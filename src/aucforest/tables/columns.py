@@ -348,9 +348,8 @@ def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None = None) -> An
         return matrix
     if frame.implementation.is_pandas():
         return type(X)(matrix, index=X.index, columns=X.columns if names is None else names)
-    return nw.from_numpy(
-        matrix, schema=frame.columns if names is None else names, backend=frame.implementation
-    ).to_native()
+    names = frame.columns if names is None else names
+    return nw.from_numpy(matrix, schema=names, backend=frame.implementation).to_native()
 
 
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:

@@ -196,17 +196,19 @@ def _expand_frame(
     )
 
 
-def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np.float64]]:
-    """Return the features of one column of dates."""
-    instants, wall = _read(table, feature, column)
-    missing = np.isnat(instants)
-    return [
-        _seconds(instants) if part in ("time", *SECONDS) else np.where(missing, np.nan, _CALENDAR[part](wall))
-        for part in column.parts
-    ]
+def as_datetimes(values: Any) -> NDArray[Any] | None:
+    """Return a column of dates on its wall clock as datetime64, one of durations as timedelta64, and None for others.
+
+    `values` are a Series or an array.
+    """
+    kind = _kind_of(values)
+    if kind is None:
+        return None
+    zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
+    return _read_values(values, zone, "the column")[1]
 
 
-def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
+def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
     """Return dates since 1970, or durations, in seconds: the unit of the values does not change the result."""
     unit = np.datetime_data(values.dtype)[0]
     if unit not in _TICKS:
@@ -215,6 +217,16 @@ def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
     whole, rest = np.divmod(np.abs(ticks), _TICKS.get(unit, 1))
     seconds: NDArray[np.float64] = np.sign(ticks) * (whole + rest / _TICKS.get(unit, 1))
     return np.where(np.isnat(values), np.nan, seconds)
+
+
+def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np.float64]]:
+    """Return the features of one column of dates."""
+    instants, wall = _read(table, feature, column)
+    missing = np.isnat(instants)
+    return [
+        in_seconds(instants) if part in ("time", *SECONDS) else np.where(missing, np.nan, _CALENDAR[part](wall))
+        for part in column.parts
+    ]
 
 
 def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -234,18 +246,17 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
     if (kind.zone is None) != (column.zone is None):
         one, other = (kind.zone and f"the time zone {kind.zone}") or "no time zone", column.zone or "none"
         raise ValueError(f"X: {name} has {one}, but had {other} in fit: convert it, or set its zone")
+    return _read_values(values, column.zone, name)
+
+
+def _read_values(values: Any, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return dates or durations in UTC and on the wall clock of a zone."""
     if isinstance(values, nw.Series):
-        return _read_series(values, column.zone, name)
-    return (values, values) if values.dtype.kind in "Mm" else _read_objects(values.tolist(), column.zone, name)
-
-
-def _read_series(series: nw.Series[Any], zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the values of a column of a frame in UTC and on the wall clock of a zone."""
-    if zone is not None and isinstance(series.dtype, nw.Datetime):
-        in_utc, there = (series.dt.convert_time_zone(some).dt.replace_time_zone(None) for some in ("UTC", zone))
-        return in_utc.to_numpy(), there.to_numpy()
-    values = (series.cast(nw.Datetime("us")) if series.dtype == nw.Date else series).to_numpy()
-    return (values, values) if values.dtype.kind in "Mm" else _read_objects(series.to_list(), zone, name)
+        if zone is not None and isinstance(values.dtype, nw.Datetime):
+            in_utc, there = (values.dt.convert_time_zone(some).dt.replace_time_zone(None) for some in ("UTC", zone))
+            return in_utc.to_numpy(), there.to_numpy()
+        values = (values.cast(nw.Datetime("us")) if values.dtype == nw.Date else values).to_numpy()
+    return (values, values) if values.dtype.kind in "Mm" else _read_objects(values.tolist(), zone, name)
 
 
 def _read_objects(values: list[Any], zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:

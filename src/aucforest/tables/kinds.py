@@ -21,11 +21,11 @@ from aucforest.tables.texts import NUMBER_PATTERN, StrayText, read_as_missing, u
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
 _TEMPORAL = (DATE, ZONED, DURATION)
-# The types that strings of dates are converted to, the first one that fits all.
+# The types that strings of dates, or of times on the first of January 1970, are converted to: the first that fits all.
 _DATE_TYPES = {
     DATE: (pa.timestamp("us"), pa.timestamp("ns")),
     ZONED: (pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")),
-    DURATION: (pa.time32("s"), pa.time64("us")),
+    DURATION: (pa.timestamp("us"), pa.timestamp("ns")),
 }
 _EXAMPLES = {
     DATE: " such as 2024-12-31 or 2024-12-31 23:59; --date-format (in Python, date_format) gives another format",
@@ -123,7 +123,7 @@ def as_kind(
     column = decode(column)
     if pa.types.is_null(column.type):
         plain = {NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}
-        return column.cast(plain[kind] if kind in plain else _DATE_TYPES[kind][0])
+        return column.cast(plain.get(kind, pa.timestamp("us")))
     if holds_text(column.type):
         return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, place, date_format)
     type_ = column.type
@@ -185,6 +185,9 @@ def _parse(column: Any, kind: str, name: str, place: Place, date_format: str | N
 
 def _cast(column: Any, kind: str, date_format: str | None = None) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
+    if kind == DURATION:
+        found = _cast_dates(pc.binary_join_element_wise("1970-01-01", column, " "), _DATE_TYPES[kind], None)
+        return None if found is None else found.cast(pa.time64(found.type.unit))
     if kind in _TEMPORAL:
         return _cast_dates(column, _DATE_TYPES[kind], date_format if kind == DATE else None)
     if kind == NUMBER:
