@@ -132,6 +132,9 @@ class AUCForestClassifier(ForestFit):
         The maximum number of bins of a feature, 2 to 255. None considers all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively. See `AUCTreeClassifier`.
+    date_parts : "auto", list of str or None, default="auto"
+        The features that are made of dates: some of "time", "year", "month", "day", "day of week" and "hour". None
+        refuses dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
@@ -165,7 +168,13 @@ class AUCForestClassifier(ForestFit):
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index, in the order of their codes in ``trees_``.
-    feature_importances_ : ndarray of shape (n_features,)
+    dates_ : dict of int to DateColumn
+        What is made of each column of dates by column index: ``parts``, the features, and ``zone``, the time zone of
+        the calendar or None. The first feature takes the place of the column, the others come after the last column.
+    split_features_ : ndarray of shape (n_split_features,)
+        The names of the features that the trees split, such as "booked: day of week": those of the columns of X, with
+        several features for a column of dates.
+    feature_importances_ : ndarray of shape (n_split_features,)
         The total gain of each feature's splits, weighted by node weight and normalized to sum to 1.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the

@@ -61,6 +61,11 @@ class AUCTreeClassifier(TreeBasedClassifier):
         The categorical features, which are split natively: names, indices or a mask. "from_dtype" uses the
         categorical, string and boolean columns of a pandas, polars or pyarrow table. An array has no such columns: pass
         for example ``categorical_features=[0]``.
+    date_parts : "auto", list of str or None, default="auto"
+        What is made of a column of dates, times or durations of X: "time" (seconds since 1970-01-01), "year", "month",
+        "day", "day of week" (1 for Monday to 7) and "hour". "auto" is time, month and day of week, and the hour of
+        columns whose type has a time of day. Durations and times of day become seconds. None raises an error for such
+        columns.
     random_state : int, RandomState instance or None, default=None
         Controls the sampling of features at each node and the order in which ties between features are broken.
 
@@ -77,7 +82,13 @@ class AUCTreeClassifier(TreeBasedClassifier):
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index; the position of a category is its code in
         ``tree_``. The first 254 have a code of their own. The rarest ones beyond them come last and share code 254.
-    feature_importances_ : ndarray of shape (n_features,)
+    dates_ : dict of int to DateColumn
+        What is made of each column of dates by column index: ``parts``, the features, and ``zone``, the time zone of
+        the calendar or None. The first feature takes the place of the column, the others come after the last column.
+    split_features_ : ndarray of shape (n_split_features,)
+        The names of the features that the trees split, such as "booked: day of week": those of the columns of X, with
+        several features for a column of dates.
+    feature_importances_ : ndarray of shape (n_split_features,)
         The total gain of each feature's splits, weighted by node weight and normalized to sum to 1.
 
     See Also

@@ -76,7 +76,9 @@ PARTS = ("time", *_CALENDAR)
 
 def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: Sequence[int] = ()) -> Dates:
     """Return what is made of each column of dates or durations except `others`; `parts` is `date_parts`."""
-    found = {}
+    found: Dates = {}
+    if table is None:
+        return found
     for feature, kind in _kinds(table):
         if feature in others:
             continue
@@ -117,7 +119,7 @@ def has_dates(table: Table) -> bool:
     return any(True for _ in _kinds(table))
 
 
-def check_same_kind(table: Table | None, dates: Dates, others: Iterable[int]) -> None:
+def check_same_kind(table: Table, dates: Dates, others: Iterable[int]) -> None:
     """Raise ValueError if a column holds dates that were none in `fit`; `others` were categorical."""
     for feature, kind in _kinds(table):
         if feature not in dates and feature not in others:
@@ -241,10 +243,10 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
         what = "durations" if column.parts == SECONDS else "dates"
         raise ValueError(f"X: {name} had {what} in fit, but holds {type_} now: pass {what}, not numbers or text")
     if kind.is_duration != (column.parts == SECONDS):
-        what = ("durations", "dates") if kind.is_duration else ("dates", "durations")
-        raise ValueError(f"X: {name} holds {what[0]}, but had {what[1]} in fit")
+        one, other = ("durations", "dates") if kind.is_duration else ("dates", "durations")
+        raise ValueError(f"X: {name} holds {one}, but had {other} in fit")
     if (kind.zone is None) != (column.zone is None):
-        one, other = (kind.zone and f"the time zone {kind.zone}") or "no time zone", column.zone or "none"
+        one, other = "no time zone" if kind.zone is None else f"the time zone {kind.zone}", column.zone or "none"
         raise ValueError(f"X: {name} has {one}, but had {other} in fit: convert it, or set its zone")
     return _read_values(values, column.zone, name)
 
@@ -283,13 +285,13 @@ def _plain(value: Any, zone: Any) -> Any:
     return value if zone is None else value.astimezone(zone).replace(tzinfo=None)
 
 
-def _kinds(table: Table | None) -> Iterator[tuple[int, _Kind]]:
+def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
     """Yield the indices of the columns of dates and durations, and their kinds."""
     features: Iterable[int] = ()
     if isinstance(table, nw.DataFrame):
         types = table.schema.values()
         features = [j for j, type_ in enumerate(types) if type_.is_temporal() or type_ in _OPAQUE]
-    elif table is not None and table.dtype.kind in "OMm":
+    elif table.dtype.kind in "OMm":
         features = range(table.shape[1])
     for feature in features:
         kind = _kind_of(_column(table, feature))
