@@ -5,7 +5,7 @@
 The bundled table has month, day of the week and hour of the departure as numbers. Here they are replaced by the moment
 of the departure, of which the forest makes its features itself, or by parts of it. Weeks are divided into thirds, each
 of which is the test data once; then the forest of January to August predicts September to December, where the time is
-beyond all thresholds.
+beyond all thresholds. All tables have the columns in the same order, so that the same values give the same forest.
 """
 
 import sys
@@ -16,34 +16,36 @@ from joblib import cpu_count
 
 from aucforest import AUCForestClassifier
 from aucforest.datasets import load_flights
+from aucforest.fitting import coding
 from aucforest.metrics import roc_auc_score
 
 N_TREES, N_JOBS = 100, cpu_count()
 PARTS = ["month", "weekday", "departure"]
 FLIGHTS = load_flights(as_frame=True)
-DAYS, BY_HAND, CANCELLED = np.asarray(FLIGHTS.day), FLIGHTS.data, np.asarray(FLIGHTS.target)
+DAYS, CANCELLED, OTHERS = np.asarray(FLIGHTS.day), np.asarray(FLIGHTS.target), FLIGHTS.data.drop(columns=PARTS)
+BY_HAND = OTHERS.join(FLIGHTS.data[PARTS])
 MOMENT = pd.to_datetime("2013-01-01") + pd.to_timedelta(DAYS - 1, "D") + pd.to_timedelta(BY_HAND["departure"], "h")
 
-TABLES: dict[str, tuple[pd.DataFrame, list[str] | str]] = {
-    "by hand": (BY_HAND, "auto"),
-    "none of them": (BY_HAND.drop(columns=PARTS), "auto"),
-    "a moment, date_parts='auto'": (BY_HAND.drop(columns=PARTS).assign(departs=MOMENT), "auto"),
-    "a moment, only its time": (BY_HAND.drop(columns=PARTS).assign(departs=MOMENT), ["time"]),
-    "a moment, without its time": (
-        BY_HAND.drop(columns=PARTS).assign(departs=MOMENT),
-        ["month", "day of week", "hour"],
-    ),
+DATED = OTHERS.assign(departs=MOMENT)
+# Columns, what is made of dates, and the maximum number of bins of times.
+TABLES: dict[str, tuple[pd.DataFrame, list[str] | str, int]] = {
+    "by hand": (BY_HAND, "auto", 32),
+    "none of them": (OTHERS, "auto", 32),
+    "a moment, by default": (DATED, "auto", 32),
+    "with at most 12 bins of times": (DATED, "auto", 12),
+    "with 255 bins of times": (DATED, "auto", 255),
+    "without its time": (DATED, ["month", "day of week", "hour"], 32),
 }
 THIRD = (DAYS - 1) // 7 % 3
 DESIGNS: dict[str, list[np.ndarray]] = {
-    "thirds of the weeks": [THIRD == number for number in range(3)],
+    "thirds of the weeks": [np.equal(THIRD, number) for number in range(3)],
     "the last four months": [np.asarray(BY_HAND["month"] > 8)],
 }
 
 
 def auc(table: str, test: np.ndarray, seed: int) -> float:
     """Return the ROC AUC of test flights."""
-    X, date_parts = TABLES[table]
+    X, date_parts, coding.TIME_BINS = TABLES[table]
     forest = AUCForestClassifier(N_TREES, date_parts=date_parts, n_jobs=N_JOBS, random_state=seed)
     proba = forest.fit(X[~test], CANCELLED[~test]).predict_proba(X[test])
     return roc_auc_score(CANCELLED[test], proba[:, 1])

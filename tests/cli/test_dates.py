@@ -85,6 +85,9 @@ def test_zones(tables, tmp_path):
 def test_options(tables, tmp_path):
     model = fit(tables / "train.csv", tmp_path / "m", "--date-parts", "day of week,year", "--drop", "clock,day")
     assert model.split_features_.tolist() == ["booked: year", "amount", "booked: day of week"]
+    refused = run("fit", tables / "train.csv", "--target", "label", "--out", tmp_path / "n", "--date-parts", "none")
+    assert refused.exit_code == 1
+    assert "Error: X: column 'booked' is not numeric but datetime64[s]; encode dates and times" in refused.stderr
     usual = "fit", tables / "train.csv", "--target", "label", "--out", tmp_path / "n"
     check_usage(
         run(*usual, "--date-parts", "week"), "must be auto, none or some of time, year, month, day, day of week,"

@@ -347,7 +347,6 @@ def refusals(folder):
         ((path(rows.assign(label=rows["label"].where(rows.index > 2))),), "has 3 missing labels, the first in "),
         ((table, "--target", "width"), "not class labels; --positive '>="),
         ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not class labels"),
-        ((path(rows.assign(day="2024-02-29")), "--date-parts", "none"), "column 'day' is not numeric but date32[day]"),
         ((table, *no_id, "--validate", "31"), "too few for 31 folds"),
         ((table, "--out", folder / "no" / "m"), f"the folder {folder / 'no'} does not exist"),
         ((table, "--out", folder), "is a folder, not a file to write"),

@@ -13,6 +13,7 @@ import aucforest
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.estimators._model_files import ModelFormatError
+from aucforest.fitting.coding import TIME_BINS
 from aucforest.inspection import explain, export_text, forest_summary, oob_permutation_importance
 from aucforest.persistence.model_file import write_model
 from aucforest.report import report
@@ -78,6 +79,16 @@ def test_all_forms_grow_the_same_forest(tmp_path):
         np.testing.assert_array_equal(FOREST.predict_proba(rows), PROBA)
     batches = predict_out_of_core(FOREST, tmp_path / "rows.parquet", proba=True)
     np.testing.assert_array_equal(pa.Table.from_batches(batches).to_pandas().to_numpy(), PROBA)
+
+
+def test_parts_are_as_good_as_columns_made_by_hand():
+    """The same values in the same order give the same forest."""
+    booked = X["booked"].dt
+    by_hand = pd.DataFrame({"month": booked.month, "amount": X["amount"], "weekday": booked.day_of_week})
+    dated = forest_of(X[["booked", "amount"]], date_parts=["month", "day of week"])
+    np.testing.assert_array_equal(
+        dated.predict_proba(X[["booked", "amount"]]), forest_of(by_hand).predict_proba(by_hand)
+    )
 
 
 def test_model_files(tmp_path):
@@ -164,6 +175,18 @@ def test_a_monotonic_constraint_is_one_of_the_time():
     assert np.all(np.diff(model.predict_proba(days)[:, 1]) >= 0)
     with pytest.raises(ValueError, match=r"^monotonic_cst of column 0 must be 0, because date_parts has no time$"):
         rises.set_params(date_parts=["month"]).fit(X_time, y)
+
+
+def test_times_have_few_thresholds():
+    """Single days cannot be learned, unless every value is asked for."""
+    thresholds = {}
+    for max_bins in (255, None):
+        options = {"date_parts": ["time"], "splitter": "best", "criterion": "gini"}
+        forest = forest_of(X[["booked"]], max_bins=max_bins, **options)
+        found = np.concatenate([tree.threshold[tree.feature == 0] for tree in forest.trees_])
+        thresholds[max_bins] = np.unique(found[np.isfinite(found)])
+    assert 16 < len(thresholds[255]) < TIME_BINS
+    assert len(thresholds[None]) > 2 * TIME_BINS
 
 
 def test_an_explicit_category_is_not_expanded():

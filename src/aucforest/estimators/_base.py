@@ -402,10 +402,10 @@ class TreeBasedClassifier(Model):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), float32, or a table or sparse matrix of the type of X
-            A pandas, polars or pyarrow table keeps its type, column names and index; treelite and onnxruntime need
-            ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``, at most 254. Missing
-            and unseen values are NaN.
+        ndarray of shape (n_samples, n_split_features), float32, or a table or sparse matrix of the type of X
+            A pandas, polars or pyarrow table keeps its type and index, with the columns ``split_features_``; treelite
+            and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``,
+            at most 254. Missing and unseen values are NaN.
         """
         check_is_fitted(self, "trees_")
         valid = self._validate_X(X, reset=False)
@@ -473,9 +473,9 @@ class TreeBasedClassifier(Model):
         Parameters
         ----------
         path : path-like
-            The file to write. The model has one input, ``X`` of shape (n_samples, n_features), float32, with NaN for
-            missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,) and
-            ``probabilities`` of shape (n_samples, n_classes), float32.
+            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features), float32, with NaN
+            for missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,)
+            and ``probabilities`` of shape (n_samples, n_classes), float32.
 
         Raises
         ------

@@ -56,16 +56,16 @@ class AUCTreeClassifier(TreeBasedClassifier):
         classes the weights do not change the AUC of a split, but they change the class frequencies of leaves.
     max_bins : int or None, default=255
         The maximum number of bins of a feature, 2 to 255. A feature with fewer distinct values has one bin for each.
-        None considers all distinct values.
+        Times of dates have at most 32. None considers all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively: names, indices or a mask. "from_dtype" uses the
         categorical, string and boolean columns of a pandas, polars or pyarrow table. An array has no such columns: pass
         for example ``categorical_features=[0]``.
     date_parts : "auto", list of str or None, default="auto"
         What is made of a column of dates, times or durations of X: "time" (seconds since 1970-01-01), "year", "month",
-        "day", "day of week" (1 for Monday to 7) and "hour". "auto" is time, month and day of week, and the hour of
-        columns whose type has a time of day. Durations and times of day become seconds. None raises an error for such
-        columns.
+        "day", "day of week" (1 for Monday to 7) and "hour" (with minutes as its fraction). "auto" is time, month and
+        day of week, and the hour of columns whose type has a time of day. Durations and times of day become seconds.
+        None raises an error for such columns.
     random_state : int, RandomState instance or None, default=None
         Controls the sampling of features at each node and the order in which ties between features are broken.
 

@@ -21,7 +21,7 @@ from aucforest.tables.columns import (
     read_column,
     read_numbers,
 )
-from aucforest.tables.dates import Dates, expand
+from aucforest.tables.dates import Dates, expand, times_in
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
@@ -34,6 +34,9 @@ from aucforest.tree.binning import (
     sample_rows,
 )
 from aucforest.tree.samples import exact_weights
+
+# Maximum number of bins of times. With more, trees tell single days apart, and learn events that do not come again.
+TIME_BINS = 32
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,20 @@ def choose_coding(
         distinct = summary.distinct[feature]
         return choose_bins(column, weights, max_bins or len(column), lambda _: distinct)
 
-    return Coding(categories, join_bins(run(bins_of, range(len(summary.names)))), dates)
+    values = join_bins(run(bins_of, range(len(summary.names))))
+    return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
+
+
+def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
+    """Return bins of which those of times are joined to at most `TIME_BINS` of about equal numbers of bins."""
+    ends = values.first[1:-1]
+    bins = list(zip(np.split(values.lower, ends), np.split(values.upper, ends)))
+    for feature in times_in(dates):
+        lower, upper = bins[feature]
+        if len(lower) > TIME_BINS:
+            starts = np.arange(TIME_BINS + 1) * len(lower) // TIME_BINS
+            bins[feature] = lower[starts[:-1]], upper[starts[1:] - 1]
+    return join_bins(bins)
 
 
 def places_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:

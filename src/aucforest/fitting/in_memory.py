@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.coding import Coding
+from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import grow_batches, run_in_threads
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, check_fit
@@ -14,9 +14,9 @@ from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, feature_kinds
-from aucforest.tables.dates import Dates
+from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
-from aucforest.tree.binning import BinnedMatrix, bin_blocks, bin_matrix, code_dtype
+from aucforest.tree.binning import BinnedMatrix, bin_blocks, bin_matrix, code_dtype, encode_matrix
 from aucforest.tree.features import NUMERIC
 
 
@@ -54,7 +54,10 @@ class RowsInMemory(TrainingTable):
         target, by_set = self.target, feature_kinds(self._categories, self.n_features) != NUMERIC
         X = matrix if target.kept is None else matrix[target.kept]
         run = run_in_threads(spec.n_jobs)
-        return bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
+        binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
+        if not times_in(self.dates) or spec.max_bins is None:
+            return binned
+        return encode_matrix(X, with_coarse_times(binned.values, self.dates), run)
 
     def _bin_sparse(self, matrix: SparseRows, spec: FitSpec) -> BinnedMatrix:
         """Return the codes of a sparse matrix, which are dense with one byte each, or more if `max_bins` is None."""

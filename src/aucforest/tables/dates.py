@@ -63,13 +63,19 @@ def _months(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
     return wall.astype("M8[M]").astype(np.int64)
 
 
-# What is read from the wall clock, as integers; NaT becomes some number, which is then replaced.
-_CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[np.int64]]] = {
+def _hours(wall: NDArray[np.datetime64]) -> NDArray[np.float64]:
+    """Return the time of day in hours, with minutes and seconds as their fraction."""
+    hours: NDArray[np.float64] = in_seconds(wall - wall.astype("M8[D]")) / 3600.0
+    return hours
+
+
+# What is read from the wall clock; NaT becomes some number, which is then replaced.
+_CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
     "year": lambda wall: wall.astype("M8[Y]").astype(np.int64) + 1970,
     "month": lambda wall: _months(wall) % 12 + 1,
     "day": lambda wall: _days(wall) - _days(wall.astype("M8[M]")) + 1,
     "day of week": lambda wall: (_days(wall) + 3) % 7 + 1,
-    "hour": lambda wall: wall.astype("M8[h]").astype(np.int64) % 24,
+    "hour": _hours,
 }
 PARTS = ("time", *_CALENDAR)
 
