@@ -110,9 +110,11 @@ def are_parts(parts: Sequence[Any]) -> bool:
 
 
 def table_of(X: Any) -> Table | None:
-    """Return X as a table if it may have columns of dates: a frame, or rows of objects, dates or durations."""
+    """Return X as a table if it may have columns of dates or categories: a frame, or rows of objects or dates."""
     if hasattr(X, "columns"):
-        return as_table(X)
+        # Of frames that hold nothing but numbers, which can be told at a glance for pandas, the schema is not needed.
+        types = getattr(X, "dtypes", ())
+        return None if len(types) > 0 and all(getattr(type_, "kind", "O") in "fiu" for type_ in types) else as_table(X)
     try:
         matrix = np.asarray(X) if isinstance(X, list | tuple | np.ndarray) else None
     except ValueError:  # rows of different lengths, which later validation reports
