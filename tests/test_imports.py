@@ -33,6 +33,7 @@ OPEN_SECRETS = {"estimators._base", "estimators._model_files"}
 
 OPTIONAL = {
     "pandas", "pyarrow", "matplotlib", "typer", "rich", "dask", "distributed", "jinja2", "onnx", "onnxruntime", "skops",
+    "python_calamine",
 }  # fmt: skip
 
 

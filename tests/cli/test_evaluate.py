@@ -62,7 +62,10 @@ def test_alerts_are_a_number_or_a_proportion(files):
         assert one["low"] < one["value"] < one["high"]
     for k in ("0", "1.5", "-1", "many"):
         check_usage(run(*arguments, k), "must be a proportion of the rows, such as 0.01, or a number from 1 on")
-    check_refusal(run(*arguments, "251"), "k must be from 1 to 250, the number (or weight) of samples, but is 251")
+    check_refusal(run(*arguments, "251"), "--alerts 251 is more than the 250 rows of test.csv")
+    weighted = run(*arguments, "300", "--weight", "weight")
+    total = f"{mixed(250, 1)['weight'].sum():g}"
+    check_refusal(weighted, f"--alerts 300 is more than {total}, the weight of the 250 rows of test.csv")
 
 
 def test_weights_and_a_label_against_the_others(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -24,8 +25,15 @@ def test_the_facts(files):
         "['no', 'yes']",
         "format version",
         f"{model.threshold_:.4g}",
+        "; ".join(f"{', '.join(name)}={n}" for name, n in Counter(model.variants_).most_common(2)),
     ):
         assert text in result.stdout, text
+
+
+def test_the_json_is_what_the_help_says(files, tmp_path):
+    assert "JSON file for all of this; - is standard output." in " ".join(run("inspect", "--help").stdout.split())
+    result = run("inspect", files.model_aucforest, "--json", tmp_path / "a.json")
+    assert result.stderr == f"JSON: {tmp_path / 'a.json'}\n"
 
 
 def test_the_figures(files):

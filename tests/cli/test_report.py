@@ -55,9 +55,10 @@ def test_subgroups_of_columns_that_the_model_does_not_know(files, tmp_path):
     assert rows == [("south", "150"), ("north", "100")]
     assert "Intended use: Sorts &lt;labels&gt;." in page
     check_refusal(run(*arguments, "--by", "regoin"), "has no column 'regoin'; did you mean 'region'?")
-    arguments[2] = "-"
-    by_input = run(*arguments, "--by", "region", input=(tmp_path / "test.csv").read_bytes())
+    by_input = run(*arguments[:2], "-", *arguments[3:], "--by", "region", input=(tmp_path / "test.csv").read_bytes())
     check_usage(by_input, "is for files: standard input and pipes cannot be read twice")
+    test.to_csv(tmp_path / "test.csv", index=False, sep=";")
+    assert run(*arguments, "--by", "region", "--separator", ";").exit_code == 0
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -75,7 +76,7 @@ def test_large_integers_are_counted_right(tmp_path, suffix):
         r'<th scope="row">order</th>\s*<td class="l">number</td>\s*<td class="r">0.0 %</td>\s*<td class="r">250<'
     )
     assert re.search(described, page.read_text())
-    assert "another value in nearly every row: order." in page.read_text()
+    assert "Column &#39;order&#39;: every value is distinct, as in an identifier." in page.read_text()
 
 
 def test_classes_of_numbers_are_named_after_the_target(tmp_path):

@@ -382,3 +382,16 @@ def test_groups_and_costs_of_samples_are_refused():
         DaskAUCForestClassifier(**OPTIONS).fit(*chunked(2, X, Y), groups=np.arange(len(Y)))
     with pytest.raises(ValueError, match=r"^cost of each sample is not available on a cluster: fit an AUCForest"):
         DaskAUCForestClassifier(**OPTIONS).fit(*chunked(2, X, Y), cost=np.ones((len(Y), 2, 2)))
+
+
+def test_dates_are_those_of_the_local_forest(client):
+    frame, labels = make_frame()
+    booked = np.datetime64("2024-01-01", "us") + (frame.index.to_numpy() * 79 % 500_000).astype("m8[m]")
+    frame = frame[["size"]].assign(booked=pd.Series(booked).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
+    parts, y = dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=3)
+    local, forest = AUCForestClassifier(**OPTIONS).fit(frame, labels), DaskAUCForestClassifier(**OPTIONS).fit(parts, y)
+    assert_same(local, forest)
+    assert (forest.n_features_in_, forest.dates_) == (2, local.dates_)
+    np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(frame))
+    pd.testing.assert_frame_equal(forest.encode(parts).compute(), local.encode(frame))
+    assert forest.explain_plan(parts, y).size.n_features == 5

@@ -62,16 +62,7 @@ BAD_TABLES = {
         "^X has 2 columns named 'a': column names must be unique$",
     ),
     "pandas objects": (frame(c=[0, pd.NA] * 120), TypeError, "^X: column 'c' is not numeric .*'NAType'"),
-    "pandas dates": (frame(d=DAY), ValueError, r"^X: column 'd' is not numeric but datetime64\[us\]; encode dates"),
-    "pandas time zone": (frame(d=pd.Timestamp(DAY, tz="UTC")), ValueError, "^X: column 'd' is not numeric but date"),
-    "pandas durations": (frame(d=pd.Timedelta("1 h")), ValueError, "^X: column 'd' is not numeric but timedelta64"),
-    "pandas periods": (frame(d=pd.Period("2024", "Y")), ValueError, "^X: column 'd' is not numeric but period"),
-    "polars dates": (pl.DataFrame({"d": [DAY] * 240}), ValueError, "^X: column 'd' is not numeric but Datetime"),
-    "numpy dates": (
-        np.full((240, 1), "2024", "M8[s]"),
-        ValueError,
-        r"^X: its dtype is not numeric but datetime64\[s\]",
-    ),
+    "pandas periods": (frame(d=pd.Period("2024", "Y")), TypeError, "^X: column 'd' is not numeric .*'Period'"),
 }
 
 NO_ORDER = "^y has labels that cannot be sorted, such as numbers and strings, or a missing label$"
@@ -217,7 +208,7 @@ def test_bad_table_at_prediction(make, at):
         method(frame().rename(columns={"e": "a"}))
     with pytest.raises(ValueError, match=r"^X: column 'b' is not numeric"):
         method(frame(b=WORDS))
-    with pytest.raises(ValueError, match=r"^X: column 'b' is not numeric but datetime"):
+    with pytest.raises(ValueError, match=r"^X: column 'b' holds dates"):
         method(frame(b=DAY))
 
 

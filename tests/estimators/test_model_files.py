@@ -217,6 +217,15 @@ def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_pat
         loaded.fit(X, y)
 
 
+def test_a_name_of_another_format_gets_a_word(tmp_path):
+    model = small_tree().fit(*make_table())
+    for suffix in (".pkl", ".joblib"):
+        with pytest.warns(UserWarning, match=rf"^m{suffix} is no pickle, as its name says: load it by aucforest.load$"):
+            model.save(tmp_path / f"m{suffix}")
+        assert aucforest.load(tmp_path / f"m{suffix}").n_features_in_ == model.n_features_in_
+    model.save(tmp_path / "pkl")
+
+
 def test_parameters_come_back(tmp_path):
     X, y = make_table()
     parameters = {

@@ -84,3 +84,17 @@ def test_refusals(forest):
         predict_out_of_core(forest, NEW.rename_columns({"weight": "prediction"}), keep=["prediction"])
     with pytest.raises(TypeError, match="can be read only once"):
         predict_out_of_core(forest, NEW.to_reader())
+
+
+def test_rare_text_in_a_column_of_numbers_is_missing_with_a_warning():
+    frame = pa.table({"a": [*range(40)], "b": ["x", "y"] * 20})
+    forest = AUCForestClassifier(5, random_state=0).fit(frame, np.arange(40) % 2)
+    text = pa.array([str(value) if value else "n/k" for value in range(40)])
+    with pytest.warns(UserWarning, match=r"column 'a': 1 of 40 values is no number \('n/k'\), read as missing"):
+        got = pa.Table.from_batches(predict_out_of_core(forest, frame.set_column(0, "a", text)))
+    missing = frame.set_column(0, "a", pa.array([None, *range(1, 40)], pa.float64()))
+    assert np.array_equal(got["probability_1"], forest.predict_proba(missing)[:, 1])
+    with pytest.raises(ValueError, match="the Table, row 1: column 'a' has the value 'n/k', which is not a number"):
+        list(predict_out_of_core(forest, frame.set_column(0, "a", text), stray_text="text"))
+    with pytest.raises(ValueError, match="stray_text"):
+        predict_out_of_core(forest, frame, stray_text="missing")

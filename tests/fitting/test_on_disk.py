@@ -17,7 +17,8 @@ from aucforest.tables.sources import open_source
 
 def features(n=1000, weight=None):
     target = Target(np.array([0, 1]), (np.arange(n) % 2).astype(np.uint16), weight)
-    return FeatureBatches(open_source(pa.table({"a": range(n), "b": range(n)})), ["a", "b"], to_features, target)
+    table = open_source(pa.table({"a": range(n), "b": range(n)}))
+    return FeatureBatches(table, ["a", "b"], to_features, target, dates={})
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,7 @@ class RowsInParts:
     """A training table that is held in parts."""
 
     def __init__(self, parts, target):
-        self.target = target
+        self.target, self.dates = target, {}
         self.tables = [as_table(rows) for rows, _, _ in parts]
         self.names = None if isinstance(self.tables[0], np.ndarray) else list(self.tables[0].columns)
         self.n_features = self.tables[0].shape[1]
@@ -62,7 +62,7 @@ class RowsInParts:
             summaries.append(
                 summarize(rows, chosen, some if chosen is None else chosen[some], categorical, spec.max_bins)
             )
-        coding = choose_coding(merge_all(summaries, spec.max_bins), sample_weight, spec.max_bins, map)
+        coding = choose_coding(merge_all(summaries, spec.max_bins), sample_weight, spec.max_bins, {}, map)
         self.matrices = [coding.read(rows, chosen) for rows, chosen in zip(self.tables, self.kept)]
         kept, scored = self.target.kept, spec.scored
         of_parts = [places_within(scored, first, count) for first, count in zip(self.firsts, self.counts)]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -22,11 +23,11 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aucforest import __version__
+from aucforest import AUCForestClassifier, __version__
 from aucforest.inspection import compare_criteria, oob_permutation_importance
 from aucforest.metrics import auc_confidence_interval, hand_till_score
 from aucforest.report import report
-from aucforest.report.data import column_table, describe_columns, useless_columns
+from aucforest.report.data import column_table, describe_columns
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=500, missing=0.0, seed=3)
@@ -447,19 +448,24 @@ def test_the_summary_says_in_words_what_scikit_learn_counts(model, made):
     assert f"finds {100 * recall_score(y, predicted):.1f} % of all rows" in lead
 
 
-def test_empty_constant_and_identifier_like_columns_are_named():
+def test_suspicious_columns_are_named(model):
     pandas = pytest.importorskip("pandas")
     rows = np.arange(200)
     columns = {
         "id": 2**62 + 16 * rows, "code": [f"n{row}" for row in rows], "empty": np.full(200, np.nan),
-        "constant": ["x"] * 200, "amount": X[TEST][:, 0], "age": rows % 90, "when": pandas.to_datetime(rows, unit="D"),
+        "constant": ["x"] * 200, "amount": X[TEST][:, 0], "age": rows % 90, "outcome": np.where(Y[TEST], "won", "lost"),
     }  # fmt: skip
-    assert useless_columns(describe_columns(pandas.DataFrame(columns))) == [
-        "Empty columns, without any value on these rows: empty.",
-        "Constant columns, with a single value on these rows: constant.",
-        "Columns that look like identifiers, with another value in nearly every row: id, code.",
-    ]
-    assert useless_columns(describe_columns(X[TEST])) == []
+    frame = pandas.DataFrame(columns)
+    forest = AUCForestClassifier(2, random_state=0).fit(frame, Y[TEST])
+    page = unescape(report(forest, frame, Y[TEST], **BARE).html)
+    for sentence in (
+        "Column 'empty': no values, never used in a split.",
+        "Column 'constant': the same value in every row, never used in a split.",
+        "Columns 'id', 'code': every value is distinct, as in an identifier.",
+        "'outcome' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?",
+    ):
+        assert sentence in page, sentence
+    assert "at prediction time" not in report(model, X[TEST], Y[TEST], **BARE).html
 
 
 def test_progress_is_shown(model, capfd):

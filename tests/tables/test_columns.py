@@ -1,6 +1,7 @@
 """Categorical columns: which they are, their codes, and forests that grow from them."""
 
 import pickle
+import re
 import tracemalloc
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
+from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 from aucforest.datasets import load_abalone
 from aucforest.tables.columns import as_table, encode, learn
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
@@ -185,15 +187,15 @@ def test_numeric_columns_beside_categorical_ones():
         pl.DataFrame(columns),
         pl.DataFrame(columns).to_arrow(),
     ):
-        np.testing.assert_array_equal(learn(table, ["c"], None)[0], expected)
+        np.testing.assert_array_equal(learn(as_table(table), [2], None)[0], expected)
     number = pl.DataFrame(columns).with_columns(pl.col("d").cast(pl.Decimal(9, 1)))
-    np.testing.assert_array_equal(learn(number, ["c"], None)[0], expected)
+    np.testing.assert_array_equal(learn(as_table(number), [2], None)[0], expected)
 
 
 def test_codes_of_frames_are_matched_by_value():
     """The integer codes of a value can differ between frames."""
     first = pl.DataFrame({"a": pl.Series(["b", None, "a", "c", "b"], dtype=pl.Categorical)})
-    coded, categories = learn(first, "from_dtype", None)
+    coded, categories = learn(as_table(first), [0], None)
     np.testing.assert_array_equal(coded[:, 0], [1, np.nan, 0, 2, 1])
     values = ["d", "c", "b", None, "c"]
     for table in (
@@ -218,7 +220,7 @@ def test_warm_start_needs_the_same_categories():
 def learned(values):
     """Return categories and codes of one column."""
     table = pd.DataFrame({"a": values})
-    encoded, categories = learn(table, ["a"], None)
+    encoded, categories = learn(as_table(table), [0], None)
     np.testing.assert_array_equal(encode(as_table(table), categories), encoded)
     return categories[0].tolist(), encoded[:, 0]
 
@@ -366,3 +368,36 @@ def test_abalone_sex():
     assert other.categories_[0].tolist() == [0, 1, 2]
     assert any(len(tree.sets) for tree in forest.trees_)
     assert forest.trees_[0].n_samples[0] == other.trees_[0].n_samples[0]
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_frames_with_text_that_is_nearly_all_numbers_or_dates_get_a_warning(library):
+    """The column stays categorical, as its type says, but not in silence; categories and named columns are meant."""
+    texts = ["unknown", *(f"{i}.5" for i in range(59))]
+    frame, y = library({"amount": texts, "b": list(range(60))}), np.arange(60) % 2
+    sentence = "X: column 'amount': 1 of 60 values is no number ('unknown'), so that all are read as text"
+    with pytest.warns(UserWarning, match=re.escape(sentence)):
+        forest = AUCForestClassifier(2, random_state=0).fit(frame, y)
+    assert list(forest.categories_) == [0]
+    AUCForestClassifier(2, random_state=0, categorical_features=["amount"]).fit(frame, y)
+    with pytest.warns(UserWarning, match="dates such as '1/1/2024' are read as text"):
+        AUCForestClassifier(2).fit(library({"day": [f"{1 + i % 12}/1/2024" for i in range(60)]}), y)
+    if library is pd.DataFrame:
+        AUCForestClassifier(2).fit(frame.astype({"amount": "category"}), y)
+
+
+@pytest.mark.parametrize("model", [AUCTreeClassifier(), AUCForestClassifier(2), LinearAUCClassifier()])
+def test_named_columns_are_those_of_fit_in_every_form(model):
+    """scikit-learn's rule: other names, another order, more or fewer columns are errors."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    y = np.arange(40) % 2
+    forms = [lambda table: table, pl.from_pandas, lambda table: pa.Table.from_pandas(table, preserve_index=False)]
+    for form in forms:
+        model.fit(form(frame), y)
+        model.predict_proba(form(frame))
+        for other in (frame[["b", "a"]], frame.assign(c=1.0), frame[["a"]], frame.rename(columns={"a": "A"})):
+            with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+                model.predict_proba(form(other))
+        batch = pa.RecordBatch.from_pandas(frame[["b", "a"]], preserve_index=False)
+        with pytest.raises(TypeError, match=r"pass pyarrow.Table.from_batches\(\[X\]\)"):
+            model.predict_proba(batch)

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import sys
 import threading
 from contextlib import nullcontext
 
@@ -13,7 +14,9 @@ import pytest
 
 from aucforest.cli._inputs import open_table
 from aucforest.tables import csv, files
-from aucforest.tables.csv import MISSING, CsvFiles
+from aucforest.tables.csv import MISSING, CsvFiles, CsvTable
+from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.kinds import find_column
 from aucforest.tables.sources import open_source
 
 
@@ -83,13 +86,14 @@ def test_a_pipe_can_be_read(tmp_path):
     writer.join()
 
 
-def read(path, separator=None):
+def read(path, separator=None, encoding=None):
     """Return the rows as batches of text, as a whole table, and as a source that is read again."""
-    with open_table(path, separator) as table:
+    csv_format = CsvFormat(separator, encoding)
+    with open_table(path, csv_format) as table:
         batches = [row for batch in table.batches(table.columns) for row in batch.to_pylist()]
-    with open_table(path, separator) as table:
+    with open_table(path, csv_format) as table:
         whole = table.whole()
-    source = open_source(path, separator=separator)
+    source = open_source(path, csv_format=csv_format)
     again = [row for batch in source.batches(source.columns) for row in batch.to_pylist()]
     return batches, whole.to_pylist(), again
 
@@ -107,9 +111,10 @@ def test_separators_and_compressed_files(tmp_path, monkeypatch, ending, separato
     batches, whole, again = read(path, separator)
     assert whole == again == frame.to_dict("records")
     assert batches == frame.astype(str).to_dict("records")
-    with open_table(path, separator) as table:
+    csv_format = CsvFormat(separator)
+    with open_table(path, csv_format) as table:
         assert [table.place(row) for row in (0, 1)] == [f"t{ending}, line {line}" for line in (2, 4)]
-    assert [open_source(path, separator=separator).place(row) for row in (0, 1)] == [
+    assert [open_source(path, csv_format=csv_format).place(row) for row in (0, 1)] == [
         f"t{ending}, line {line}" for line in (2, 4)
     ]
 
@@ -159,12 +164,6 @@ def test_one_column_may_have_any_name(tmp_path):
     assert read(path, ",")[1] == [{"a;b": 1}]
 
 
-@pytest.mark.parametrize("separator", ["", ";;", '"', "\n", "§"])
-def test_invalid_separators(separator):
-    with pytest.raises(ValueError, match="the separator must be one character, such as ';'"):
-        csv.check_separator(separator)
-
-
 def test_batches_of_wide_tables_have_few_rows(tmp_path):
     pd.DataFrame(0.0, index=range(50), columns=[f"c{i}" for i in range(100)]).to_parquet(tmp_path / "t.parquet")
     with pytest.MonkeyPatch.context() as patch, open_table(tmp_path / "t.parquet") as table:
@@ -190,7 +189,7 @@ def test_types_are_those_inferred_by_arrow(written, monkeypatch):
     monkeypatch.setattr(csv, "_BLOCK", 2**20)
     with open_table(path) as table:
         expected = table.whole()
-    source = open_source(path)
+    source = open_source(path, csv_format=CsvFormat(stray_text="text"))
     assert source.schema(source.columns).equals(expected.schema)
     assert pa.Table.from_batches(source.batches(source.columns)).equals(expected)
     assert len(set(expected.schema.types)) == 11
@@ -255,3 +254,116 @@ def test_a_bad_value_is_reported_with_its_file(tmp_path):
     table = open_source([tmp_path / f"{i}.csv" for i in range(3)], as_text=None)
     next(table.batches(["x"]))
     assert table.place(1) == "0.csv, line 3"
+
+
+@pytest.mark.parametrize("rows", ["", "1,2\n"])
+def test_arrow_has_let_go_of_the_content_after_the_last_batch(rows):
+    """A thread of Arrow that still has the content of Python aborts the process if Python ends at that moment.
+
+    Of 1000 readings, 18 without rows and 100 with one row left it with such a thread.
+    """
+    for _ in range(1000):
+        content = io.BytesIO(f"a,b\n{rows}".encode())
+        table = CsvTable(content, "t.csv")
+        before = sys.getrefcount(content)
+        assert sum(batch.num_rows for batch in table.batches(["a"])) == len(rows) // 4
+        assert sys.getrefcount(content) == before
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "UTF-8"])
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_encodings(tmp_path, monkeypatch, encoding, ending):
+    monkeypatch.setattr(csv, "_BLOCK", 1000)
+    frame = pd.DataFrame({"größe": range(300), "b": [f"{i} €\nü" for i in range(300)]})
+    text, path = frame.to_csv(index=False).encode(encoding), tmp_path / f"t{ending}"
+    path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+    batches, whole, again = read(path, None, encoding)
+    assert whole == again == frame.to_dict("records")
+    assert batches == frame.astype(str).to_dict("records")
+    assert open_source(path, csv_format=CsvFormat(None, encoding)).place(1) == f"t{ending}, line 4"
+
+
+IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
+IN_UTF_16 = "pass its encoding, such as --encoding utf-16 (in Python, encoding='utf-16')"
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "given", "sentence"),
+    [
+        ("a,b\nü,1\n", "cp1252", None, f"t.csv, line 2: column 'a' is not encoded in UTF-8: {IN_CP1252}"),
+        ("ü,b\n1,1\n", "cp1252", None, f"cannot read t.csv: the header is not encoded in UTF-8: {IN_CP1252}"),
+        ("a,b\n1,1\n", "utf-16", None, f"cannot read t.csv: the header is not encoded in UTF-8: {IN_UTF_16}"),
+        ("a,b\n\x81,1\n", "latin-1", "cp1252", "cannot read t.csv: it is not encoded in cp1252"),
+        ("ü,b\n1,1\n", "cp1252", "ascii", "cannot read t.csv: it is not encoded in ascii"),
+        ("a,b\n1,1\n", "utf-8", "utf-16", "cannot read t.csv: it is not encoded in utf-16"),
+    ],
+)
+def test_another_encoding_is_suggested(tmp_path, text, written, given, sentence):
+    path, csv_format = tmp_path / "t.csv", CsvFormat(None, given)
+    path.write_bytes(text.encode(written))
+
+    def read_batches():
+        with open_table(path, csv_format) as table:
+            return list(table.batches(["b", "a"]))
+
+    def read_whole():
+        with open_table(path, csv_format) as table:
+            return table.whole()
+
+    for attempt in (read_batches, read_whole, lambda: open_source(path, csv_format=csv_format).schema(["a"])):
+        with pytest.raises(ValueError) as caught:
+            attempt()
+        assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("header", "separator", "hint"),
+    [
+        (
+            "a,b,label",
+            ";",
+            "; the header has no semicolon but 2 commas: pass --separator ',' (in Python, separator=',')",
+        ),
+        ("a,b,label", "~", "; the header has no '~' but 2 commas: pass --separator ',' (in Python, separator=',')"),
+        (
+            "#a;label",
+            None,
+            "; the first line begins with '#': remove it if it is a comment; the header has no comma but 1 semicolon:"
+            " pass --separator ';' (in Python, separator=';')",
+        ),
+        ("# made, by me", None, "; the first line begins with '#': remove it if it is a comment"),
+        ("Report of May", None, "; the first line is 'Report of May': remove it if it is a title"),
+        ("a,b,lable", None, "; did you mean 'lable'?"),
+        ("a,b", None, ""),
+    ],
+)
+def test_what_is_wrong_with_a_header_without_the_column(tmp_path, header, separator, hint):
+    path, csv_format = tmp_path / "t.csv", CsvFormat(separator)
+    path.write_text(f"{header}\na,b,label\n1,2,3\n")
+    for opened in (open_table(path, csv_format), nullcontext(open_source(path, csv_format=csv_format))):
+        with opened as table, pytest.raises(ValueError) as caught:
+            find_column(table, "label")
+        assert str(caught.value) == f"t.csv has no column 'label'{hint}"
+
+
+@pytest.mark.parametrize("at", [0, 250, 499], ids=["first", "middle", "last"])
+def test_stray_text_is_counted_over_all_blocks(written, monkeypatch, at):
+    """Wherever it is, and also where whole blocks are numbers; a column with more text, and dates, stay text."""
+    monkeypatch.setattr(csv, "_BLOCK", 200)
+    rows = [[f"{row % 40}.5", f"{row}", "x" if row % 5 == 0 else "7", f"2024-01-0{1 + row % 9}"] for row in range(500)]
+    rows[at][0], rows[at][1], rows[at][3] = "unknown", "NA", "soon"
+    path = written("a,b,c,d\n" + "".join(",".join(row) + "\n" for row in rows))
+    source = open_source(path)
+    assert source.schema(["a", "b", "c", "d"]).types == [pa.float64(), pa.int64(), pa.string(), pa.string()]
+    assert {name: str(stray) for name, stray in source.stray.items()} == {
+        "a": "1 of 500 values is no number ('unknown')"
+    }
+    content = pa.Table.from_batches(source.batches(["d", "a"]))
+    assert content.column("a").to_pylist() == [None if row == at else row % 40 + 0.5 for row in range(500)]
+    assert content.column("d")[at].as_py() == "soon"
+    assert pa.Table.from_batches(source.batches(["a"], first_row=240, rows=7)).column("a")[10].as_py() == (
+        None if at == 250 else 10.5
+    )
+    kept = open_source(path, csv_format=CsvFormat(stray_text="text"))
+    assert (kept.schema(["a"]).types, kept.stray) == ([pa.string()], {})
+    assert kept.fingerprint() != source.fingerprint()

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from aucforest.tables.notes import column_notes
+from aucforest.tables.notes import suspicious_columns, unseen_categories
 
 N = 1500
 
@@ -27,11 +27,22 @@ def columns():
             "list": ["1,2,3", "4,5"] * (N // 2),
             "pair": ["1,5", "x"] * (N // 2),
             "codes": ["A$", "12 %"] * (N // 2),
+            "versions": ["1.2.3", "10.0.12"] * (N // 2),
+            "a tenth is text": ["unknown", *(["1.5", "2.5", "3", "4", "5", "6", "7", "8", "9"])] * (N // 10),
         },
         "no values": {"nothing": [None] * N, "not a number": [np.nan] * N},
         "the same value": {"one": [1] * N, "same word": ["a"] * N, "same flag": [True] * N},
         "percent sign": {"fee": [f"€ {i}.50" for i in range(N)], "rate": ["12 %", "-3.5%", None] * (N // 3)},
         "decimal comma": {"price": [f"{i},50" for i in range(N)], "euro": ["1.234,5", "-7", None] * (N // 3)},
+        "1 of 1,500 values is no number ('unknown')": {"amount": ["unknown", *(f"{i % 7}.5" for i in range(N - 1))]},
+        "300 of 1,500 values are no numbers ('?')": {
+            "half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)],
+        },
+        "dates such as": {
+            "american": [f"{1 + i % 12}/{1 + i % 28}/2024" for i in range(N)],
+            "German": [f"{1 + i % 28}.{1 + i % 12}.24 08:15" for i in range(N)],
+            "words": ["3 March 2024", "Mar 4, 2024", None] * (N // 3),
+        },
         "distinct": {
             "id": range(N),
             "key": [f"k{i}" for i in range(N)],
@@ -45,27 +56,85 @@ def columns():
 def test_which_columns_get_a_note(library):
     for word, wanted in columns().items():
         for name, values in wanted.items():
-            notes = column_notes(library({name: pa.array(values, from_pandas=False).to_pylist()}))
+            notes = suspicious_columns(library({name: pa.array(values, from_pandas=False).to_pylist()}))
             assert [word in note and repr(name) in note for note in notes] == ([True] if word else []), (name, notes)
 
 
 def test_categories_of_arrow_and_pandas():
     words = pd.Series([f"{i},5" for i in range(30)], dtype="category")
-    assert "decimal comma" in column_notes(pd.DataFrame({"a": words}))[0]
-    assert "distinct" in column_notes(pa.table({"a": pa.array([f"k{i}" for i in range(30)]).dictionary_encode()}))[0]
+    assert "decimal comma" in suspicious_columns(pd.DataFrame({"a": words}))[0]
+    (note,) = suspicious_columns(pa.table({"a": pa.array([f"k{i}" for i in range(30)]).dictionary_encode()}))
+    assert "distinct" in note
 
 
 def test_one_note_for_many_columns():
     ids = pd.DataFrame({name: range(30) for name in ("a", "b c")})
-    assert column_notes(ids) == [
+    assert suspicious_columns(ids, drop=True) == [
         "columns 'a', 'b c': every value is distinct, as in an identifier; consider --drop 'a,b c'"
     ]
     empty = pd.DataFrame({f"c{i}": [np.nan] * 30 for i in range(12)})
-    (note,) = column_notes(empty)
+    (note,) = suspicious_columns(empty)
     assert note.startswith("columns 'c0', 'c1', ")
     assert note.endswith("'c9' and 2 more: no values, never used in a split")
 
 
 def test_few_rows_have_no_identifiers():
-    assert column_notes(pd.DataFrame({"id": range(19), "word": [f"k{i}" for i in range(19)]})) == []
-    assert len(column_notes(pd.DataFrame({"id": range(20), "word": [f"k{i}" for i in range(20)]}))) == 1
+    assert suspicious_columns(pd.DataFrame({"id": range(19), "word": [f"k{i}" for i in range(19)]})) == []
+    assert len(suspicious_columns(pd.DataFrame({"id": range(20), "word": [f"k{i}" for i in range(20)]}))) == 1
+
+
+def separating():
+    """Return labels, columns that separate them, and columns that do not."""
+    random = np.random.default_rng(0)
+    y = random.random(400) < 0.2
+    close = np.where(y, 1.0, 0.0) + random.normal(scale=0.3, size=400)
+    leaks = {
+        "number": np.where(y, 10.0, 1.0) + random.random(400),
+        "reversed": np.where(y, 1.0, 10.0) + random.random(400),
+        "flag": y,
+        "word": np.where(y, "won", random.choice(["lost", "open"], size=400)),
+        "only if positive": np.where(y, random.random(400), np.nan),
+    }
+    others = {
+        "close": close,
+        "key": [f"k{i}" for i in range(400)],
+        "word": np.where(close > 0.5, "high", "low"),
+        "one": np.ones(400),
+    }
+    return y.astype(int), leaks, others
+
+
+def test_columns_that_separate_the_classes_are_named_with_their_auc():
+    y, leaks, others = separating()
+    for library in (pd.DataFrame, lambda columns: pl.DataFrame(columns, strict=False)):
+        for name, values in leaks.items():
+            sentence = f"{name!r} separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"
+            assert suspicious_columns(library({name: values}), y) == [sentence]
+        assert not any("separate" in note for note in suspicious_columns(library(others), y))
+    (both,) = suspicious_columns(np.column_stack([leaks["number"], leaks["flag"]]), y)
+    assert both.startswith("columns 'feature_0' (ROC AUC 1.0000), 'feature_1' (ROC AUC 1.0000) each separate")
+
+
+def test_a_leak_of_three_classes_and_too_few_rows_to_tell():
+    y = np.arange(90) % 3
+    frame = pd.DataFrame({"code": y * 1.5, "word": np.array(["a", "b", "c"])[y], "half": y == 1})
+    (note,) = suspicious_columns(frame, y)
+    assert [word in note for word in ("'code'", "'word'", "'half'")] == [True, True, False]
+    assert suspicious_columns(frame[["code"]], np.r_[np.zeros(86, int), np.ones(4, int)]) == []
+
+
+def test_notes_on_some_rows_of_a_table_say_so():
+    frame = pd.DataFrame({"site": ["a"] * 30, "when": ["1/2/2024"] * 30})
+    assert suspicious_columns(frame[["site"]], n_rows=1000) == [
+        "in 30 of 1,000 rows, column 'site': the same value in every row"
+    ]
+    assert suspicious_columns(frame[["site"]], n_rows=30) == suspicious_columns(frame[["site"]])
+
+
+def test_unseen_categories_are_counted_and_named():
+    frame = pd.DataFrame({"a": ["x", "y", None, "z", "w", "v", "v"], "b": range(7)})
+    known = {0: np.array(["x", "y"], dtype=object), 1: np.arange(7)}
+    assert unseen_categories(frame, known) == [
+        "column 'a': 4 of 7 rows (57 %) have a category that training has not seen ('z', 'w', 'v'); it counts as a"
+        " missing value"
+    ]

@@ -66,7 +66,6 @@ DENSE = {
     "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
     "polars": lambda X: pl.DataFrame(X, schema=NAMES),
     "pyarrow": lambda X: pa.table(dict(zip(NAMES, X.T))),
-    "record batch": lambda X: pa.RecordBatch.from_pydict(dict(zip(NAMES, X.T))),
 }
 FORMS = {**SPARSE, **DENSE}
 

@@ -17,11 +17,12 @@ def table(n=50):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with three files of one table, with row groups of different sizes, and a file of another format."""
+    """A folder with three files of one table, with row groups of different sizes, and files that are not its own."""
     rows = table()
     for name, part, size in [("2", rows[20:20], 5), ("1", rows[:20], 7), ("3", rows[20:], 40)]:
         pq.write_table(part, tmp_path / f"part{name}.parquet", row_group_size=size)
-    (tmp_path / "notes.txt").write_text("no table")
+    for name in ("notes.txt", ".hidden.parquet", "_temporary.parquet"):
+        (tmp_path / name).write_text("no table")
     return tmp_path
 
 
@@ -61,7 +62,7 @@ def test_place_is_the_file_and_its_row(folder):
 
 
 def test_whole_tables_and_proportions_read(folder):
-    source = ParquetFiles(sorted(folder.glob("*.parquet")), "t")
+    source = ParquetFiles(sorted(folder.glob("part*.parquet")), "t")
     assert source.whole(as_text=["a"]).equals(table())
     assert [source.done(n_rows) for n_rows in (0, 12, 50)] == [0.0, 0.24, 1.0]
 

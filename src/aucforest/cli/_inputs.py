@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from aucforest.cli._options import LEAST_ROWS, LEAST_ROWS_OF_INTEGERS, MOST_LABELS, STANDARD
 from aucforest.estimators._model_files import read_as_fitted
-from aucforest.tables.csv import CSV_SUFFIXES, CsvTable, is_csv
+from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, CsvTable, is_csv
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.kinds import (
     FLAG,
     TEXT,
@@ -34,6 +35,7 @@ from aucforest.tables.kinds import (
     holds_text,
     is_number,
     kind_of,
+    to_numbers,
 )
 from aucforest.tables.labels import (
     LabelReader,
@@ -44,31 +46,43 @@ from aucforest.tables.labels import (
     read_weights,
     refuse_missing,
 )
-from aucforest.tables.notes import column_notes
-from aucforest.tables.sources import ParquetFiles, open_source
+from aucforest.tables.notes import suspicious_columns
+from aucforest.tables.sources import ParquetFiles, Source, open_source
+from aucforest.tables.spreadsheets import SPREADSHEET, read_spreadsheet
+from aucforest.tables.texts import StrayText, read_as_missing
 
 # The option in error messages.
 _OPTION = "--positive "
+# The maximum number of rows of a table read batch by batch that notes are on, and the places that they are taken from.
+_MOST_ROWS, _BLOCKS = 2**16, 16
 # Pairs of labels of which the second is positive even if it is more frequent.
 _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 
 
 @contextmanager
-def open_table(file: Path, separator: str | None = None) -> Iterator[CsvTable | ParquetFiles]:
-    """Open a CSV or Parquet file, or a CSV from standard input or a pipe, which can be read only once."""
+def open_table(file: Path, csv_format: CsvFormat = DEFAULT_FORMAT) -> Iterator[CsvTable | CsvFiles | ParquetFiles]:
+    """Open a file, a folder of files, or a CSV from standard input or a pipe, which can be read only once."""
     if file == STANDARD:
-        yield CsvTable(sys.stdin.buffer, "standard input", separator=separator)
+        yield CsvTable(sys.stdin.buffer, "standard input", csv_format=csv_format)
     elif not file.exists():
         raise ValueError(f"there is no file {file}")
     elif file.is_dir():
-        raise ValueError(f"{file} is a folder, not a table")
+        yield cast(CsvFiles | ParquetFiles, open_source(file, as_text=None, csv_format=csv_format))
     elif file.suffix.lower() == ".parquet":
         yield ParquetFiles([file], file.name)
+    elif file.suffix.lower() == SPREADSHEET:
+        yield read_spreadsheet(file)
     elif is_csv(file) or not file.is_file():
         with file.open("rb") as handle:
-            yield CsvTable(handle, file.name, file, separator)
+            yield CsvTable(handle, file.name, file, csv_format)
     else:
-        raise ValueError(f"the name of a table must end in {', '.join(CSV_SUFFIXES)} or .parquet, got {file.name}")
+        suffixes = ", ".join((*CSV_SUFFIXES, SPREADSHEET))
+        raise ValueError(f"the name of a table must end in {suffixes} or .parquet, got {file.name}")
+
+
+def can_read_again(file: Path) -> bool:
+    """Return whether a table is a file or a folder, not standard input or a pipe."""
+    return file.is_file() or file.is_dir()
 
 
 def read_model(file: Path, jobs: int | None = None) -> Any:
@@ -84,9 +98,8 @@ def read_model(file: Path, jobs: int | None = None) -> Any:
 class Labelled(NamedTuple):
     """The name, features, labels and weights of a table.
 
-    For training data, `y` has the numbers of the classes, the positive one of two last, and `positive` is its label
-    unless it also comes last in sorted order. Folds may be made by `groups` or `times`. For other rows, `y` has the
-    classes of the model.
+    For training data, `y` has the numbers of the classes, the positive one of two last. Folds may be made by `groups`
+    or `times`, and `kept` are columns of the table as they are. For other rows, `y` has the classes of the model.
     """
 
     title: str
@@ -94,9 +107,9 @@ class Labelled(NamedTuple):
     y: Any
     weight: NDArray[np.float64] | None = None
     classes: Any = None
-    positive: str | None = None
     groups: NDArray[Any] | None = None
     times: NDArray[Any] | None = None
+    kept: Any = None
 
 
 def read_training(
@@ -105,33 +118,72 @@ def read_training(
     positive: str | None = None,
     weight: str | None = None,
     drop: Sequence[str] = (),
-    separator: str | None = None,
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     *,
     groups: str | None = None,
     time: str | None = None,
+    keep: Sequence[str] = (),
 ) -> Labelled:
     """Read the training data with all columns except some."""
     others = [target, *(name for name in (weight, groups, time) if name is not None), *drop]
-    with open_table(file, separator) as table:
-        for name in others:
+    with open_table(file, csv_format) as table:
+        for name in [*others, *keep]:
             find_column(table, name)
         content = table.whole(as_text=[target] if groups is None else [target, groups])
         if content.num_rows == 0:
             raise ValueError(f"{table.name} has a header, but no rows")
         reader = LabelReader(table, target, positive, _OPTION)
         reader.add(content.column(target))
-        classes, y, found = _order(reader, *reader.finish(), positive)
+        classes, y = _order(reader, *reader.finish(), positive)
         weights = None if weight is None else read_weights(table, content.column(weight), weight)
         of_groups = (
             None if groups is None else np.asarray(read_groups(table, content.column(groups), groups).to_pandas())
         )
         times = None if time is None else _read_times(table, content.column(time), time)
-        features = content.select(feature_names(table, others))
+        names = feature_names(table, others)
+    if table.is_text and csv_format.stray_text == "number":
+        content = _without_stray(content, [*names, *(name for name in keep if name not in others)])
+    features = content.select(names)
     check_types(features.schema)
-    for note in column_notes(features):
-        typer.echo(f"Note: {note}", err=True)
+    say(suspicious_columns(features, y, drop=True))
     title = _title(table, target, positive)
-    return Labelled(title, _to_frame(features), y, weights, classes, found, of_groups, times)
+    return Labelled(title, _to_frame(features), y, weights, classes, of_groups, times, content.select(keep))
+
+
+def say(notes: list[str]) -> None:
+    """Write notes on standard error."""
+    for note in notes:
+        typer.echo(f"Note: {note}", err=True)
+
+
+def _without_stray(content: Any, names: Sequence[str]) -> Any:
+    """Return a CSV with numbers in those of its columns of text that are nearly all numbers, and say so."""
+    for name in names:
+        stray, column = StrayText(), content.column(name)
+        if holds_text(column.type):
+            numbers = to_numbers(column, stray)
+            if stray.is_rare:
+                content = content.set_column(content.column_names.index(name), name, numbers)
+                say([read_as_missing(name, stray)])
+    return content
+
+
+def say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
+    """Say what is suspicious in rows of a table that is read batch by batch: the first of a CSV, else from all over."""
+    n_rows = len(labels)
+    n_blocks = 1 if table.is_text or n_rows <= _MOST_ROWS else _BLOCKS
+    size = min(_MOST_ROWS // n_blocks, n_rows)
+    batches: list[Any] = []
+    starts = np.linspace(0, n_rows - size, n_blocks).astype(int)
+    for start in starts.tolist():
+        n_left = size
+        for batch in table.batches(features, start):
+            batches.append(batch.slice(0, n_left))
+            n_left -= batches[-1].num_rows
+            if n_left == 0:
+                break
+    places = starts[:, None] + np.arange(size)
+    say(suspicious_columns(pa.Table.from_batches(batches), labels[places.ravel()], drop=True, n_rows=n_rows))
 
 
 def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
@@ -152,23 +204,13 @@ def _read_times(table: Columns, column: Any, name: str) -> NDArray[Any]:
 
 
 def read_labels(
-    file: Path,
-    target: str,
-    positive: str | None = None,
-    weight: str | None = None,
-    separator: str | None = None,
-    *,
-    groups: str | None = None,
+    table: Source, target: str, positive: str | None = None, weight: str | None = None, groups: str | None = None
 ) -> Labelled:
     """Read only the labels, weights and groups of the training data."""
-    table = open_source(file, as_text=None, separator=separator)
-    for name in (target, weight, groups):
-        if name is not None:
-            find_column(table, name)
     reader = LabelReader(table, target, positive, _OPTION)
     classes, y, weights, numbers = read_target(table, reader, weight, groups)
-    classes, y, found = _order(reader, classes, y, positive)
-    return Labelled(_title(table, target, positive), None, y, weights, classes, found, numbers)
+    classes, y = _order(reader, classes, y, positive)
+    return Labelled(_title(table, target, positive), None, y, weights, classes, numbers)
 
 
 def read_for_model(
@@ -177,12 +219,12 @@ def read_for_model(
     target: str,
     positive: str | None = None,
     weight: str | None = None,
-    separator: str | None = None,
+    csv_format: CsvFormat = DEFAULT_FORMAT,
 ) -> Labelled:
-    """Read labeled rows for a model; raise ValueError if a label is not one of its classes."""
+    """Read labeled rows for a model, say what it has not seen; raise ValueError if a label is no class of it."""
     others = [target, *([] if weight is None else [weight])]
-    with open_table(file, separator) as table:
-        columns, n_rows = ModelColumns(model, table, others), 0
+    with open_table(file, csv_format) as table:
+        columns, n_rows = ModelColumns(model, table, others, csv_format), 0
         features: list[Any] = []
         rest: list[Any] = []
         for batch in table.batches(list(dict.fromkeys([*columns.names, *others]))):
@@ -191,6 +233,7 @@ def read_for_model(
             n_rows += batch.num_rows
         if n_rows == 0:
             raise ValueError(f"{table.name} has a header, but no rows")
+        say([*columns.stray_notes(), *columns.unseen_notes()])
         beside = pa.concat_tables(rest)
         y = _labels_of(model, table, beside.column(target), target, positive)
         weights = None if weight is None else read_weights(table, beside.column(weight), weight)
@@ -219,13 +262,10 @@ def _title(table: Columns, target: str, positive: str | None) -> str:
 
 def _order(
     reader: LabelReader, classes: NDArray[Any], labels: NDArray[np.uint16], positive: str | None
-) -> tuple[NDArray[Any], NDArray[np.uint16], str | None]:
-    """Return the classes, the positive one of two last, the number of each row's class, and the positive label.
-
-    The label is None if it comes last in sorted order.
-    """
+) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+    """Return the classes, the positive one of two last, and the number of each row's class."""
     if positive is not None:
-        return reader.names(), labels, positive
+        return reader.names(), labels
     _refuse_quantities(reader.target, classes, labels)
     is_text = len(classes) == 2 and classes.dtype.kind == "U"
     if is_text and tuple(map(str.lower, classes.tolist())) not in _ORDERED:
@@ -233,8 +273,7 @@ def _order(
         if n_negative < n_positive:
             classes, labels = classes[::-1], (1 - labels).astype(np.uint16)
         typer.echo(f"positive class: {str(classes[1])!r}, the rarer label (--positive chooses another)", err=True)
-        return classes, labels, str(classes[1])
-    return classes, labels, None
+    return classes, labels
 
 
 def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.uint16]) -> None:
@@ -297,11 +336,20 @@ def _listed(classes: NDArray[Any]) -> str:
 
 
 def _to_frame(table: Any) -> pd.DataFrame:
-    """Return an arrow table as a DataFrame with text and booleans as categories and NaN for null columns."""
+    """Return an arrow table as a DataFrame with text and booleans as categories and NaN for null columns.
+
+    Days and times of day stay in Arrow, because pandas has no type for them.
+    """
     for place, (name, column) in enumerate(zip(table.column_names, table.columns)):
         if pa.types.is_boolean(column.type):
             table = table.set_column(place, name, column.dictionary_encode())
         elif pa.types.is_null(column.type):
             table = table.set_column(place, name, column.cast(pa.float64()))
     table = table.replace_schema_metadata(None)  # of pandas, which would determine the types
-    return table.to_pandas(strings_to_categorical=True, date_as_object=False)
+    in_arrow = {type_: pd.ArrowDtype(type_) for type_ in table.schema.types if _is_day_or_clock(type_)}
+    return table.to_pandas(strings_to_categorical=True, types_mapper=in_arrow.get)
+
+
+def _is_day_or_clock(type_: Any) -> bool:
+    """Return whether a type is that of days without a time of day, or the reverse."""
+    return pa.types.is_date(type_) or pa.types.is_time(type_)

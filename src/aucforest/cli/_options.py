@@ -1,11 +1,12 @@
 """Arguments and options that several commands have."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from aucforest.tables.csv import check_separator
+from aucforest.tables.csv_format import check_date_format, check_encoding, check_separator
 from aucforest.tree.criteria import CRITERIA
 
 # A target is not accepted if it has more than MOST_LABELS distinct labels and on average fewer than LEAST_ROWS rows of
@@ -13,7 +14,10 @@ from aucforest.tree.criteria import CRITERIA
 MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
 STANDARD = Path("-")
 
-TABLE_HELP = "A .csv, .tsv (or .gz of these) or .parquet table; - is CSV on standard input."
+TABLE_HELP = (
+    "A .csv, .tsv (or .gz of these), .xlsx or .parquet table, or a folder of CSV or Parquet files; - is CSV on standard"
+    " input."
+)
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=TABLE_HELP)]
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column of class labels.")]
@@ -42,20 +46,55 @@ Time = Annotated[
 ]
 
 
-def _check_separator(separator: str | None) -> str | None:
-    """Return the separator of a CSV, or raise a usage error if it is not valid."""
-    try:
-        return separator if separator is None else check_separator(separator)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+def _usage(check: Callable[[str], str]) -> Callable[[str | None], str | None]:
+    """Return the callback of an option whose value is checked: what is not valid is a usage error."""
+
+    def callback(value: str | None) -> str | None:
+        try:
+            return value if value is None else check(value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+
+    return callback
 
 
 Separator = Annotated[
     str | None,
     typer.Option(
         metavar="CHARACTER",
-        callback=_check_separator,
+        callback=_usage(check_separator),
         help=r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        callback=_usage(check_encoding),
+        help="The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.",
+    ),
+]
+DateFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        callback=_usage(check_date_format),
+        help="The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; those as 2024-12-31 need none.",
+    ),
+]
+StrayText = Annotated[
+    Literal["number", "text"],
+    typer.Option(
+        help="What becomes of a CSV's column of numbers with a few other values, such as 'unknown' or '1,234.5' (fewer"
+        " than 10 %): a column of numbers, where these are missing, or a column of text.",
+    ),
+]
+StrayTextOfModel = Annotated[
+    Literal["number", "text"],
+    typer.Option(
+        "--stray-text",
+        help="What values such as 'unknown' are in a column of numbers: missing (number), as long as they are fewer"
+        " than 10 %, or an error (text).",
     ),
 ]
 if TYPE_CHECKING:

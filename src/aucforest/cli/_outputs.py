@@ -28,6 +28,7 @@ from aucforest.cli._options import STANDARD
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics import auc_confidence_interval
 from aucforest.tables.kinds import holds_text
+from aucforest.tables.sources import is_table
 
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".parquet")
@@ -100,6 +101,8 @@ def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
             raise ValueError(f"{out} is a folder, not a file to write")
         if out.resolve() in taken:
             raise ValueError(f"{out} would be overwritten: it is read, or another output")
+        if out.parent.resolve() in taken and is_table(out):
+            raise ValueError(f"{out} would be in the folder that is read, and be read the next time")
         taken.add(out.resolve())
 
 
@@ -125,8 +128,8 @@ def console(json_out: Path | None) -> Console:
     return Console(stderr=json_out == STANDARD)
 
 
-def write_json(out: Path | None, content: Any) -> None:
-    """Write metrics as JSON if an output is given; NaN becomes null."""
+def write_json(out: Path | None, content: Any, what: str = "metrics") -> None:
+    """Write metrics, or what else it is, as JSON if an output is given; NaN becomes null."""
     if out is None:
         return
     text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
@@ -134,7 +137,7 @@ def write_json(out: Path | None, content: Any) -> None:
         sys.stdout.write(f"{text}\n")
     else:
         write_whole(out, text.encode())
-        typer.echo(f"metrics: {out}", err=True)
+        typer.echo(f"{what}: {out}", err=True)
 
 
 def write_picture(out: Path, figure: Any) -> None:

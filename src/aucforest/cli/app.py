@@ -60,7 +60,7 @@ def _commands(
 ) -> None:
     """Random forests for two or more classes that rank well, above all rare classes.
 
-    Tables are CSV files with a header, in UTF-8, or Parquet files.
+    Tables are CSV files with a header, spreadsheets (.xlsx), Parquet files, or folders of CSV or Parquet files.
 
     Exit codes: 0 success, 1 data error, 2 usage error, 3 alert (aucforest estimate --fail-on-alert).
     """

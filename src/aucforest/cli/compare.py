@@ -13,7 +13,10 @@ from rich.text import Text
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, read_training
 from aucforest.cli._options import (
+    TABLE_HELP,
     TARGET_HELP,
+    DateFormat,
+    Encoding,
     Groups,
     Jobs,
     JsonOut,
@@ -21,6 +24,7 @@ from aucforest.cli._options import (
     Positive,
     Seed,
     Separator,
+    StrayText,
     Time,
     Weight,
     names_in,
@@ -30,6 +34,7 @@ from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.comparison import decimals
 from aucforest.inspection.scoring import find_metric
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import nearest
 from aucforest.tree.criteria import CRITERIA
 
@@ -50,8 +55,7 @@ def compare(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A .csv, .tsv (or .gz of these) or .parquet table; - is CSV on standard input. Default: the abalone"
-            " data, 18 rings or more against fewer.",
+            help=f"{TABLE_HELP} Default: the abalone data, 18 rings or more against fewer.",
         ),
     ] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help=TARGET_HELP)] = None,
@@ -73,6 +77,9 @@ def compare(
     weight: Weight = None,
     drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
     separator: Separator = None,
+    encoding: Encoding = None,
+    date_format: DateFormat = None,
+    stray_text: StrayText = "number",
     trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,
     repeats: Annotated[
@@ -99,7 +106,8 @@ def compare(
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
     check_outputs(json_out, plot_out, inputs=[file])
     if file is not None and target is not None:
-        data = read_training(file, target, positive, weight, names_in(drop), separator, groups=groups, time=time)
+        csv_format = CsvFormat(separator, encoding, date_format, stray_text)
+        data = read_training(file, target, positive, weight, names_in(drop), csv_format, groups=groups, time=time)
     else:
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))

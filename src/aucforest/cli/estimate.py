@@ -10,10 +10,11 @@ from rich.text import Text
 
 from aucforest._files import write_whole
 from aucforest.cli._inputs import open_table
-from aucforest.cli._options import JsonOut, PlotOut, Separator, names_in
+from aucforest.cli._options import Encoding, JsonOut, PlotOut, Separator, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import find_column, nearest
 
 # The exit code of --fail-on-alert.
@@ -97,6 +98,7 @@ def estimate(
         bool, typer.Option("--fail-on-alert", help=f"Exit with code {ALERT} if an estimate is beyond its alert limits.")
     ] = False,
     separator: Separator = None,
+    encoding: Encoding = None,
     json_out: JsonOut = None,
     csv_out: Annotated[Path | None, typer.Option("--csv", help="CSV file for the table.", metavar="OUT")] = None,
     plot_out: PlotOut = None,
@@ -118,7 +120,8 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    frames = _read(reference, columns, separator, time or ""), _read(new, columns, separator, target)
+    csv_format = CsvFormat(separator, encoding)
+    frames = _read(reference, columns, csv_format, time or ""), _read(new, columns, csv_format, target)
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
     known, asked = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
@@ -146,9 +149,9 @@ def estimate(
             raise typer.Exit(ALERT)
 
 
-def _read(file: Path, columns: dict[str, list[str]], separator: str | None, optional: str = "") -> Any:
+def _read(file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "") -> Any:
     """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one."""
-    with open_table(file, separator) as table:
+    with open_table(file, csv_format) as table:
         for name in {name for names in columns.values() for name in names} - {optional}:
             find_column(table, name)
         return table.whole().to_pandas(date_as_object=False)

@@ -1,13 +1,26 @@
 """``aucforest evaluate``: the performance of a model on labeled rows."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from sklearn.metrics import confusion_matrix
 
-from aucforest.cli._inputs import read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Separator, Target, Weight
+from aucforest.cli._inputs import Labelled, read_for_model, read_model, say
+from aucforest.cli._options import (
+    Data,
+    DateFormat,
+    Encoding,
+    Jobs,
+    JsonOut,
+    Model,
+    Positive,
+    Separator,
+    StrayTextOfModel,
+    Target,
+    Weight,
+)
 from aucforest.cli._outputs import (
     QUALITY,
     MetricValue,
@@ -24,6 +37,8 @@ from aucforest.cli._outputs import (
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
+from aucforest.report.checks import trained_on
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.predictions import labels_of
 
 
@@ -61,27 +76,35 @@ def evaluate(
         ),
     ] = "0.01",
     separator: Separator = None,
+    encoding: Encoding = None,
+    date_format: DateFormat = None,
+    stray_text: StrayTextOfModel = "number",
     json_out: JsonOut = None,
     jobs: Jobs = -1,
 ) -> None:
     """Evaluate a model on labelled rows that it was not fitted on.
 
     For two classes the ROC AUC, and precision, recall and lift of the rows with the highest scores, have confidence
-    intervals. G-mean and the confusion matrix depend on the threshold.
+    intervals. G-mean and the confusion matrix depend on the threshold. Standard error says if the model was probably
+    trained on these rows, and how many have categories that it was not.
 
     Example: aucforest evaluate model.aucforest test.csv --target label --json metrics.json
     """
     check_outputs(json_out, inputs=[model, data])
     forest = read_model(model, jobs)
     rule = _set_threshold(forest, threshold)
-    rows = read_for_model(forest, data, target, positive, weight, separator)
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
+    rows = read_for_model(forest, data, target, positive, weight, csv_format)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:
         scored = fold.is_class[:, 1], fold.proba[:, 1]
         metrics[0] = auc_with_interval(*scored, rows.weight)
+        _check_number_of_alerts(alerts, rows, data)
         top = metrics_at_k(*scored, parse_number(alerts), sample_weight=rows.weight)
         metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]
+    if (note := trained_on(forest, rows.X, rows.y, rows.weight, fold.proba)) is not None:
+        say([note])
     labels = labels_of(forest, rows.X, fold.proba)
     matrix = confusion_matrix(rows.y, labels, labels=forest.classes_, sample_weight=rows.weight)
     classes = list(map(str, forest.classes_.tolist()))
@@ -102,6 +125,14 @@ def evaluate(
         "confusion_matrix": matrix.tolist(),
     }
     write_json(json_out, content)
+
+
+def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
+    """Raise ValueError if there are fewer rows, or less weight, than a number of alerts."""
+    total = len(rows.y) if rows.weight is None else float(rows.weight.sum())
+    if parse_number(alerts) > max(total, 1):
+        weight = "" if rows.weight is None else f"{total:g}, the weight of "
+        raise ValueError(f"--alerts {alerts} is more than {weight}the {len(rows.y):,} rows of {data.name}")
 
 
 def _set_threshold(model: Any, threshold: str | None) -> str:

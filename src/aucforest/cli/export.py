@@ -7,14 +7,16 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
-from aucforest.cli._inputs import open_table, read_model
-from aucforest.cli._options import TABLE_HELP, Model, Separator
+from aucforest.cli._inputs import open_table, read_model, say
+from aucforest.cli._options import TABLE_HELP, DateFormat, Encoding, Model, Separator
 from aucforest.cli._outputs import check_outputs, check_suffix
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import ModelColumns
 
 # Maximum difference of probabilities, which are float32 in ONNX.
@@ -34,6 +36,8 @@ def export(
         typer.Option(metavar="DATA", help=f"Rows on which the files and the model must agree. {TABLE_HELP}"),
     ] = None,
     separator: Separator = None,
+    encoding: Encoding = None,
+    date_format: DateFormat = None,
 ) -> None:
     """Write a model as an ONNX file, or as a scikit-learn forest in a skops file.
 
@@ -59,8 +63,9 @@ def export(
     for kind, out in written.items():
         typer.echo(f"{kind}: {out}", err=True)
     if check is not None:
+        csv_format = CsvFormat(separator, encoding, date_format)
         readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
-        _compare(forest, {kind: readers[kind](out) for kind, out in written.items()}, check, separator)
+        _compare(forest, {kind: readers[kind](out) for kind, out in written.items()}, check, csv_format)
 
 
 def _read_onnx(file: Path) -> PredictProba:
@@ -77,10 +82,10 @@ def _read_skops(file: Path) -> PredictProba:
     return lambda X: model.predict_proba(X if names is None else pd.DataFrame(X, columns=names))
 
 
-def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, separator: str | None) -> None:
+def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_format: CsvFormat) -> None:
     """Compare probabilities for values rounded to float32, which the files read; raise ValueError if they differ."""
     n_rows, rounding, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
-    with open_table(data, separator) as table:
+    with open_table(data, csv_format) as table:
         columns = ModelColumns(forest, table)
         for batch in table.batches(columns.names):
             typed = columns.typed(batch, n_rows)
@@ -90,6 +95,7 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, separat
             for kind, predict_proba in exported.items():
                 largest[kind] = max(largest[kind], _largest(predict_proba(X) - proba))
             n_rows += batch.num_rows
+        say([*columns.stray_notes(), *columns.unseen_notes()])
     typer.echo(f"compared on {n_rows:,} rows; rounding to float32 moves a probability by {rounding:.2g} at most")
     for kind, difference in largest.items():
         typer.echo(f"{kind}: largest difference of probabilities {difference:.2g}")
@@ -106,5 +112,17 @@ def _largest(differences: NDArray[Any]) -> float:
 
 def _as_float32(table: Any) -> Any:
     """Return an arrow table with its numbers rounded to float32."""
-    columns = [column.cast(pa.float32()) if pa.types.is_floating(column.type) else column for column in table.columns]
-    return pa.table(columns, names=table.column_names)
+    return pa.table([_rounded(column) for column in table.columns], names=table.column_names)
+
+
+def _rounded(column: Any) -> Any:
+    """Return numbers, or dates in seconds, rounded to float32; other values are unchanged."""
+    if pa.types.is_floating(column.type):
+        return column.cast(pa.float32())
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s"))
+    if not pa.types.is_timestamp(column.type):
+        return column
+    micros = pc.cast(column.cast(pa.timestamp("us", column.type.tz)), pa.int64())
+    seconds = pc.divide(micros.cast(pa.float64()), 1e6).cast(pa.float32()).cast(pa.int64(), safe=False)
+    return seconds.cast(pa.timestamp("s", column.type.tz))

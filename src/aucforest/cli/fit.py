@@ -1,26 +1,31 @@
 """``aucforest fit``: a forest from a labelled table."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import typer
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, read_labels, read_training
+from aucforest.cli._inputs import Labelled, read_labels, read_training, say, say_of_rows
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
     Criterion,
+    DateFormat,
+    Encoding,
     Groups,
     Jobs,
     JsonOut,
     Positive,
     Seed,
     Separator,
+    StrayText,
     Time,
     Weight,
     names_in,
@@ -41,15 +46,21 @@ from aucforest.cli._outputs import (
     write_json,
 )
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.outofcore import fit_out_of_core
+from aucforest.estimators.outofcore import fit_source, open_training
 from aucforest.estimators.thresholds import RULES
 from aucforest.fitting.plan import parse_bytes
+from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
+from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.dates import PARTS
+from aucforest.tables.kinds import decode, find_column
+from aucforest.tables.sources import is_table, stray_notes
+from aucforest.tables.spreadsheets import SPREADSHEET
 
 # Maximum bytes of a CSV that is read into memory, where it takes up to 1 GB, unless a limit or a folder is given.
 _SMALL = 2**25
@@ -100,6 +111,13 @@ def fit(
             " highest recall with at least that precision) and fpr=0.01 (with at most that false positive rate).",
         ),
     ] = RULES[0],
+    date_parts: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B",
+            help=f"What is made of dates: auto (time, month, day of week, hour), none, or some of {', '.join(PARTS)}.",
+        ),
+    ] = "auto",
     weight: Weight = None,
     drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
     seed: Seed = 0,
@@ -113,6 +131,12 @@ def fit(
         Path | None,
         typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
     ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns to copy to the reference, such as features and times for aucforest estimate.", metavar="A,B"
+        ),
+    ] = None,
     memory_limit: Annotated[
         str | None,
         typer.Option(
@@ -121,13 +145,18 @@ def fit(
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
     separator: Separator = None,
+    encoding: Encoding = None,
+    date_format: DateFormat = None,
+    stray_text: StrayText = "number",
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest to a labelled table and write it to a model file.
 
-    All other columns are features: numbers as numbers, text and booleans as categories. Values may be missing. A file
-    need not fit into memory, unless it is cross-validated. With --groups the bootstrap sample of each tree holds whole
-    groups, too, so that out-of-bag scores are those of new groups.
+    All other columns are features: numbers as numbers, text and booleans as categories, dates by their parts. Values
+    may be missing. Columns that are probably not what they seem are named on standard error: numbers or dates read as
+    text, identifiers, constants, and columns that separate the classes alone. A file need not fit into memory, unless
+    it is cross-validated. With --groups the bootstrap sample of each tree holds whole groups, too, so that out-of-bag
+    scores are those of new groups.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
@@ -135,15 +164,11 @@ def fit(
     check_folds_by(groups, time)
     if time is not None and validate is None:
         raise typer.BadParameter("needs --validate", param_hint="--time")
+    if keep is not None and reference is None:
+        raise typer.BadParameter("needs --reference", param_hint="--keep")
     check_outputs(out, json_out, reference, inputs=[train])
-    can_stream = train.is_file() and (is_csv(train) or train.suffix.lower() == ".parquet")
-    is_limited = memory_limit is not None or folder is not None
-    is_small = can_stream and is_csv(train) and train.stat().st_size <= _SMALL
-    streams = can_stream and validate is None and (is_limited or not is_small)
-    if is_limited and not streams:
-        option = "--folder" if memory_limit is None else "--memory-limit"
-        what = "files, without --validate" if can_stream else "files: standard input and pipes cannot be read twice"
-        raise typer.BadParameter(f"is for {what}", param_hint=option)
+    limit = "--memory-limit" if memory_limit is not None else "--folder" if folder is not None else None
+    streams = _streams(train, is_validated=validate is not None, limit=limit)
     forest = AUCForestClassifier(
         trees,
         criterion=criterion,
@@ -154,30 +179,37 @@ def fit(
         class_weight=None if class_weight == "none" else class_weight,
         shrinkage=None if shrinkage == "none" else _number("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
+        date_parts=_date_parts(date_parts),
         threshold=_rule(threshold),
         oob_score=True,
         random_state=seed,
         n_jobs=jobs,
         verbose=int(sys.stderr.isatty()),
     )
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
+    kept = [name for name in names_in(keep) if name != target]
     metrics: dict[str, list[MetricValue]] = {}
     by_time: list[dict[str, Any]] = []
     if streams:
-        data = read_labels(train, target, positive, weight, separator, groups=groups)
-        fit_out_of_core(
-            forest,
-            train,
-            target,
-            sample_weight=weight,
-            groups=groups,
-            positive=data.positive,
-            drop=names_in(drop),
-            separator=separator,
-            memory_limit=memory_limit or "2GiB",
-            folder=folder,
-        )
+        others = [target, *(name for name in (weight, groups) if name is not None)]
+        table, features = open_training(train, others, names_in(drop), csv_format)
+        for name in kept:
+            find_column(table, name)
+        data = read_labels(table, target, positive, weight, groups)
+        say(stray_notes(table, [*features, *kept]))
+        say_of_rows(table, features, data.y)
     else:
-        data = read_training(train, target, positive, weight, names_in(drop), separator, groups=groups, time=time)
+        data = read_training(
+            train, target, positive, weight, names_in(drop), csv_format, groups=groups, time=time, keep=kept
+        )
+    if reference is not None:
+        _check_names([*kept, target, *_prediction_names(data)], train)
+    if streams:
+        columns = {"target": target, "sample_weight": weight, "positive": str(data.classes[-1]), "features": features}
+        columns |= {} if groups is None else {"groups": groups}
+        rows = Target(np.arange(len(data.classes)), data.y, data.weight, data.groups)
+        fit_source(forest, table, columns, rows, memory_limit=memory_limit or "2GiB", folder=folder)
+    else:
         if validate is not None:
             cv = split_rows(data, validate, 1, seed)
             by_time = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
@@ -187,12 +219,12 @@ def fit(
         forest.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
     forest.classes_ = data.classes
     metrics = {"out of bag": [_out_of_bag(forest, data)], **metrics}
-    if reference is not None:
-        _write_reference(reference, forest, data, target)
     # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
+    proba = forest.oob_decision_function_
     del forest.oob_decision_function_
     forest.set_params(n_jobs=None, verbose=0)
     forest.save(out)
+    typer.echo(f"model: {out}", err=True)
     counts = dict(zip(map(str, forest.classes_.tolist()), np.bincount(data.y).tolist()))
     to = console(json_out)
     to.print(metrics_table(data.title, metrics))
@@ -200,7 +232,6 @@ def fit(
         to.print(time_folds_table(by_time))
     to.print(_describe(forest, counts), markup=False, highlight=False)
     to.print(describe_threshold(forest, threshold), markup=False, highlight=False)
-    typer.echo(f"model: {out}", err=True)
     content = {
         "data": data.title,
         "n_samples": len(data.y),
@@ -210,13 +241,46 @@ def fit(
         "metrics": {kind: [metric._asdict() for metric in measured] for kind, measured in metrics.items()},
     }
     write_json(json_out, content | ({"time_folds": by_time} if by_time else {}))
+    if reference is not None:
+        scored, seen = _scored(forest, data, target, proba), np.isfinite(proba[:, 0])
+        schema = table.schema(kept) if streams else data.kept.schema
+        batches = table.batches(kept) if streams else data.kept.to_batches()
+        _write_reference(reference, scored, seen, schema, batches if kept else ())
+        typer.echo(f"reference: {reference}", err=True)
+
+
+def _streams(train: Path, is_validated: bool, limit: str | None) -> bool:
+    """Return whether a table is read batch by batch; raise a usage error if it cannot be, but an option limits it."""
+    can_stream = train.is_dir() or (train.is_file() and is_table(train))
+    is_small = train.is_file() and is_csv(train) and train.stat().st_size <= _SMALL
+    if can_stream and not is_validated:
+        return limit is not None or not is_small
+    if limit is None:
+        return False
+    what = "files: standard input and pipes cannot be read twice"
+    if can_stream:
+        what = "files, without --validate"
+    elif train.suffix.lower() == SPREADSHEET:
+        what = "CSV and Parquet files"
+    raise typer.BadParameter(f"is for {what}", param_hint=limit)
 
 
 def _describe(forest: AUCForestClassifier, counts: dict[str, int]) -> str:
     """Return a line with the numbers of rows by class and of features."""
     rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     features = f"{forest.n_features_in_} features, {len(forest.categories_)} of them categorical"
+    features += f", {len(forest.dates_)} of dates" if forest.dates_ else ""
     return f"{positive_class(forest)}{sum(counts.values()):,} rows ({rows}); {features}"
+
+
+def _date_parts(listed: str) -> str | list[str] | None:
+    """Return the parameter `date_parts` of the forest."""
+    if listed in ("auto", "none"):
+        return "auto" if listed == "auto" else None
+    if not set(names_in(listed)) <= set(PARTS):
+        what = f"must be auto, none or some of {', '.join(PARTS)}, but is {listed!r}"
+        raise typer.BadParameter(what, param_hint="--date-parts")
+    return names_in(listed)
 
 
 def _rule(threshold: str) -> str | float | dict[str, Any] | None:
@@ -246,16 +310,39 @@ def _number(option: str, text: str, *words: str) -> str | int | float:
         raise typer.BadParameter(f"must be {wanted}, but is {text!r}", param_hint=option) from None
 
 
-def _write_reference(out: Path, forest: AUCForestClassifier, data: Labelled, target: str) -> None:
-    """Write the rows that have out-of-bag probabilities: label, predicted label and probabilities."""
-    proba = forest.oob_decision_function_
+def _prediction_names(data: Labelled) -> list[str]:
+    """Return the names of the columns of predictions in a reference."""
+    return ["prediction", *(f"probability_{label}" for label in data.classes.tolist())]
+
+
+def _check_names(names: list[str], train: Path) -> None:
+    """Raise ValueError if a reference would have two columns of the same name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
+
+
+def _scored(forest: AUCForestClassifier, data: Labelled, target: str, proba: NDArray[np.float64]) -> Any:
+    """Return label, predicted label and probabilities of the rows that have out-of-bag probabilities."""
     seen = np.isfinite(proba[:, 0])
-    columns = {target: data.classes[data.y[seen]], "prediction": data.classes[decide(proba[seen], forest.threshold_)]}
-    columns |= {f"probability_{label}": column for label, column in zip(data.classes.tolist(), proba[seen].T)}
-    table = pa.table(columns)
-    with table_writer(out, table.schema) as write:
-        write(table)
-    typer.echo(f"reference: {out}", err=True)
+    predicted = data.classes[decide(proba[seen], forest.threshold_)]
+    columns = dict(zip(_prediction_names(data), [predicted, *proba[seen].T]))
+    return pa.table({target: data.classes[data.y[seen]], **columns})
+
+
+def _write_reference(out: Path, scored: Any, seen: NDArray[np.bool_], kept: Any, batches: Iterable[Any]) -> None:
+    """Write kept columns, of which there are batches of all rows, beside labels and predictions of the rows seen."""
+    types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept.types]
+    schema = pa.schema([*zip(kept.names, types), *scored.schema])
+    with table_writer(out, schema) as write:
+        if not kept.names:
+            write(scored)
+        n_rows = n_seen = 0
+        for batch in batches:
+            rows = batch.filter(pa.array(seen[n_rows : n_rows + batch.num_rows]))
+            beside = scored.slice(n_seen, rows.num_rows)
+            write(pa.table([*map(decode, rows.columns), *beside.columns], schema=schema))
+            n_rows, n_seen = n_rows + batch.num_rows, n_seen + rows.num_rows
 
 
 def _cross_validate(forest: AUCForestClassifier, data: Labelled, cv: Any, seed: int) -> list[MetricValue]:

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from aucforest.cli._inputs import read_model
-from aucforest.cli._options import JsonOut, Model
+from aucforest.cli._options import Model
 from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of
 from aucforest.persistence.model_file import read_version
+from aucforest.tables.dates import SECONDS, column_of
 
 # Maximum number of features and categories that are printed; --json has all.
 MOST_FEATURES = 25
@@ -29,7 +30,9 @@ def inspect(
         int | None,
         typer.Option(min=0, metavar="N", help="Print the rules of tree N (from 0) with class probabilities instead."),
     ] = None,
-    json_out: JsonOut = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", metavar="OUT", help="JSON file for all of this; - is standard output.")
+    ] = None,
 ) -> None:
     """Show what is in a model file: parameters, classes, features and their categories, the trees.
 
@@ -51,7 +54,7 @@ def inspect(
     to.print(_features_table(_features(forest, importances, most_important), len(importances)))
     if json_out is not None:
         features = _features(forest, importances, np.arange(len(importances)))
-        write_json(json_out, facts | {"features": features})
+        write_json(json_out, facts | {"features": features}, "JSON")
 
 
 def _facts(forest: Any, file: Path) -> dict[str, Any]:
@@ -86,10 +89,13 @@ def _facts(forest: Any, file: Path) -> dict[str, Any]:
 def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Return the name, kind, categories and importance of some features."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
+    dates, n_columns = getattr(forest, "dates_", {}), forest.n_features_in_
     features = []
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
         known = categories[feature].tolist() if feature in categories else None
-        kind = "numeric" if known is None else "categorical"
+        column = dates.get(column_of(feature, n_columns, dates))
+        made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
+        kind = made if known is None else "categorical"
         features.append({"name": names[feature], "kind": kind, "categories": known, "importance": importance})
     return features
 
@@ -101,7 +107,7 @@ def _facts_table(facts: dict[str, Any]) -> Table:
         if name == "file_bytes":
             name, value = "file", f"{value / 2**20:,.2f} MiB"
         elif isinstance(value, dict):
-            value = ", ".join(
+            value = "; ".join(  # names of variants have commas
                 f"{key}={part:.4g}" if isinstance(part, float) else f"{key}={part}" for key, part in value.items()
             )
         elif isinstance(value, float):

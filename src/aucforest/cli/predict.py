@@ -10,10 +10,21 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from aucforest.cli._inputs import open_table, read_model
-from aucforest.cli._options import STANDARD, Data, Jobs, Model, Separator, names_in
+from aucforest.cli._inputs import open_table, read_model, say
+from aucforest.cli._options import (
+    STANDARD,
+    Data,
+    DateFormat,
+    Encoding,
+    Jobs,
+    Model,
+    Separator,
+    StrayTextOfModel,
+    names_in,
+)
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.inspection import explain
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.predictions import Notes, Predictions, labels_of
 
 
@@ -27,6 +38,9 @@ def predict(
         int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")
     ] = 0,
     separator: Separator = None,
+    encoding: Encoding = None,
+    date_format: DateFormat = None,
+    stray_text: StrayTextOfModel = "number",
     jobs: Jobs = -1,
 ) -> None:
     """Predict the rows of a table of any size, batch by batch.
@@ -37,6 +51,9 @@ def predict(
     Reasons are columns "reason_1", "reason_2" and so on, each with a feature, its value and its Shapley value: what it
     adds to the probability of the positive class or, of three and more classes, of the predicted one.
 
+    Categories that the training data did not have, and text in columns of numbers, count as missing; standard error has
+    their number and some of them.
+
     Example: aucforest predict model.aucforest new.csv --keep id --out predictions.csv
     """
     check_suffix("--out", out, TABLES)
@@ -44,8 +61,9 @@ def predict(
     forest, kept = read_model(model, jobs), names_in(keep)
     columns = TextColumn("predicting"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-    with open_table(data, separator) as table:
-        predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons)), 0
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
+    with open_table(data, csv_format) as table:
+        predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons), csv_format), 0
         with table_writer(out, predictions.schema) as write, bar:
             task = bar.add_task("", total=None, rows=0)
             for batch in predictions.batches():
@@ -53,11 +71,13 @@ def predict(
                 n_rows += batch.num_rows
                 done = table.done(n_rows)
                 bar.update(task, rows=n_rows, total=None if done is None else 1.0, completed=done or 0.0)
+    say([*predictions.stray, *predictions.unseen])
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)
 
 
 def _reasons(model: Any, k: int) -> Notes | None:
     """Return a function that computes the k reasons with the largest absolute values for each row."""
+    k = min(k, model.n_features_in_)
     if k == 0:
         return None
     classes = model.classes_

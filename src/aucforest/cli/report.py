@@ -7,10 +7,24 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from aucforest.cli._inputs import Labelled, open_table, read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Separator, Target, Weight, names_in
+from aucforest.cli._inputs import Labelled, can_read_again, open_table, read_for_model, read_model
+from aucforest.cli._options import (
+    Data,
+    DateFormat,
+    Encoding,
+    Jobs,
+    Model,
+    Positive,
+    Seed,
+    Separator,
+    StrayTextOfModel,
+    Target,
+    Weight,
+    names_in,
+)
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import find_column
 
 
@@ -37,6 +51,9 @@ def report(
         str | None, typer.Option(metavar="TEXT", help="For which decisions the model is meant; shown on the page.")
     ] = None,
     separator: Separator = None,
+    encoding: Encoding = None,
+    date_format: DateFormat = None,
+    stray_text: StrayTextOfModel = "number",
     seed: Seed = 0,
     jobs: Jobs = -1,
 ) -> None:
@@ -46,11 +63,11 @@ def report(
     """
     check_suffix("--out", out, (".html", ".htm"))
     check_outputs(out, inputs=[model, data, train])
-    forest = read_model(model, jobs)
-    test = read_for_model(forest, data, target, positive, weight, separator)
+    forest, csv_format = read_model(model, jobs), CsvFormat(separator, encoding, date_format, stray_text)
+    test = read_for_model(forest, data, target, positive, weight, csv_format)
     training = Labelled("", None, None)
     if train is not None:
-        training = read_for_model(forest, train, target, positive, weight, separator)
+        training = read_for_model(forest, train, target, positive, weight, csv_format)
     label = f", positive: {forest.classes_[1]}" if len(forest.classes_) == 2 else ""
     facts = {"Target": f"{target}{label}", "Data": data.name}
     if train is not None:
@@ -66,7 +83,7 @@ def report(
         title=title or f"{model.name}, evaluated on {test.title}",
         facts=facts,
         intended_use=intended_use,
-        by=None if by is None else _read_groups(data, names_in(by)),
+        by=None if by is None else _read_groups(data, names_in(by), csv_format),
         n_jobs=jobs,
         random_state=seed,
         verbose=int(sys.stderr.isatty()),
@@ -75,11 +92,11 @@ def report(
     typer.echo(f"report: {out}", err=True)
 
 
-def _read_groups(data: Path, names: list[str]) -> Any:
+def _read_groups(data: Path, names: list[str], csv_format: CsvFormat) -> Any:
     """Read the columns of subgroups, which need not be those of the model."""
-    if not data.is_file():
+    if not can_read_again(data):
         raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint="--by")
-    with open_table(data) as table:
+    with open_table(data, csv_format) as table:
         for name in names:
             find_column(table, name)
         return table.whole(as_text=[]).select(names).to_pandas()

@@ -10,18 +10,17 @@ from sklearn.utils.validation import _get_feature_names
 
 from aucforest.distributed._collections import Partitions, align_columns, known_lengths, split
 from aucforest.distributed._executor import DaskExecutor, default_client
-from aucforest.distributed._source import RowsOnCluster, choose_plan, read_target
-from aucforest.estimators._base import refuse_dates
+from aucforest.distributed._source import RowsOnCluster, choose_plan, dates_of, read_target
 from aucforest.fitting.job import check_seed
 from aucforest.fitting.plan import Plan
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import check_table
+from aucforest.tables.dates import n_added
 
 
 def fit_on_cluster(forest: Any, partitions: Partitions) -> None:
     """Fit a DaskAUCForestClassifier; after an error, all tasks are cancelled and the forest is unchanged."""
     check_table(partitions.meta)
-    refuse_dates(partitions.meta)
     params = forest._params()
     if params["checkpoint_dir"] is not None:
         check_seed(params, "checkpoint_dir")
@@ -39,7 +38,8 @@ def explain(forest: Any, X: Any, y: Any, sample_weight: Any) -> Plan:
     forest._validate_params()
     with closing(DaskExecutor(default_client(forest.client))) as executor:
         target, names = _read_target(executor, forest, X, y, sample_weight), _get_feature_names(X._meta)
-        table = SimpleNamespace(target=target, names=names, n_features=X.shape[1])
+        dates = dates_of(X._meta, forest._params())[1]
+        table = SimpleNamespace(target=target, names=names, n_features=X.shape[1] + n_added(dates), dates=dates)
         # The plan does not depend on the seed, and a generator is left as it is.
         forest = copy(forest).set_params(random_state=0)
         spec = forest._resolve(table, forest._start())

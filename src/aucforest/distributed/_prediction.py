@@ -9,6 +9,7 @@ from aucforest._optional import import_optional
 from aucforest.distributed._collections import as_rows, keep_partitions, refuse_sparse
 from aucforest.distributed._executor import identity
 from aucforest.tables.columns import check_table
+from aucforest.tables.dates import split_names
 
 
 def predict_lazily(forest: Any, X: Any, method: str) -> Any:
@@ -40,7 +41,8 @@ def _predict_part(part: Any, forest: Any, method: str) -> Any:
     pandas = import_optional("pandas", purpose="a Dask DataFrame", extra="dask")
     if method == "predict":
         return pandas.Series(values, index=part.index)
-    return pandas.DataFrame(values, index=part.index, columns=part.columns if method == "encode" else None)
+    names = split_names(part.columns.tolist(), forest.dates_) if method == "encode" else None
+    return pandas.DataFrame(values, index=part.index, columns=names)
 
 
 def _of_no_rows(forest: Any, method: str) -> Any:
@@ -50,5 +52,5 @@ def _of_no_rows(forest: Any, method: str) -> Any:
     if method == "apply":
         return np.empty((0, len(forest.trees_)), dtype=np.int64)
     if method == "encode":
-        return np.empty((0, forest.n_features_in_), dtype=np.float32)
+        return np.empty((0, forest.trees_[0].n_features), dtype=np.float32)
     return np.empty((0, len(forest.classes_)))

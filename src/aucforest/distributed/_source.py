@@ -38,6 +38,7 @@ from aucforest.fitting.spec import FitSpec, combine_weights, tree_keys
 from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target, code_part, kept_rows
 from aucforest.tables.columns import decode_labels, find_categorical, read_table
+from aucforest.tables.dates import Dates, expand, find_dates, n_added
 from aucforest.tree.prediction import PackedTrees
 
 # Number of summaries that are merged in a task.
@@ -75,6 +76,14 @@ def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
     return ReadTarget(Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows)
 
 
+def dates_of(meta: Any, params: dict[str, Any]) -> tuple[list[int], Dates]:
+    """Return the categorical columns of a collection, and what is made of its columns of dates."""
+    # The meta of an array has no columns.
+    table = read_table(meta if hasattr(meta, "columns") else np.empty((0, meta.shape[1]), dtype=meta.dtype))
+    categorical = find_categorical(table, params["categorical_features"])
+    return categorical, find_dates(table, params["date_parts"], categorical)
+
+
 class RowsOnCluster(TrainingTable):
     """Training data as partitions on a Dask cluster.
 
@@ -89,9 +98,9 @@ class RowsOnCluster(TrainingTable):
 
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
         self._executor, self._params, self._delayed = executor, params, partitions.X
-        self.n_features, names = partitions.n_features, _get_feature_names(partitions.meta)
-        # The meta of an array has no columns.
-        self._meta = partitions.meta if hasattr(partitions.meta, "columns") else np.empty((0, self.n_features))
+        names = _get_feature_names(partitions.meta)
+        self._categorical, self.dates = dates_of(partitions.meta, params)
+        self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
         self.target, self._labelled, self._X, self._firsts = read_target(executor, partitions)
         kept = self.target.kept
@@ -107,7 +116,7 @@ class RowsOnCluster(TrainingTable):
             raise ClusterError(f"too little memory: {executor.advice}")
         sample, sample_weight = sample_for_bins(target, spec.max_bins)
         summary = self._summarize(spec, target.rows_at(sample))
-        self._coding = executor.submit(_choose_coding, summary, sample_weight, spec.max_bins)
+        self._coding = executor.submit(_choose_coding, summary, sample_weight, spec.max_bins, self.dates)
         coding: Coding = executor.gather([self._coding])[0]
         classes = executor.share(target.classes)
         coded = []
@@ -154,7 +163,7 @@ class RowsOnCluster(TrainingTable):
     def _summarize(self, spec: FitSpec, rows: NDArray[np.int64]) -> Any:
         """Return a future of the summary of all partitions; `rows` are those from which bins are computed."""
         executor, summaries = self._executor, []
-        request = find_categorical(read_table(self._meta), spec.categorical_features), spec.max_bins
+        request = self._categorical, self.dates, spec.max_bins
         for place, (first, last) in enumerate(pairwise(self._firsts.tolist())):
             look = self._X[place], self._labelled[place], places_within(rows, first, last - first)
             summaries.append(executor.submit(_look_at_values, place, *look, *request))
@@ -250,7 +259,13 @@ def _look_at_target(place: int, y: Any, sample_weight: Any) -> LabelledPart:
 
 
 def _look_at_values(
-    place: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], categorical: list[int], max_bins: int | None
+    place: int,
+    X: Any,
+    labelled: LabelledPart,
+    sample: NDArray[np.int64],
+    categorical: list[int],
+    dates: Dates,
+    max_bins: int | None,
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if it is empty."""
     n_rows = len(labelled.labels)
@@ -259,7 +274,8 @@ def _look_at_values(
         raise ValueError(f"partition {place} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
         return None
-    return summarize(read_table(X), kept_rows(labelled.sample_weight), sample, categorical, max_bins)
+    table = expand(read_table(X), dates)
+    return summarize(table, kept_rows(labelled.sample_weight), sample, categorical, max_bins)
 
 
 def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
@@ -268,11 +284,13 @@ def _merge(summaries: list[Summary | None], max_bins: int | None) -> Summary | N
     return merge_all(found, max_bins) if found else None
 
 
-def _choose_coding(summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None) -> Coding:
+def _choose_coding(
+    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, dates: Dates
+) -> Coding:
     """Choose codes from the summary of all partitions, with all threads of the worker."""
     # Not by joblib, which uses one thread in processes that Dask starts.
     n_threads = import_distributed().get_worker().state.nthreads
-    return choose_coding(summary, sample_weight, max_bins, partial(map_in_threads, n_threads=n_threads))
+    return choose_coding(summary, sample_weight, max_bins, dates, partial(map_in_threads, n_threads=n_threads))
 
 
 def _encode(

@@ -33,9 +33,21 @@ from aucforest.tables.columns import (
     check_table,
     decode_labels,
     encode,
+    find_categorical,
     has_codes,
     learn,
     like,
+)
+from aucforest.tables.dates import (
+    PARTS,
+    Dates,
+    check_same_kind,
+    expand,
+    find_dates,
+    has_dates,
+    n_added,
+    split_names,
+    table_of,
 )
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tree.binning import MAX_BINS, ParallelMap
@@ -53,8 +65,18 @@ _FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 # Approximate seconds for packing a node.
 _NODE_TIME = 3e-8
-# Prefixes of the names of date types in numpy, pandas, polars and arrow, which numpy would convert to numbers.
-_DATES = ("date", "time", "duration", "period")
+
+
+class _DateParts(StrOptions):
+    """Constraint for "auto" or a list of the parts of dates."""
+
+    def is_satisfied_by(self, value: Any) -> bool:
+        is_list = isinstance(value, list | tuple) and len(value) > 0 and all(part in PARTS for part in value)
+        return is_list or super().is_satisfied_by(value)
+
+    def __str__(self) -> str:
+        return f"'auto', a list of {', '.join(map(repr, PARTS))}"
+
 
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "criterion": [StrOptions(set(CRITERIA)), callable],
@@ -80,18 +102,9 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "monotonic_cst": ["array-like", dict, None],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), None],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "date_parts": [_DateParts({"auto"}), None],
     "random_state": ["random_state"],
 }
-
-
-def refuse_dates(X: Any) -> None:
-    """Raise ValueError if a column holds dates, times or durations."""
-    names = X.columns if hasattr(X, "dtypes") else None
-    dtypes = [getattr(X, "dtype", None)] if names is None else list(X.dtypes)
-    for j, dtype in enumerate(dtypes):
-        if str(dtype).lower().startswith(_DATES):
-            where = "its dtype" if names is None else f"column {names[j]!r}"
-            raise ValueError(f"X: {where} is not numeric but {dtype}; encode dates and times as numbers")
 
 
 class TreeBasedClassifier(Model):
@@ -104,7 +117,9 @@ class TreeBasedClassifier(Model):
     classes_: NDArray[Any]
     n_features_in_: int
     categories_: Categories
+    dates_: Dates
     categorical_features: Any
+    date_parts: Any
     class_weight: Any
     max_bins: int | None
 
@@ -144,7 +159,7 @@ class TreeBasedClassifier(Model):
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
     ) -> Any:
-        """Validate X, and y if it is given, and encode categories; errors name the column that is not numeric.
+        """Validate X, and y if it is given, and encode categories and dates; errors name the column.
 
         With reset=True, the categories are learned from the rows in `kept`, or from all rows if it is None.
         """
@@ -153,15 +168,18 @@ class TreeBasedClassifier(Model):
         options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         X = unmask(X)
         check_table(X)
-        refuse_dates(X)
         if issparse(X):
             return self._validate_sparse(X, reset=reset, y=y)
         matrix = None
         if reset:
-            matrix, self.categories_ = learn(X, self.categorical_features, kept)
-        elif (self.categories_ or has_codes(X)) and (table := as_table(X)) is not None:
-            validate_data(self, X, skip_check_array=True, reset=False)  # the columns, before they are used
-            matrix = encode(table, self.categories_)
+            matrix = self._learn(X, kept)
+        else:
+            is_coded = bool(self.categories_ or self.dates_ or has_codes(X))
+            table = as_table(X) if is_coded else table_of(X)
+            if table is not None and (is_coded or has_dates(table)):
+                validate_data(self, X, skip_check_array=True, reset=False)  # the columns, before they are used
+                check_same_kind(table, self.dates_, self.categories_)
+                matrix = encode(expand(table, self.dates_), self.categories_)
         try:
             if matrix is None:
                 return validate_data(self, X, y, reset=reset, **options)
@@ -177,6 +195,21 @@ class TreeBasedClassifier(Model):
                 check_numeric(X)
             raise
 
+    def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
+        """Find categorical columns and dates, and return X as a matrix of features.
+
+        The matrix is None if X has neither of them and no Arrow dictionary, because scikit-learn can convert X.
+        """
+        given = self.categorical_features
+        table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
+        categorical = find_categorical(table, given)
+        self.categories_, self.dates_ = {}, find_dates(table, self.date_parts, categorical)
+        if table is None or not (categorical or self.dates_ or has_codes(X)):
+            return None
+        expanded, warns = expand(table, self.dates_), isinstance(given, str)
+        matrix, self.categories_ = learn(expanded, categorical, kept, warns=warns)
+        return matrix
+
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
         """Validate a sparse X, and y if it is given; all features are numeric."""
         given = self.categorical_features if reset else list(self.categories_)
@@ -184,7 +217,7 @@ class TreeBasedClassifier(Model):
             raise ValueError("X is sparse, but categorical features need a dense X or a table: pass X.toarray()")
         options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         if reset:
-            self.categories_ = {}
+            self.categories_, self.dates_ = {}, {}
         valid = validate_data(self, as_csr(X), y, reset=reset, accept_sparse="csr", **options)
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
@@ -192,7 +225,7 @@ class TreeBasedClassifier(Model):
         """Return whether X is valid without conversion; scikit-learn's checks take longer than predicting one row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
         is_known = is_matrix and X.shape[1] == self.n_features_in_
-        return is_known and not self.categories_ and not hasattr(self, "feature_names_in_")
+        return is_known and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
 
     def _params(self) -> dict[str, Any]:
         """Return the parameters by name; `get_params` inspects the signature, which takes longer than a small tree."""
@@ -208,13 +241,14 @@ class TreeBasedClassifier(Model):
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
-        return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, target)
+        return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.dates_, target)
 
     def _code(self, table: TrainingTable, spec: FitSpec) -> Coding:
         """Encode the training data, and set the attributes for classes, categories and features."""
         coding = table.code(spec)
         check_signs(spec.params.signs, coding.categories)
-        self.classes_, self.categories_, self.n_features_in_ = table.target.classes, coding.categories, table.n_features
+        self.classes_, self.categories_, self.dates_ = table.target.classes, coding.categories, coding.dates
+        self.n_features_in_ = table.n_features - n_added(coding.dates)
         if table.names is not None:
             self.feature_names_in_ = np.array(table.names, dtype=object)
         return coding
@@ -242,10 +276,18 @@ class TreeBasedClassifier(Model):
         As in scikit-learn. The splits of a tree are weighted by node weight, and trees without a split are left out.
         """
         check_is_fitted(self, "trees_")
-        total = np.zeros(self.n_features_in_)
+        total = np.zeros(self.trees_[0].n_features)
         for tree in self.trees_:
             tree.add_importances(total)
         return total / total.sum() if total.sum() > 0 else total
+
+    @property
+    def split_features_(self) -> NDArray[Any]:
+        """The names of the features of the trees: the columns of X, with several features for each column of dates."""
+        check_is_fitted(self, "trees_")
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
+        return np.array(split_names(names, self.dates_), dtype=object)
 
     def _pack_nodes(self) -> PackedTrees:
         """Return the trees in the layout for traversal, which is made at the first call."""
@@ -314,12 +356,22 @@ class TreeBasedClassifier(Model):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The input samples. NaN is a missing value, and so is what a masked array masks.
+            The input samples. NaN is a missing value, and so is what a masked array masks. A pandas, polars or pyarrow
+            table must have the columns of the table in `fit`, with the same names in the same order and no others, as
+            scikit-learn requires it; `predict_out_of_core` and the command line find columns by name.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
             The classes are in the order of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            If the number, the names or the order of the columns differ from those in `fit`, or a column that was
+            numeric is not.
+        TypeError
+            If X is a polars LazyFrame or a pyarrow RecordBatch.
         """
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)
@@ -393,14 +445,16 @@ class TreeBasedClassifier(Model):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), float32, or a table or sparse matrix of the type of X
-            A pandas, polars or pyarrow table keeps its type, column names and index; treelite and onnxruntime need
-            ``encode(X).to_numpy()``. The code of a category is its position in ``categories_``, at most 254. Missing
-            and unseen values are NaN.
+        ndarray of shape (n_samples, n_split_features), float32, or a table or sparse matrix of the type of X
+            A pandas, polars or pyarrow table keeps its type and index, with the columns ``split_features_``; treelite
+            and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``,
+            at most 254. Missing and unseen values are NaN.
         """
         check_is_fitted(self, "trees_")
         valid = self._validate_X(X, reset=False)
-        return valid.matrix.astype(np.float32) if isinstance(valid, SparseRows) else like(X, valid.astype(np.float32))
+        if isinstance(valid, SparseRows):
+            return valid.matrix.astype(np.float32)
+        return like(X, valid.astype(np.float32), self.split_features_.tolist() if self.dates_ else None)
 
     def to_sklearn(self) -> Any:
         """Convert the model to a fitted scikit-learn classifier with the same trees.
@@ -453,7 +507,7 @@ class TreeBasedClassifier(Model):
         check_is_fitted(self, "trees_")
         model = self._as_sklearn(self.trees_, self.classes_, self._n_codes)
         if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
+            model.feature_names_in_ = self.split_features_
         return model if self._calibration is None else CalibratedForestClassifier(model, self._calibration)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
@@ -462,9 +516,9 @@ class TreeBasedClassifier(Model):
         Parameters
         ----------
         path : path-like
-            The file to write. The model has one input, ``X`` of shape (n_samples, n_features), float32, with NaN for
-            missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,) and
-            ``probabilities`` of shape (n_samples, n_classes), float32.
+            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features), float32, with NaN
+            for missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,)
+            and ``probabilities`` of shape (n_samples, n_classes), float32.
 
         Raises
         ------

@@ -45,6 +45,7 @@ from aucforest.fitting.spec import FitSpec, resolve_variants, tree_keys
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, check_same_categories
+from aucforest.tables.dates import Dates, check_same_dates
 from aucforest.tree.tree import Tree
 
 
@@ -57,6 +58,7 @@ class Start(NamedTuple):
     sample_records: list[SampleRecord]
     classes: NDArray[Any]
     categories: Categories
+    dates: Dates
 
     def check(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data have other features or classes than the existing trees."""
@@ -101,7 +103,7 @@ class ForestFit(TreeBasedClassifier):
         """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, [], [], [], np.empty(0), {})
+            return Start(seed, [], [], [], np.empty(0), {}, {})
         if self._positive_first:
             raise ValueError(
                 f"warm_start: the command line fitted this forest with {str(self.classes_[0])!r} as the positive class,"
@@ -114,7 +116,8 @@ class ForestFit(TreeBasedClassifier):
             )
         if self.n_estimators == n_trees:
             warnings.warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added", stacklevel=4)
-        return Start(self._seed, self.trees_, self.variants_, self._sample_records, self.classes_, self.categories_)
+        known = self._seed, self.trees_, self.variants_, self._sample_records
+        return Start(*known, self.classes_, self.categories_, self.dates_)
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Fit the forest: grow the trees, then choose shrinkage and threshold by out-of-bag predictions."""
@@ -134,6 +137,7 @@ class ForestFit(TreeBasedClassifier):
         coding = self._code(table, spec)
         if start.trees:
             check_same_categories(start.categories, coding.categories)
+            check_same_dates(start.dates, coding.dates)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = odds_formula(sampler, n_classes) if self.calibration is not None else None
         self.class_prior_ = self._class_frequencies(target, sampler)
@@ -172,7 +176,7 @@ class ForestFit(TreeBasedClassifier):
             score_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
         known = (self._params(), target, table.names, table.n_features, start.seed)
         sums: dict[str, Any] = {"scored": scored, "n_sums": self._n_sums(n_classes), "score_bytes": score_bytes}
-        return FitSpec.resolve(*known, n_trees_before=len(start.trees), **sums)
+        return FitSpec.resolve(*known, n_trees_before=len(start.trees), dates=table.dates, **sums)
 
     def _n_sums(self, n_classes: int) -> int:
         """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""

@@ -21,6 +21,7 @@ from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tables.columns import feature_kinds
+from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import MAX_CLASSES
 
@@ -28,6 +29,8 @@ from aucforest.tree.samples import MAX_CLASSES
 _MOST_FEATURES = 2**24
 # Private attributes of a fit: what is made of it later, and what `_reverse_classes` notes.
 _CACHE, _OF_FIT = "_cached", ("_cached", "_positive_first", "_thresholds")
+# Suffixes of files that are read by pickle or joblib.
+_PICKLES = (".pkl", ".pickle", ".joblib")
 _ESTIMATORS: dict[str, Any] = {}
 
 
@@ -105,7 +108,8 @@ class Model(ClassifierMixin, BaseEstimator):
         -----
         UserWarning
             If a parameter cannot be stored, such as a function as `criterion`. It is None in the loaded model, whose
-            predictions are the same, and must be set again before `fit`.
+            predictions are the same, and must be set again before `fit`. Also if the name of the file is that of a
+            pickle (.pkl, .pickle or .joblib), because it is none.
 
         Notes
         -----
@@ -128,6 +132,9 @@ class Model(ClassifierMixin, BaseEstimator):
         model = self._as_fitted()
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
+        name = os.path.basename(path)
+        if name.endswith(_PICKLES):
+            warnings.warn(f"{name} is no pickle, as its name says: load it by aucforest.load", stacklevel=2)
         parameters, left_out = {}, []
         for name, value in model._params_to_store().items():
             try:
@@ -239,7 +246,8 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
 
 def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     categories = [[feature, labels_to_plain(labels)] for feature, labels in model.categories_.items()]
-    return fold(model.trees_), {"categories": categories}
+    dates = [[feature, list(parts), zone] for feature, (parts, zone) in model.dates_.items()]
+    return fold(model.trees_), {"categories": categories} | ({"dates": dates} if dates else {})
 
 
 def _restore_trees(model: Any, stored: StoredModel) -> None:
@@ -250,8 +258,25 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
         feature, labels = item[0], labels_from_plain(item[1])
         _require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
         model.categories_[feature] = labels
+    model.dates_ = _restore_dates(model, stored.take("dates", list)) if "dates" in stored else {}
+    n_features += n_added(model.dates_)
     set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
+
+
+def _restore_dates(model: Any, items: list[Any]) -> Dates:
+    """Return what is made of columns of dates; files of before have none."""
+    dates: Dates = {}
+    for item in items:
+        is_column = isinstance(item, list) and len(item) == 3 and type(item[0]) is int and isinstance(item[1], list)
+        _require(is_column, "dates are not of columns, with parts and zones")
+        feature, parts, zone = item
+        is_numeric = 0 <= feature < model.n_features_in_ and feature not in model.categories_ | dates
+        _require(is_numeric, f"there are dates in feature {feature}, which is none or of another kind")
+        _require(are_parts(parts), "the parts of dates are unknown")
+        _require(zone is None or (isinstance(zone, str) and is_zone(zone)), "the zone of dates is unknown")
+        dates[feature] = DateColumn(tuple(parts), zone)
+    return dates
 
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:

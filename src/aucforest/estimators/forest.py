@@ -147,6 +147,9 @@ class AUCForestClassifier(ForestFit):
         The maximum number of bins of a feature, 2 to 255. None considers all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively. See `AUCTreeClassifier`.
+    date_parts : "auto", list of str or None, default="auto"
+        The features that are made of dates: some of "time", "year", "month", "day", "day of week" and "hour". None
+        refuses dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
@@ -185,7 +188,13 @@ class AUCForestClassifier(ForestFit):
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index, in the order of their codes in ``trees_``.
-    feature_importances_ : ndarray of shape (n_features,)
+    dates_ : dict of int to DateColumn
+        What is made of each column of dates by column index: ``parts``, the features, and ``zone``, the time zone of
+        the calendar or None. The first feature takes the place of the column, the others come after the last column.
+    split_features_ : ndarray of shape (n_split_features,)
+        The names of the features that the trees split, such as "booked: day of week": those of the columns of X, with
+        several features for a column of dates.
+    feature_importances_ : ndarray of shape (n_split_features,)
         The mean over trees of each feature's proportion in the total gain of a tree's splits, weighted by node weight,
         as in scikit-learn. So trees count alike whatever the units of their criteria. Sums to 1.
     class_prior_ : ndarray of shape (n_classes,)
@@ -296,6 +305,7 @@ class AUCForestClassifier(ForestFit):
         oob_score: bool | str | Callable[..., float] = False,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
+        date_parts: Any = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -322,6 +332,7 @@ class AUCForestClassifier(ForestFit):
         self.oob_score = oob_score
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.date_parts = date_parts
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -498,7 +509,7 @@ class AUCForestClassifier(ForestFit):
         if "members" not in self._cache:
             names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
             params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-            fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_")
+            fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_", "dates_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
             criteria = self.criterion if isinstance(self.criterion, list | tuple) else [self.criterion]
             own = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}

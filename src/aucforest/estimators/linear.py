@@ -20,6 +20,7 @@ from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pai
 from aucforest.metrics import roc_auc_score
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import check_table, decode_labels
+from aucforest.tables.dates import find_dates, table_of
 
 
 class LinearAUCClassifier(Model):
@@ -170,7 +171,9 @@ class LinearAUCClassifier(Model):
         """
         with self._fitting():
             check_table(X)
-            X, y = validate_data(self, unmask(X), decode_labels(y), dtype=np.float64)
+            X = unmask(X)
+            find_dates(table_of(X), None)  # raises ValueError for dates, which numpy would convert to numbers
+            X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
             self._check_sizes(X)
             code_classes(y)  # raises ValueError for invalid labels
             if sample_weight is not None:
@@ -232,7 +235,9 @@ class LinearAUCClassifier(Model):
         """Return the log odds of the second class of each pair, (n_samples, n_pairs)."""
         check_is_fitted(self)
         check_table(X)
-        X = validate_data(self, unmask(X), dtype=np.float64, reset=False)
+        X = unmask(X)
+        find_dates(table_of(X), None)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
         self._check_sizes(X)
         margins: Vector = X @ self.coef_.T + self.intercept_
         return margins
@@ -259,7 +264,8 @@ class LinearAUCClassifier(Model):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The input samples.
+            The input samples. The columns of a pandas, polars or pyarrow table must have the names of those in `fit`,
+            in the same order, as scikit-learn requires it.
 
         Returns
         -------

@@ -1,10 +1,11 @@
 """Training and prediction on tables that do not fit into memory."""
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
@@ -13,6 +14,9 @@ from aucforest.fitting.job import JobFolder, check_seed, describe_fit
 from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
 from aucforest.fitting.plan import parse_bytes
 from aucforest.fitting.target import Target
+from aucforest.metrics.validation import check_option
+from aucforest.tables.columns import find_categorical, read_table
+from aucforest.tables.dates import find_dates
 
 
 def fit_out_of_core(
@@ -25,6 +29,9 @@ def fit_out_of_core(
     positive: Any = None,
     drop: Sequence[str] = (),
     separator: str | None = None,
+    encoding: str | None = None,
+    date_format: str | None = None,
+    stray_text: Literal["number", "text"] = "number",
     memory_limit: int | str = "2GiB",
     folder: str | os.PathLike[str] | None = None,
 ) -> AUCForestClassifier:
@@ -39,7 +46,7 @@ def fit_out_of_core(
     source : path, list of paths, or table
         A Parquet or CSV file, a list of such files with the same columns, or a folder of them (read in the order of
         their names); or a pyarrow, polars, pandas or duckdb table or query. It is read several times and must return
-        its rows in the same order. CSV files need a header and UTF-8 encoding, and may be compressed (.csv.gz).
+        its rows in the same order. CSV files need a header, and may be compressed (.csv.gz).
     target : str
         The column of class labels: strings, booleans, integers, or a dictionary of them.
     sample_weight : str, default=None
@@ -51,9 +58,18 @@ def fit_out_of_core(
         The positive label; the classes are then True for this label and False for all others. For numbers it can also
         be a comparison, such as ">=18".
     drop : sequence of str, default=()
-        Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical.
+        Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical, and
+        several features are made of dates (`date_parts`).
     separator : str, default=None
         The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
+    encoding : str, default=None
+        The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
+    date_format : str, default=None
+        The format of dates in a CSV file, such as ``"%d.%m.%Y"``, beside that of ISO 8601.
+    stray_text : {"number", "text"}, default="number"
+        What becomes of a column of a CSV file if fewer than 10 % of its values, but some, are no numbers, such as
+        "unknown" or "1,234.5": with "number" a column of numbers in which these values are missing, with "text" a
+        categorical column of text. A warning names the column, their number and three of them.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
         interpreter and its libraries. Trees are grown level by level if the binned data do not fit. Labels take 2 bytes
@@ -71,8 +87,8 @@ def fit_out_of_core(
     Raises
     ------
     ValueError
-        If `fit` would raise it, a column is not numeric, string or boolean, the source or its order changes between
-        readings, `memory_limit` is too small, or `folder` belongs to another fit.
+        If `fit` would raise it, a column is of none of these types, the source or its order changes between readings,
+        `memory_limit` is too small, or `folder` belongs to another fit.
     TypeError
         If the source can be read only once, or `drop` is not a list.
     ImportError
@@ -82,6 +98,8 @@ def fit_out_of_core(
 
     Notes
     -----
+    Columns of text that look like numbers or dates are categorical, with a warning.
+
     The source is read three times: for labels and weights, for bins and categories, and for binning, which writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``). It is read once more if `oob_score` or
     `threshold` needs out-of-bag probabilities. CSV files are first read once to infer column types.
@@ -98,39 +116,70 @@ def fit_out_of_core(
     (569, 2)
     """
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
-    from aucforest.tables.kinds import feature_names, find_column, to_features
+    from aucforest.tables.csv_format import CsvFormat
     from aucforest.tables.labels import LabelReader, SteadyRows, read_target
-    from aucforest.tables.sources import open_source
+    from aucforest.tables.sources import stray_notes
 
     forest._validate_params()
-    limit, drop = parse_bytes(memory_limit, "memory_limit"), _as_names("drop", drop)
-    table = open_source(source, as_text=[target, *_given(groups)], separator=separator)
-    others = [target, *_given(sample_weight, groups), *drop]
-    for name in others:
-        find_column(table, name)
-    names = feature_names(table, others)
+    check_option("stray_text", stray_text, ("number", "text"))
+    parse_bytes(memory_limit, "memory_limit")
+    others = [target, *(name for name in (sample_weight, groups) if name is not None)]
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
+    table, names = open_training(source, others, _as_names("drop", drop), csv_format)
+    for sentence in stray_notes(table, names):
+        warnings.warn(sentence, stacklevel=2)
     reader = LabelReader(table, target, positive)
     rows = Target(*read_target(table, reader, sample_weight, groups))
     # Files are known to be unchanged by their size and time; other sources are checked by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
-    features, start, open_job = FeatureBatches(steady, names, to_features, rows), forest._start(), None
+    columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
+    columns |= {} if groups is None else {"groups": groups}
+    return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder)
+
+
+def open_training(source: Any, others: Sequence[str], drop: Sequence[str], csv_format: Any) -> tuple[Any, list[str]]:
+    """Return an opened source and the names of its features: all columns but `others`, such as the target, and `drop`.
+
+    In a CSV the values of `others` stay strings, which need not be read once more for their types.
+    """
+    from aucforest.tables.kinds import feature_names, find_column
+    from aucforest.tables.sources import open_source
+
+    table = open_source(source, as_text=others, csv_format=csv_format)
+    for name in [*others, *drop]:
+        find_column(table, name)
+    return table, feature_names(table, [*others, *drop])
+
+
+def fit_source(
+    forest: AUCForestClassifier,
+    source: Any,
+    columns: dict[str, Any],
+    rows: Target,
+    *,
+    memory_limit: int | str,
+    folder: str | os.PathLike[str] | None,
+) -> AUCForestClassifier:
+    """Fit a forest to an opened source, of which labels and weights have been read.
+
+    `columns` has the names of its features as "features", and what else tells its fit from others in `folder`.
+    """
+    from aucforest.tables.kinds import to_features
+
+    head = read_table(source.schema(columns["features"]).empty_table())
+    dates = find_dates(head, forest.date_parts, find_categorical(head, forest.categorical_features))
+    features = FeatureBatches(source, columns["features"], to_features, rows, dates)
+    start, open_job = forest._start(), None
     if folder is not None:
-        columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
-        if groups is not None:
-            columns["groups"] = groups
         check_seed(forest._params(), "folder")
-        params, files = describe_fit(forest._params(), start.seed, rows), table.fingerprint()
+        params, files = describe_fit(forest._params(), start.seed, rows), source.fingerprint()
         if files is None:
-            raise ValueError(f"folder needs files as source: {table.name} may be different at the next call")
+            raise ValueError(f"folder needs files as source: {source.name} may be different at the next call")
         open_job = partial(JobFolder, folder, {**columns, **files, **params})
+    limit = parse_bytes(memory_limit, "memory_limit")
     with closing(RowsOnDisk(features, limit, open_job)) as held, forest._fitting():
         forest._fit_rows(held, start)
     return forest
-
-
-def _given(*names: str | None) -> list[str]:
-    """Return the names that are not None."""
-    return [name for name in names if name is not None]
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:
@@ -148,6 +197,9 @@ def predict_out_of_core(
     keep: Sequence[str] = (),
     proba: bool | None = None,
     separator: str | None = None,
+    encoding: str | None = None,
+    date_format: str | None = None,
+    stray_text: Literal["number", "text"] = "number",
 ) -> Any:
     """Predict the rows of a table that is larger than memory.
 
@@ -166,6 +218,13 @@ def predict_out_of_core(
         Whether to return probabilities only (True) or labels only (False). By default both.
     separator : str, default=None
         The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
+    encoding : str, default=None
+        The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
+    date_format : str, default=None
+        The format of dates in a CSV file, such as ``"%d.%m.%Y"``, beside that of ISO 8601.
+    stray_text : {"number", "text"}, default="number"
+        What text in a numeric column is: with "number" it is missing, with a warning after the last batch, if it is
+        fewer than 10 % of the values of the column; with "text" it is an error.
 
     Returns
     -------
@@ -176,7 +235,8 @@ def predict_out_of_core(
     Raises
     ------
     ValueError
-        If columns are missing or their type differs from that seen in `fit`.
+        If columns are missing or their type differs from that seen in `fit`; for text in a numeric column, which has to
+        be counted, after the last batch.
     TypeError
         If the source can be read only once, or `keep` is not a list.
     ImportError
@@ -197,17 +257,26 @@ def predict_out_of_core(
     ['target', 'prediction']
     """
     parquet = import_optional("pyarrow.parquet", purpose="prediction out of core", extra="arrow")
+    from aucforest.tables.csv_format import CsvFormat
     from aucforest.tables.predictions import Predictions
     from aucforest.tables.sources import open_source
 
-    predictions = Predictions(
-        model, open_source(source, as_text=None, separator=separator), _as_names("keep", keep), proba
-    )
+    check_option("stray_text", stray_text, ("number", "text"))
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
+    table = open_source(source, as_text=None, csv_format=csv_format)
+    predictions = Predictions(model, table, _as_names("keep", keep), proba, csv_format=csv_format)
     if out is None:
-        return predictions.batches()
+        return _with_warnings(predictions)
     n_rows = 0
     with file_beside(out) as beside, parquet.ParquetWriter(beside, predictions.schema) as writer:
-        for batch in predictions.batches():
+        for batch in _with_warnings(predictions):
             writer.write_batch(batch)
             n_rows += batch.num_rows
     return n_rows
+
+
+def _with_warnings(predictions: Any) -> Iterator[Any]:
+    """Yield the batches of predictions, and warn of what was read as missing."""
+    yield from predictions.batches()
+    for sentence in predictions.stray:
+        warnings.warn(sentence, stacklevel=3)

@@ -57,11 +57,16 @@ class AUCTreeClassifier(TreeBasedClassifier):
         classes the weights do not change the AUC of a split, but they change the class frequencies of leaves.
     max_bins : int or None, default=255
         The maximum number of bins of a feature, 2 to 255. A feature with fewer distinct values has one bin for each.
-        None considers all distinct values.
+        Times of dates have at most 32. None considers all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively: names, indices or a mask. "from_dtype" uses the
         categorical, string and boolean columns of a pandas, polars or pyarrow table. An array has no such columns: pass
         for example ``categorical_features=[0]``.
+    date_parts : "auto", list of str or None, default="auto"
+        What is made of a column of dates, times or durations of X: "time" (seconds since 1970-01-01), "year", "month",
+        "day", "day of week" (1 for Monday to 7) and "hour" (with minutes as its fraction). "auto" is time, month and
+        day of week, and the hour of columns whose type has a time of day. Durations and times of day become seconds.
+        None raises an error for such columns.
     random_state : int, RandomState instance or None, default=None
         Controls the sampling of features at each node and the order in which ties between features are broken.
 
@@ -80,7 +85,13 @@ class AUCTreeClassifier(TreeBasedClassifier):
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index; the position of a category is its code in
         ``tree_``. The first 254 have a code of their own. The rarest ones beyond them come last and share code 254.
-    feature_importances_ : ndarray of shape (n_features,)
+    dates_ : dict of int to DateColumn
+        What is made of each column of dates by column index: ``parts``, the features, and ``zone``, the time zone of
+        the calendar or None. The first feature takes the place of the column, the others come after the last column.
+    split_features_ : ndarray of shape (n_split_features,)
+        The names of the features that the trees split, such as "booked: day of week": those of the columns of X, with
+        several features for a column of dates.
+    feature_importances_ : ndarray of shape (n_split_features,)
         The total gain of each feature's splits, weighted by node weight and normalized to sum to 1.
 
     See Also
@@ -156,6 +167,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         class_weight: dict[Any, float] | str | None = None,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
+        date_parts: Any = "auto",
         random_state: Any = None,
     ) -> None:
         self.criterion = criterion
@@ -171,6 +183,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         self.class_weight = class_weight
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.date_parts = date_parts
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -203,7 +216,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
             table.target.check_classes()
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
             params = self._params()
-            spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed)
+            spec = FitSpec.resolve(params, table.target, table.names, table.n_features, seed, dates=table.dates)
             self._code(table, spec)
             self.trees_ = table.grow({0: 0})
         return self

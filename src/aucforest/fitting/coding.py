@@ -1,7 +1,7 @@
 """Coding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
@@ -21,6 +21,7 @@ from aucforest.tables.columns import (
     read_column,
     read_numbers,
 )
+from aucforest.tables.dates import Dates, expand, times_in
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
@@ -34,6 +35,9 @@ from aucforest.tree.binning import (
     sample_rows,
 )
 from aucforest.tree.samples import exact_weights
+
+# Maximum number of bins of times. With more, trees tell single days apart, and learn events that do not come again.
+TIME_BINS = 32
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def summarize(
     categorical: Sequence[int],
     max_bins: int | None,
 ) -> Summary:
-    """Summarize a table: the rows of positive weight, or all if None, and those from which bins are computed."""
+    """Summarize a table of features: rows of positive weight, all if None, and those from which bins are computed."""
     n_features = table.shape[1]
     names = [column_name(table, feature) for feature in range(n_features)]
     counted: dict[int, Counted] = {}
@@ -113,6 +117,7 @@ class Coding:
 
     categories: Categories  # as in the fitted forest
     values: BinValues
+    dates: Dates = field(default_factory=dict)  # as in the fitted forest
 
     @property
     def n_bins(self) -> NDArray[np.int64]:
@@ -126,7 +131,7 @@ class Coding:
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """Return some rows, or all if None, as the input of trees, shape (n_rows, n_features)."""
-        matrix = encode(table, self.categories)
+        matrix = encode(expand(table, self.dates), self.categories)
         return matrix if rows is None else matrix[rows]
 
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
@@ -135,7 +140,7 @@ class Coding:
 
 
 def choose_coding(
-    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, run: ParallelMap
+    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, dates: Dates, run: ParallelMap
 ) -> Coding:
     """Choose codes like a fit in memory, given the summary of all rows and the weights of the sampled ones."""
     categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
@@ -149,7 +154,20 @@ def choose_coding(
         most = np.array([max_bins or columns.shape[1]])
         return choose_bins(columns, weights, most, lambda *_: summary.distinct[feature])
 
-    return Coding(categories, join_bins(run(bins_of, range(len(summary.names)))))
+    values = join_bins(run(bins_of, range(len(summary.names))))
+    return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
+
+
+def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
+    """Return bins of which those of times are joined to at most `TIME_BINS` of about equal numbers of bins."""
+    ends = values.first[1:-1]
+    bounds = list(zip(np.split(values.lower, ends), np.split(values.upper, ends)))
+    for feature in times_in(dates):
+        lower, upper = bounds[feature]
+        if len(lower) > TIME_BINS:
+            starts = np.arange(TIME_BINS + 1) * len(lower) // TIME_BINS
+            bounds[feature] = lower[starts[:-1]], upper[starts[1:] - 1]
+    return join_bins(Bins(np.array([len(lower)]), lower, upper) for lower, upper in bounds)
 
 
 def places_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:

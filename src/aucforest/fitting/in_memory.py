@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.coding import Coding
+from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import grow_batches, run_in_threads
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, check_fit
@@ -14,8 +14,9 @@ from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, feature_kinds
+from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
-from aucforest.tree.binning import MAX_BINS, BinnedMatrix, bin_blocks, bin_matrix, code_dtype
+from aucforest.tree.binning import MAX_BINS, BinnedMatrix, bin_blocks, bin_matrix, code_dtype, encode_matrix
 from aucforest.tree.features import NUMERIC
 
 
@@ -23,16 +24,21 @@ class RowsInMemory(TrainingTable):
     """Training data as a dense matrix with codes for categories, or a sparse matrix; see `TrainingTable`."""
 
     def __init__(
-        self, X: NDArray[Any] | SparseRows, names: Sequence[str] | None, categories: Categories, target: Target
+        self,
+        X: NDArray[Any] | SparseRows,
+        names: Sequence[str] | None,
+        categories: Categories,
+        dates: Dates,
+        target: Target,
     ) -> None:
-        self.X, self.names, self.target, self._categories = X, names, target, categories
+        self.X, self.names, self.target, self.dates, self._categories = X, names, target, dates, categories
         self.n_features = X.shape[1]
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
         target, n_classes = self.target, len(self.target.classes)
         binned = self._bin_sparse(self.X, spec) if isinstance(self.X, SparseRows) else self._bin(self.X, spec)
-        coding = Coding(self._categories, binned.values)
+        coding = Coding(self._categories, binned.values, self.dates)
         self._check(spec, int(coding.n_bins.max()) + 1)
         self._spec, self._growth = spec, Growth.of(spec, coding, len(target.kept_labels), n_classes)
         self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.sampler)
@@ -48,7 +54,10 @@ class RowsInMemory(TrainingTable):
         target, by_set = self.target, feature_kinds(self._categories, self.n_features) != NUMERIC
         X = matrix if target.kept is None else matrix[target.kept]
         run = run_in_threads(spec.n_jobs)
-        return bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
+        binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
+        if not times_in(self.dates) or spec.max_bins is None:
+            return binned
+        return encode_matrix(X, with_coarse_times(binned.values, self.dates), run)
 
     def _bin_sparse(self, matrix: SparseRows, spec: FitSpec) -> BinnedMatrix:
         """Return the codes of a sparse matrix, which are dense with one byte each, or more if `max_bins` is None."""

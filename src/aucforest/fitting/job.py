@@ -37,6 +37,7 @@ from aucforest.persistence.model_file import (
 )
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tables.columns import feature_kinds
+from aucforest.tables.dates import Dates
 from aucforest.tree.binning import MAX_BINS, BinValues
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import Tree
@@ -247,8 +248,11 @@ class JobFolder:
         categories = {str(feature): labels_to_plain(values) for feature, values in coding.categories.items()}
         self.write(CODING, coding.values._asdict(), {"categories": categories})
 
-    def coding(self, n_features: int) -> Coding | None:
-        """Return the coding of the fit, or None if there is none or it is not safe for compiled code."""
+    def coding(self, n_features: int, dates: Dates | None = None) -> Coding | None:
+        """Return the coding of the fit, or None if there is none or it is not safe for compiled code.
+
+        `dates` are not in the file, because the types of columns determine them.
+        """
         try:
             stored = self.read(CODING)
             first, *edges = (stored.take_array(name, dtype, (-1,)) for name, dtype in zip(BinValues._fields, "qdd"))
@@ -261,7 +265,7 @@ class JobFolder:
         n_bins, by_set = np.diff(first), feature_kinds(categories, n_features) != NUMERIC
         fits = len(n_bins) == n_features and first[0] == 0 and all(len(edge) == first[-1] for edge in edges)
         if fits and np.all(n_bins >= 0) and np.all(n_bins[by_set] <= MAX_BINS):
-            return Coding(categories, BinValues(first, *edges))
+            return Coding(categories, BinValues(first, *edges), dates or {})
         return None
 
 

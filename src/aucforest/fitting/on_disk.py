@@ -33,7 +33,8 @@ from aucforest.fitting.plan import format_bytes, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.tables.columns import Table, find_categorical, read_table
+from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
+from aucforest.tables.dates import Dates, expand, n_added
 from aucforest.tree.prediction import PackedTrees
 
 # Number of cells of a batch: several fit into memory, and Python's overhead is small.
@@ -58,6 +59,7 @@ class FeatureBatches(NamedTuple):
     names: list[str]
     to_frame: Callable[[Any], Any]  # converts a batch to a frame
     target: Target
+    dates: Dates  # what is made of columns of dates
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
         """Return the rows of positive weight in a table, None for all, the index of the first one, and their number."""
@@ -109,7 +111,8 @@ class RowsOnDisk(TrainingTable):
     def __init__(
         self, features: FeatureBatches, memory_limit: int, open_job: Callable[[], JobFolder] | None = None
     ) -> None:
-        self.names, self.target, self.n_features = features.names, features.target, len(features.names)
+        self.names, self.target, self.dates = features.names, features.target, features.dates
+        self.n_features = len(features.names) + n_added(features.dates)
         self._features, self._limit = features, memory_limit
         self._open_job = open_job
 
@@ -122,7 +125,7 @@ class RowsOnDisk(TrainingTable):
             how = f"{self._plan.reason}, {self._plan.workers.n_threads} threads"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
             tqdm.write(f"{what}, up to {format_bytes(self._plan.worker_bytes)} plus the trees", file=sys.stderr)
-        coding = None if self._job is None else self._job.coding(self.n_features)
+        coding = None if self._job is None else self._job.coding(self.n_features, self.dates)
         if coding is None:
             coding = self._choose_coding()
             if self._job is not None:
@@ -178,7 +181,8 @@ class RowsOnDisk(TrainingTable):
         def look(start: int, table: Table) -> Summary:
             rows, place, n_rows = self._features.rows_of(start, table)
             sampled = places_within(sample, place, n_rows)
-            return summarize(table, rows, sampled if rows is None else rows[sampled], categorical, spec.max_bins)
+            sampled = sampled if rows is None else rows[sampled]
+            return summarize(expand(table, self.dates), rows, sampled, categorical, spec.max_bins)
 
         # Merged in pairs of about equal size, so that each is copied only a few times.
         merged: list[tuple[int, Summary]] = []
@@ -189,7 +193,9 @@ class RowsOnDisk(TrainingTable):
                 size *= 2
             merged.append((size, summary))
         whole = merge_all([summary for _, summary in merged], spec.max_bins)
-        return choose_coding(whole, sample_weight, spec.max_bins, run_in_threads(self._plan.n_readers))
+        if isinstance(spec.categorical_features, str):
+            warn_of_text({whole.names[feature]: counted for feature, counted in whole.counted.items()})
+        return choose_coding(whole, sample_weight, spec.max_bins, self.dates, run_in_threads(self._plan.n_readers))
 
     def _write_codes(self) -> None:
         """Write the missing codes, and keep the values of the rows of `FitSpec.scored`."""

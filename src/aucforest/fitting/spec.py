@@ -17,6 +17,7 @@ from aucforest._compile import compile_scorer, is_compiled
 from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
+from aucforest.tables.dates import SECONDS, Dates, n_added
 from aucforest.tree.criteria import CRITERIA, OWN
 from aucforest.tree.random import tree_key
 
@@ -132,10 +133,14 @@ class FitSpec:
         scored: NDArray[np.int64] | None = None,
         n_sums: int = 0,
         score_bytes: int = 0,
+        dates: Dates | None = None,
     ) -> "FitSpec":
-        """Resolve the parameters of a tree or forest by name; raise ValueError or TypeError if one is not valid."""
+        """Resolve the parameters of a tree or forest by name; raise ValueError or TypeError if one is not valid.
+
+        `names` are those of columns; with `dates`, several of the `n_features` features are made of one column.
+        """
         labels, classes = target.kept_labels, target.classes
-        signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes))
+        signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes), dates or {})
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
         pairs = resolve_variants(params["criterion"], params["splitter"])
         _check_min_gain(params, list(dict.fromkeys(criterion for criterion, _ in pairs)))
@@ -264,19 +269,28 @@ def resolve_max_features(max_features: Any, n_features: int) -> int:
     return max(1, int(max_features * n_features))
 
 
-def resolve_signs(monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int) -> tuple[int, ...]:
-    """Return the sign of the monotonic constraint of each feature, or an empty result if there are none."""
+def resolve_signs(
+    monotonic_cst: Any, names: Sequence[str] | None, n_features: int, n_classes: int, dates: Dates | None = None
+) -> tuple[int, ...]:
+    """Return the sign of the monotonic constraint of each feature, or an empty result if there are none.
+
+    The constraint of a column of dates is that of its time.
+    """
+    n_more = n_added(dates or {})
     if monotonic_cst is None:
         return ()
     if isinstance(monotonic_cst, dict) and names is None:
         raise ValueError("monotonic_cst is a dict of feature names, but X has no feature names: pass an array")
-    fitted = SimpleNamespace(n_features_in_=n_features, feature_names_in_=names)
+    fitted = SimpleNamespace(n_features_in_=n_features - n_more, feature_names_in_=names)
     signs = tuple(_check_monotonic_cst(fitted, monotonic_cst).tolist())
     if not any(signs):
         return ()
     if n_classes != 2:
         raise ValueError(f"monotonic_cst needs two classes, but y has {n_classes}")
-    return signs
+    for feature, column in (dates or {}).items():
+        if signs[feature] != 0 and column.parts[0] not in ("time", *SECONDS):
+            raise ValueError(f"monotonic_cst of column {feature} must be 0, because date_parts has no time")
+    return signs + (0,) * n_more
 
 
 def check_signs(signs: tuple[int, ...], categories: Categories) -> None:

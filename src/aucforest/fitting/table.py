@@ -15,6 +15,7 @@ from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
+from aucforest.tables.dates import Dates
 from aucforest.tree.tree import Tree
 
 
@@ -22,8 +23,9 @@ class TrainingTable(ABC):
     """Training data in this process, in files, or on the workers of a cluster."""
 
     target: Target  # labels and weights of all rows
-    n_features: int
-    names: Sequence[str] | None  # of the features, if they have names
+    n_features: int  # of the trees
+    names: Sequence[str] | None  # of the columns, if they have names
+    dates: Dates  # what is made of columns of dates
     X: Any  # a matrix, or an object that returns rows by number; outside of memory only those of `FitSpec.scored`
     sum_rows: SumRows | None = None  # computes out-of-bag sums where the rows are; None for this process
     _spec: FitSpec

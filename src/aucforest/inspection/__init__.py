@@ -6,6 +6,7 @@ from aucforest.inspection.importance import ImportanceDisplay, PermutationImport
 from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.landscape_display import CriterionLandscapeDisplay
 from aucforest.inspection.mixture_display import MixtureDisplay
+from aucforest.inspection.notes import column_notes
 from aucforest.inspection.oob_curve_display import OOBCurveDisplay
 from aucforest.inspection.proximities import proximity, proximity_neighbors
 from aucforest.inspection.summary import ForestSummary, forest_summary
@@ -27,6 +28,7 @@ __all__ = [
     "Reason",
     "ThresholdCurveDisplay",
     "TreeDisplay",
+    "column_notes",
     "compare_criteria",
     "explain",
     "export_text",

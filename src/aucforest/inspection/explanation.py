@@ -17,6 +17,7 @@ from aucforest.inspection.display import Display
 from aucforest.inspection.models import category_names_of, check_count, feature_names_of
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
+from aucforest.tables.dates import format_time, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import MISSING_CODE, Tree
 
@@ -33,7 +34,7 @@ class Reason(NamedTuple):
     feature : str
         Name of the feature.
     value : float, str or None
-        A number or a category; None where it is missing, or a category that was not seen in `fit`.
+        A number, a category, or a date as text; None where it is missing, or a category that was not seen in `fit`.
     contribution : float
         The Shapley value.
     """
@@ -79,6 +80,8 @@ class Explanation:
         What the values add up to, in words.
     categories : dict of int to sequence of str
         Names of the categories of categorical features in the order of their codes, by the index of the feature.
+    times : frozenset of int
+        The features that are times of dates, in seconds since 1970-01-01.
     """
 
     values: NDArray[np.float64]
@@ -88,6 +91,7 @@ class Explanation:
     classes: NDArray[Any]
     target: str
     categories: Mapping[int, Sequence[str]]
+    times: frozenset[int] = frozenset()
 
     @property
     def predictions(self) -> NDArray[np.float64]:
@@ -187,6 +191,8 @@ class Explanation:
         """Return the reason for a feature; of very many categories, the rarest ones share a code."""
         number, names = float(self.data[row, feature]), self.categories.get(feature)
         value: float | str | None = None if np.isnan(number) else number
+        if value is not None and feature in self.times:
+            value = format_time(number)
         if value is not None and names is not None:
             is_shared = number == MISSING_CODE - 1 and len(names) > MISSING_CODE
             value = "a rare one" if is_shared else names[int(number)]
@@ -368,6 +374,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
             "" if model._calibration is None else "before calibration",
         ),
         categories=category_names_of(model),
+        times=times_in(model.dates_),
     )
 
 

@@ -1,6 +1,6 @@
 """Trees of a model, and the names of its features, classes and splits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.tables.dates import format_time
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 
@@ -48,6 +49,8 @@ class _NumberedNames(Sequence[str]):
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
     """Return the names of the features: those given, else those seen in `fit`, else feature_0, feature_1, ..."""
     names = getattr(model, "feature_names_in_", None) if given is None else given
+    if given is None and getattr(model, "dates_", {}):
+        names = model.split_features_
     if names is None:
         return _NumberedNames(n_features)
     return _one_each("feature_names", names, n_features, "features")
@@ -79,10 +82,12 @@ def conditions(
     categories: Mapping[int, Sequence[str]],
     decimals: int,
     most_names: int | None = None,
+    times: Collection[int] = (),
 ) -> tuple[str, str]:
     """Return the conditions of the left and the right child of a split.
 
-    For a categorical split the categories on the side without missing values are listed.
+    For a categorical split the categories on the side without missing values are listed. The thresholds of the features
+    `times` are dates.
     """
     feature, threshold, missing_left = int(tree.feature[node]), tree.threshold[node], bool(tree.missing_left[node])
     name = feature_names[feature]
@@ -97,7 +102,8 @@ def conditions(
         listed = ", ".join(members)
         inside, outside = f"{name} in {{{listed}}}", f"{name} not in {{{listed}}} or missing"
         return (outside, inside) if missing_left else (inside, outside)
-    left, right = f"{name} <= {threshold:.{decimals}f}", f"{name} > {threshold:.{decimals}f}"
+    shown = format_time(threshold) if feature in times else f"{threshold:.{decimals}f}"
+    left, right = f"{name} <= {shown}", f"{name} > {shown}"
     return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.inspection import models
+from aucforest.tables.dates import times_in
 from aucforest.tree.tree import LEAF, Tree
 
 _STEP = "|   "
@@ -83,6 +84,7 @@ def export_text(
     features = models.feature_names_of(model, trees[0].n_features, feature_names)
     classes = models.class_names_of(model, trees[0].n_classes, class_names)
     categories, lines, n_characters = models.category_names_of(model, quoted=True), list[str](), 0
+    times = times_in(getattr(model, "dates_", {}))
 
     def leaf(tree: Tree, node: int, proba: NDArray[np.float64]) -> str:
         text = f"class: {classes[proba.argmax()]}"
@@ -109,7 +111,7 @@ def export_text(
             elif depth >= max_depth:
                 yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
             else:
-                left, right = models.conditions(tree, node, features, categories, decimals)
+                left, right = models.conditions(tree, node, features, categories, decimals, times=times)
                 child = int(tree.left_child[node])
                 waiting += [(right, child + 1), (left, child)]
 

@@ -1,6 +1,6 @@
 """Plot of a tree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from aucforest._optional import import_optional
 from aucforest.inspection import models
 from aucforest.inspection.display import Display
+from aucforest.tables.dates import times_in
 from aucforest.tree.tree import LEAF, Tree
 
 _MOST_CATEGORIES = 4  # categories that a box names
@@ -36,6 +37,8 @@ class TreeDisplay(Display):
         The maximum depth to plot. None plots the whole tree.
     decimals : int, default=2
         The number of decimal places of thresholds and probabilities.
+    times : collection of int, default=()
+        The features that are times of dates, whose thresholds are shown as dates.
 
     Attributes
     ----------
@@ -64,6 +67,7 @@ class TreeDisplay(Display):
     categories: Mapping[int, Sequence[str]] | None = None
     max_depth: int | None = None
     decimals: int = 2
+    times: Collection[int] = ()
 
     @classmethod
     def from_estimator(
@@ -118,7 +122,8 @@ class TreeDisplay(Display):
         features = models.feature_names_of(estimator, chosen.n_features, feature_names)
         classes = models.class_names_of(estimator, chosen.n_classes, class_names)
         names = models.category_names_of(estimator, quoted=True)
-        return cls(chosen, features, classes, categories=names, max_depth=max_depth, decimals=decimals).plot(ax)
+        shown: dict[str, Any] = {"categories": names, "times": times_in(getattr(estimator, "dates_", {}))}
+        return cls(chosen, features, classes, **shown, max_depth=max_depth, decimals=decimals).plot(ax)
 
     def _size(self) -> tuple[float, float]:
         nodes = self._drawn()
@@ -160,7 +165,7 @@ class TreeDisplay(Display):
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
         if is_cut:
             names = self.feature_names, self.categories or {}
-            left, _ = models.conditions(tree, node, *names, self.decimals, _MOST_CATEGORIES)
+            left, _ = models.conditions(tree, node, *names, self.decimals, _MOST_CATEGORIES, self.times)
             lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
         elif tree.feature[node] != LEAF:
             lines.append("(...)")

@@ -1,17 +1,19 @@
 """Checks whether the rows of a report were part of the training data."""
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.metrics.validation import is_missing
 from aucforest.report.data import columns_of
 from aucforest.report.metrics import auc_interval
 from aucforest.report.page import number, percent
-from aucforest.report.rows import ScoredRows
+from aucforest.report.rows import ScoredRows, number_labels
 
 _LEVEL = 0.999  # confidence level: an AUC whose interval is above the out-of-bag AUC is suspicious
 
@@ -35,7 +37,7 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
     """
     if training is None:
         unknown = "Whether the model was trained on these rows was not checked: no training rows were given."
-        return unknown, _beyond_out_of_bag(rows)
+        return unknown, _beyond_out_of_bag(rows.model, rows.labels, rows.scores, rows.sample_weight)
     if not columns_of(rows.X):
         return "Whether the model was trained on these rows was not checked: they have no columns to compare.", None
     seen, alike = _count_seen(rows, training.X, training.labels)
@@ -74,12 +76,26 @@ def _codes(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(np.unique(both, return_inverse=True)[1])
 
 
-def _beyond_out_of_bag(rows: ScoredRows) -> str | None:
-    """Return a warning if a forest of two classes ranks these rows far better than its out-of-bag rows."""
-    forest = rows.model
-    if len(rows.classes) != 2 or not isinstance(forest, AUCForestClassifier) or forest.oob_score is not True:
+def trained_on(
+    forest: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None, proba: NDArray[np.float64]
+) -> str | None:
+    """Return a sentence if rows with labels are the training data of a forest, or probably were part of them."""
+    if not isinstance(forest, AUCForestClassifier):
         return None
-    auc, low, _ = auc_interval(rows.labels == 1, rows.scores[:, 1], rows.sample_weight, _LEVEL)
+    with suppress(ValueError):
+        training_rows(forest, X, y, sample_weight)
+        known = f": the ROC AUC of out-of-bag rows is {forest.oob_score_:.4f}" if forest.oob_score is True else ""
+        return f"these are the rows that the model was trained on, so that all metrics are too good{known}"
+    return _beyond_out_of_bag(forest, number_labels(y, forest.classes_, "y"), proba, sample_weight)
+
+
+def _beyond_out_of_bag(
+    forest: Any, labels: NDArray[np.int64], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+) -> str | None:
+    """Return a warning if a forest of two classes ranks rows far better than its out-of-bag rows."""
+    if proba.shape[1] != 2 or not isinstance(forest, AUCForestClassifier) or forest.oob_score is not True:
+        return None
+    auc, low, _ = auc_interval(labels == 1, proba[:, 1], sample_weight, _LEVEL)
     if not low > forest.oob_score_:
         return None
     return (

@@ -1,4 +1,4 @@
-"""The section on the data: classes, columns, missing values, and columns that are hardly useful as features."""
+"""The section on the data: classes, columns and missing values; `tables.notes` has the suspicious columns."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from aucforest.metrics.validation import is_missing
 from aucforest.report.importances import column_names
 from aucforest.report.page import Table, number, percent, shortened
+from aucforest.tables.dates import as_datetimes, format_time, in_seconds
 
 _MOST_COLUMNS = 200
 _MOST_VALUES = 3
-_LEAST_ROWS = 50  # minimum number of values to recognize an identifier
-_DISTINCT = 0.95  # minimum proportion of distinct values of an identifier
 
 
 class Column(NamedTuple):
@@ -23,15 +22,8 @@ class Column(NamedTuple):
     name: str
     kind: str
     missing: float
-    n_known: int
     n_distinct: int
-    is_whole: bool  # whether all values are integers, or text
     usual: str
-
-    @property
-    def is_identifier(self) -> bool:
-        """Whether the values are integers or text and nearly all distinct."""
-        return self.is_whole and self.n_known >= _LEAST_ROWS and self.n_distinct >= _DISTINCT * self.n_known
 
 
 def class_table(caption: str, classes: tuple[str, ...], labels: NDArray[Any], weights: NDArray[Any] | None) -> Table:
@@ -49,7 +41,16 @@ def class_table(caption: str, classes: tuple[str, ...], labels: NDArray[Any], we
 
 def columns_of(X: Any) -> dict[str, NDArray[Any]]:
     """Return the columns of a table as arrays by name."""
-    return {name: column.to_numpy() if isinstance(column, nw.Series) else column for name, column in _series(X)}
+    return {name: _values(column) for name, column in _series(X)}
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """Return a column as an array, dates as datetime64."""
+    dates = as_datetimes(column)
+    if dates is not None:
+        return dates
+    values: NDArray[Any] = column.to_numpy() if isinstance(column, nw.Series) else column
+    return values
 
 
 def describe_columns(X: Any) -> list[Column]:
@@ -66,18 +67,6 @@ def column_table(columns: list[Column]) -> Table:
         for each in columns[:_MOST_COLUMNS]
     ]
     return Table(caption, ["column", "type", "missing", "distinct", "usual values"], body, "llrrl")
-
-
-def useless_columns(columns: list[Column]) -> list[str]:
-    """Return sentences with the names of empty, constant and identifier-like columns."""
-    found = {
-        "Empty columns, without any value on these rows": [each.name for each in columns if each.n_known == 0],
-        "Constant columns, with a single value on these rows": [each.name for each in columns if each.n_distinct == 1],
-        "Columns that look like identifiers, with another value in nearly every row": [
-            each.name for each in columns if each.is_identifier
-        ],
-    }
-    return [f"{what}: {', '.join(names)}." for what, names in found.items() if names]
 
 
 def numbers_in(values: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -108,7 +97,9 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: NDArray[np.float64])
 
 def _describe(name: str, column: Any) -> Column:
     """Return the description of a column."""
-    values: NDArray[Any] = column.to_numpy() if isinstance(column, nw.Series) else column
+    values = _values(column)
+    if values.dtype.kind == "M":
+        return _describe_dates(name, values)
     numbers = numbers_in(values)
     if numbers is not None:
         known = numbers[~np.isnan(numbers)]
@@ -116,12 +107,20 @@ def _describe(name: str, column: Any) -> Column:
         if known.size:
             low, middle, high = np.quantile(known, [0.05, 0.5, 0.95])
             usual = f"{number(middle)} (90 % from {number(low)} to {number(high)})"
-        n_distinct, is_whole = _n_distinct(column, values, known), bool(np.all(known == np.floor(known)))
-        return Column(name, "number", missing, known.size, n_distinct, is_whole, usual)
+        return Column(name, "number", missing, _n_distinct(column, values, known), usual)
     listed = [str(value) for value in values.tolist() if not is_missing(value)]
     counts, missing = Counter(listed), 1.0 - len(listed) / max(len(values), 1)
     most = counts.most_common(_MOST_VALUES)
     usual = ", ".join(f"{shortened(value, 40)} ({percent(n / len(listed))})" for value, n in most)
-    kind = {"b": "boolean", "M": "date", "m": "duration"}.get(values.dtype.kind, "category")
-    is_text = values.dtype.kind not in "Mm"
-    return Column(name, kind, missing, len(listed), len(counts), is_text, usual or "–")
+    kind = {"b": "boolean", "m": "duration"}.get(values.dtype.kind, "category")
+    return Column(name, kind, missing, len(counts), usual or "–")
+
+
+def _describe_dates(name: str, values: NDArray[Any]) -> Column:
+    """Return the description of a column of dates."""
+    known = np.sort(in_seconds(values[~np.isnat(values)]))
+    usual = "–"
+    if known.size:
+        low, middle, high = (format_time(known[int(place * (known.size - 1))]) for place in (0.05, 0.5, 0.95))
+        usual = f"{middle} (90 % from {low} to {high})"
+    return Column(name, "date", 1.0 - known.size / max(values.size, 1), np.unique(known).size, usual)

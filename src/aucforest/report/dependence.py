@@ -10,6 +10,7 @@ from aucforest.metrics.validation import is_missing
 from aucforest.report.data import columns_of, numbers_in
 from aucforest.report.importances import permuted
 from aucforest.report.rows import FloatArray, ScoredRows, scores_of
+from aucforest.tables.dates import format_time, in_seconds
 
 _MOST_ROWS = 500
 _MOST_VALUES = 12
@@ -53,7 +54,8 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
 
 def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
     """Return some values of a column, the index of a row with each value, and that of a row where it is missing."""
-    numbers = numbers_in(column)
+    is_date = column.dtype.kind == "M"
+    numbers = in_seconds(column) if column.dtype.kind in "Mm" else numbers_in(column)
     if numbers is None:
         texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
         values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)
@@ -66,4 +68,5 @@ def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
         quantiles = (np.linspace(0.02, 0.98, _MOST_VALUES) * (ordered.size - 1)).astype(np.int64)
         values, places = np.unique(numbers[ordered[quantiles]], return_index=True)
         firsts = quantiles[places]
-    return values.tolist(), ordered[firsts].tolist(), int(missing[0]) if missing.size else None
+    shown = [format_time(value)[:16] for value in values.tolist()] if is_date else values.tolist()
+    return shown, ordered[firsts].tolist(), int(missing[0]) if missing.size else None

@@ -15,6 +15,7 @@ from aucforest.metrics.roc import class_roc_auc
 from aucforest.report.metrics import auc_interval
 from aucforest.report.rows import FloatArray, ScoredRows, scores_of
 from aucforest.tables.columns import names_of
+from aucforest.tables.dates import column_of
 
 _MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
 _MOST_POINTS = 12
@@ -55,6 +56,13 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
         importances[feature], errors[feature] = importance.measure_falls(before, after)
     found = importances, errors, baseline[0], chosen.size
     return PermutationImportance(*found, scoring="roc_auc", feature_names=tuple(names), n_parts=len(parts) - 1)
+
+
+def columns_in_order(importance: PermutationImportance, model: Any, n_columns: int) -> list[int]:
+    """Return the indices of the columns of X, that with the most important feature first; dates have several."""
+    dates = getattr(model, "dates_", {})
+    order = np.argsort(-importance.importances_mean, kind="stable").tolist()
+    return list(dict.fromkeys(column_of(feature, n_columns, dates) for feature in order))
 
 
 def permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:

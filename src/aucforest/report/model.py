@@ -9,8 +9,9 @@ from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection import PermutationImportance, forest_summary
 from aucforest.report import plots
+from aucforest.report.data import columns_of
 from aucforest.report.dependence import partial_dependence
-from aucforest.report.importances import auc_by_trees
+from aucforest.report.importances import auc_by_trees, columns_in_order
 from aucforest.report.page import Section, Table, interval, number, shortened, signed
 from aucforest.report.rows import ScoredRows
 from aucforest.report.sections import LEVEL, drawn_classes
@@ -41,7 +42,7 @@ def importance_section(importance: PermutationImportance, *, out_of_bag: bool) -
 
 def dependence_sections(rows: ScoredRows, importance: PermutationImportance, seed: int) -> list[Section]:
     """Return the section on partial dependence with plots of equal scale, or none if all features are constant."""
-    most = np.argsort(-importance.importances_mean, kind="stable")[:_MOST_DEPENDENCES].tolist()
+    most = columns_in_order(importance, rows.model, len(columns_of(rows.X)))[:_MOST_DEPENDENCES]
     found = partial_dependence(rows, most, seed)
     if not found:
         return []

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from aucforest.metrics import average_precision_score, roc_confidence_band
 from aucforest.report import plots
 from aucforest.report.alerts import alert_depths, top_rows
-from aucforest.report.data import class_table, column_table, describe_columns, useless_columns
+from aucforest.report.data import class_table, column_table, describe_columns
 from aucforest.report.explorer import find_thresholds
 from aucforest.report.metrics import Resamples, auc_interval, reliability, summarize
 from aucforest.report.page import Section, Table, interval, number, percent
 from aucforest.report.rows import ScoredRows
+from aucforest.tables.notes import suspicious_columns
 
 LEVEL = 0.95
 _MOST_CURVES = 10
@@ -220,8 +221,10 @@ def data_section(rows: ScoredRows, training: tuple[NDArray[Any], NDArray[Any] | 
     tables = [class_table("Classes of the rows of this report", rows.classes, rows.labels, rows.sample_weight)]
     if training is not None:
         tables.append(class_table("Classes of the training rows", rows.classes, *training))
-    columns = describe_columns(rows.X)
+    columns, notes = describe_columns(rows.X), list[str]()
     if columns:
         tables.append(column_table(columns))
+        found = suspicious_columns(rows.X, rows.labels)
+        notes = [f"{note[0].upper()}{note[1:]}{'' if note.endswith('?') else '.'}" for note in found]
     lead = f"The {rows.labels.size:,} rows that the model was evaluated on."
-    return Section("data", "Data", lead, [], tables, points=useless_columns(columns))
+    return Section("data", "Data", lead, [], tables, points=notes)

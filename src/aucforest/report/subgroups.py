@@ -1,7 +1,7 @@
 """Performance by the values of a column."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from aucforest.inspection import PermutationImportance
 from aucforest.metrics.intervals import normal_quantile, score_interval
 from aucforest.metrics.validation import is_missing
 from aucforest.report.data import columns_of, numbers_in
+from aucforest.report.importances import columns_in_order
 from aucforest.report.metrics import auc_interval
 from aucforest.report.page import Section, Table, interval, number, percent, shortened
 from aucforest.report.rows import ScoredRows
@@ -47,11 +48,9 @@ def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> G
 def default_groups(rows: ScoredRows, importance: PermutationImportance | None) -> Groups:
     """Return the most important columns with few categories, or the first such columns."""
     columns = columns_of(rows.X)
-    order = (
-        range(len(columns))
-        if importance is None or not columns
-        else np.argsort(-importance.importances_mean, kind="stable")
-    )
+    order: Iterable[int] = range(len(columns))
+    if importance is not None and columns:
+        order = columns_in_order(importance, rows.model, len(columns))
     names, found = list(columns), {}
     for name in (names[place] for place in order):
         values = columns[name]

@@ -4,6 +4,7 @@ The code of a category is its index among the sorted categories seen in `fit`. I
 frequent ones have the codes 0 to 253 and all others share the code 254. Missing and unseen values are encoded as NaN.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing, unmask
+from aucforest.tables.texts import text_note
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
@@ -52,12 +54,14 @@ def names_of(X: Any) -> list[Any]:
 
 
 def check_table(X: Any) -> None:
-    """Raise ValueError if X is a Series or has duplicate column names, TypeError if X is a LazyFrame of polars."""
+    """Raise ValueError if X is a Series or has duplicate column names, TypeError for a LazyFrame or a RecordBatch."""
     kind = f"a {type(X).__module__.partition('.')[0]} {type(X).__name__}"
     if nw.dependencies.is_into_series(X):
         raise ValueError(f"X must have two dimensions but is {kind}: pass a table, such as X.to_frame()")
     if nw.dependencies.is_polars_lazyframe(X):
         raise TypeError(f"X is {kind}, which holds no data yet: pass X.collect()")
+    if hasattr(X, "schema") and hasattr(X, "to_struct_array") and not hasattr(X, "combine_chunks"):
+        raise TypeError(f"X is {kind}, whose column names would be ignored: pass pyarrow.Table.from_batches([X])")
     names = names_of(X)
     if len(set(names)) < len(names):
         name = next(name for name in names if names.count(name) > 1)
@@ -243,21 +247,20 @@ def check_numeric(X: Any) -> None:
             read_numbers(table, feature)
 
 
-def learn(X: Any, given: Any, kept: NDArray[np.int64] | None) -> tuple[NDArray[Any] | None, Categories]:
-    """Return X as a numeric matrix with codes in its categorical columns, and their categories in the rows `kept`.
+def learn(
+    table: Table, features: Sequence[int], kept: NDArray[np.int64] | None, *, warns: bool = False
+) -> tuple[NDArray[Any], Categories]:
+    """Return a table as a numeric matrix with codes in the categorical `features`, and their categories.
 
-    `given` is the parameter `categorical_features`; with `kept` None all rows are used. If X has no categorical column
-    and no Arrow dictionary, the matrix is None, because scikit-learn can convert X.
+    The categories are those in the rows `kept`, or in all rows if it is None. If `warns` is True, columns of text that
+    are probably numbers or dates are named in a warning.
     """
-    table = _as_frame(X) if given is None or isinstance(given, str) else as_table(X)
-    features = find_categorical(table, given)
-    if table is None or not (features or has_codes(X)):
-        return None, {}
     columns = {feature: read_column(table, feature) for feature in features}
-    categories = {
-        feature: order_categories(count_values(column, kept), column_name(table, feature))
-        for feature, column in columns.items()
-    }
+    counted = {feature: count_values(column, kept) for feature, column in columns.items()}
+    if warns and isinstance(table, nw.DataFrame):
+        of_text = [table.schema[name] == nw.String for name in table.columns]
+        warn_of_text({column_name(table, feature): counted[feature] for feature in features if of_text[feature]})
+    categories = {feature: order_categories(counted[feature], column_name(table, feature)) for feature in features}
     return _as_numbers(table, columns, categories), categories
 
 
@@ -296,6 +299,13 @@ def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
     return Counted([column.values[i] for i in found], counts[found])
 
 
+def warn_of_text(columns: dict[str, Counted]) -> None:
+    """Warn of columns of text, by their names, that are probably numbers or dates."""
+    for name, counted in columns.items():
+        if isinstance(counted.values, list) and (note := text_note(counted.values, counted.counts.tolist())):
+            warnings.warn(f"X: {name}: {note}", stacklevel=2)
+
+
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:
     """Return the categories of one column in the order of their codes; those from index 254 on share a code."""
     values, counts = counted
@@ -328,14 +338,18 @@ def encode(table: Table, categories: Categories) -> NDArray[Any]:
     return _as_numbers(table, {feature: read_column(table, feature) for feature in categories}, categories)
 
 
-def like(X: Any, matrix: NDArray[Any]) -> Any:
-    """Return a matrix as a table with the type, column names and index of X, or unchanged if X is not a table."""
+def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None = None) -> Any:
+    """Return a matrix as a table with the type and index of X, and given column names or those of X.
+
+    It is unchanged if X is not a table.
+    """
     frame = _as_frame(X)
     if frame is None:
         return matrix
     if frame.implementation.is_pandas():
-        return type(X)(matrix, index=X.index, columns=X.columns)
-    return nw.from_numpy(matrix, schema=frame.columns, backend=frame.implementation).to_native()
+        return type(X)(matrix, index=X.index, columns=X.columns if names is None else names)
+    names = frame.columns if names is None else names
+    return nw.from_numpy(matrix, schema=names, backend=frame.implementation).to_native()
 
 
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:

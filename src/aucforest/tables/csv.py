@@ -3,9 +3,12 @@
 `CsvTable` is read once: in batches of strings, or whole. `CsvFiles` are read several times, in types that fit all rows.
 """
 
+import codecs
 import csv
 import re
 import sys
+import time
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import islice
@@ -16,14 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat, check_date_format, check_encoding, check_separator
 from aucforest.tables.files import Files, check_names, check_same_names, split
-from aucforest.tables.kinds import MISSING, WORDS, is_number
+from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
+from aucforest.tables.texts import StrayText
 
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 # Common separators, each with its name and its spelling as an argument in a shell.
 _SEPARATORS = {",": ("comma", "','"), ";": ("semicolon", "';'"), "\t": ("tab", r"'\t'"), "|": ("vertical bar", "'|'")}
 # Bytes that are parsed at a time, the maximum length of a row. Arrow reads ahead, so several blocks are in memory.
 _BLOCK = 2**20
+# cp1252 is what spreadsheets of Western Europe and America write.
+_NOT_UTF8 = "is not encoded in UTF-8: pass its encoding, such as --encoding {0} (in Python, encoding='{0}')"
 # Spellings of booleans that differ from those of Python.
 _OTHER_FLAGS = ({"false", "true"}, {"FALSE", "TRUE"})
 # The type of a column is the first of these that Arrow's type inference accepts for all values, or else string.
@@ -38,16 +45,8 @@ def is_csv(file: Path) -> bool:
     return file.name.lower().endswith(CSV_SUFFIXES)
 
 
-def check_separator(separator: str) -> str:
-    r"""Return the separator as one character, a tab for a backslash followed by t; ValueError if it is not one."""
-    separator = "\t" if separator == r"\t" else separator
-    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
-        raise ValueError(rf"the separator must be one character, such as ';' or '\t', but is {separator!r}")
-    return separator
-
-
 class CsvTable:
-    """A CSV with a header, in UTF-8, which can be read once.
+    """A CSV with a header, which can be read once.
 
     It is decompressed if its name ends in .gz. The default separator is a tab if the name ends in .tsv or .tsv.gz, else
     a comma.
@@ -56,24 +55,30 @@ class CsvTable:
     is_text = True
     missing: Sequence[str] = MISSING
 
-    def __init__(self, handle: BinaryIO, name: str, file: Path | None = None, separator: str | None = None) -> None:
+    def __init__(
+        self, handle: BinaryIO, name: str, file: Path | None = None, csv_format: CsvFormat = DEFAULT_FORMAT
+    ) -> None:
         self.name, self._handle, self._file = name, handle, file if file and file.is_file() else None
-        self._content = _decompressed(handle, name)
+        separator, encoding, date_format, _ = csv_format
         default = "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
         self._separator = check_separator(default if separator is None else separator)
+        self._encoding = encoding if encoding is None else check_encoding(encoding)
+        self._date_format = date_format if date_format is None else check_date_format(date_format)
+        self._content = self._in_utf8(handle)
         try:
             lines = (line.decode("utf-8-sig") for line in self._content)
             self.columns = next(csv.reader(lines, delimiter=self._separator), [])
-        except UnicodeDecodeError:
-            raise ValueError(f"cannot read {name}: the header is not encoded in UTF-8") from None
+        except UnicodeError as error:
+            self._raise(error)
         except (csv.Error, OSError) as error:
             raise ValueError(f"cannot read {name}: {error}") from error
         if not self.columns:
             is_empty = not self._content.read(1)
             raise ValueError(f"cannot read {name}: it is empty" if is_empty else f"{name} has no header")
-        if separator is None and len(self.columns) == 1:
-            self._check_separator()
+        if separator is None and self._wanted_separator() and not self.columns[0].startswith("#"):
+            raise ValueError(f"{name}: {self._wanted_separator()}")
         check_names(name, self.columns)
+        self.hint = self._hint()
 
     def batches(self, columns: Sequence[str], types: dict[str, Any] | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns in the given types, with null for missing-value markers.
@@ -82,9 +87,10 @@ class CsvTable:
         """
         try:
             yield from split(pyarrow.csv.open_csv(**self._options(columns, types)))
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowInvalid, OSError, UnicodeError) as error:
             if str(error) != "Empty CSV file":
                 self._raise(error)
+        self._wait_for_arrow()
 
     def schema(self, columns: Sequence[str]) -> Any:
         """Return the schema of batches of the given columns."""
@@ -94,7 +100,7 @@ class CsvTable:
         """Return an Arrow table of all columns, in types that fit all rows; the columns `as_text` stay strings."""
         try:
             table = pyarrow.csv.read_csv(**self._options(self.columns, dict.fromkeys(as_text, pa.string())))
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowInvalid, OSError, UnicodeError) as error:
             if str(error) == "Empty CSV file":
                 raise ValueError(f"{self.name} has a header, but no rows") from error
             self._raise(error)
@@ -103,15 +109,24 @@ class CsvTable:
                 try:
                     str(value.as_py() or b"", "utf-8")
                 except UnicodeDecodeError:
-                    raise ValueError(f"{self.place(row)}: column {name!r} is not encoded in UTF-8") from None
+                    raise ValueError(f"{self.place(row)}: column {name!r} {_NOT_UTF8.format('cp1252')}") from None
         return table
+
+    def _hint(self) -> str:
+        """Return the end of an error message on a missing column if the header is suspicious, else ""."""
+        wanted, first = self._wanted_separator(), self.columns[0]
+        hint = "" if wanted is None else f"; {wanted}"
+        if first.startswith("#"):
+            return f"; the first line begins with '#': remove it if it is a comment{hint}"
+        is_title = wanted is None and len(self.columns) == 1
+        return f"; the first line is {first!r}: remove it if it is a title" if is_title else hint
 
     def place(self, row: int) -> str:
         """Return the line number at which a row starts; blank lines and line breaks in values count as lines."""
         if self._file is None:
             return f"{self.name}, row {row + 1}"
         with self._file.open("rb") as handle:
-            text = TextIOWrapper(_decompressed(handle, self.name), "utf-8-sig", "replace", newline="")
+            text = TextIOWrapper(self._in_utf8(handle), "utf-8-sig", "replace", newline="")
             line = next(islice(_first_lines(text, self._separator), row + 1, None))
         return f"{self.name}, line {line}"
 
@@ -124,27 +139,55 @@ class CsvTable:
         convert: dict[str, Any] = {"column_types": types, "null_values": MISSING, "strings_can_be_null": True}
         if types is None:
             convert = {"column_types": dict.fromkeys(columns, pa.string())}
+        if self._date_format is not None:
+            convert["timestamp_parsers"] = [self._date_format, pyarrow.csv.ISO8601]
+        lent = _Lent(self._content)
+        self._lent = weakref.ref(lent)
         return {
-            "input_file": self._content,
+            "input_file": lent,
             "read_options": pyarrow.csv.ReadOptions(column_names=self.columns, use_threads=False, block_size=_BLOCK),
             "parse_options": pyarrow.csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
             "convert_options": pyarrow.csv.ConvertOptions(include_columns=columns, **convert),
         }
 
-    def _check_separator(self) -> None:
-        """Raise ValueError if the only column name of the header contains another common separator."""
-        (header,) = self.columns
-        other = max(_SEPARATORS, key=header.count)
-        if (n_others := header.count(other)) > 0:
-            wanted, (found, quoted) = _SEPARATORS[self._separator][0], _SEPARATORS[other]
-            raise ValueError(
-                f"{self.name}: the header has no {wanted} but {n_others} {found}{'s' if n_others > 1 else ''}: pass"
-                f" --separator {quoted} (in Python, separator={quoted})"
-            )
+    def _wait_for_arrow(self) -> None:
+        """Wait until no thread of Arrow has the content, which it may let go of after the last batch.
+
+        A thread that lets go of an object of Python while Python ends aborts the process.
+        """
+        deadline = time.monotonic() + 1.0  # in case that somebody else keeps it, such as a debugger
+        while self._lent() is not None and time.monotonic() < deadline:
+            time.sleep(0.0001)
+
+    def _in_utf8(self, handle: BinaryIO) -> BinaryIO:
+        """Return the content of the file: decompressed, and in UTF-8."""
+        content = _decompressed(handle, self.name)
+        if self._encoding is None:
+            return content
+        return BufferedReader(pa.transcoding_input_stream(pa.PythonFile(content, "r"), self._encoding, "utf-8"))
+
+    def _wanted_separator(self) -> str | None:
+        """Return what the user should do if the only column name of the header contains another common separator."""
+        own, header = self._separator, self.columns[0]
+        other = max((separator for separator in _SEPARATORS if separator != own), key=header.count)
+        n_others = header.count(other)
+        if len(self.columns) > 1 or n_others == 0:
+            return None
+        wanted, (found, quoted) = _SEPARATORS.get(own, (repr(own),))[0], _SEPARATORS[other]
+        return (
+            f"the header has no {wanted} but {n_others} {found}{'s' if n_others > 1 else ''}: pass --separator {quoted}"
+            f" (in Python, separator={quoted})"
+        )
 
     def _raise(self, error: Exception) -> NoReturn:
         """Raise an error of the parser as ValueError with the line number in place of the row number."""
         sentence = str(error)
+        if isinstance(error, UnicodeError):
+            what = f"it is not encoded in {self._encoding}"
+            if self._encoding is None and isinstance(error, UnicodeDecodeError):
+                is_utf16 = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+                what = f"the header {_NOT_UTF8.format('utf-16' if is_utf16 else 'cp1252')}"
+            raise ValueError(f"cannot read {self.name}: {what}") from None
         if "straddles two block boundaries" in sentence:
             sentence = f"{self.name} has a line of more than {_BLOCK >> 20} MiB: a quote may not be closed"
             raise ValueError(sentence) from error
@@ -156,7 +199,7 @@ class CsvTable:
         if wanted is not None:
             why = f"the header has {wanted} columns, but the row has {given}"
         elif column is not None:
-            why = "is not encoded in UTF-8" if "invalid UTF8" in sentence else f"cannot be read: {why}"
+            why = _NOT_UTF8.format("cp1252") if "invalid UTF8" in sentence else f"cannot be read: {why}"
             why = f"column {self.columns[int(column)]!r} {why}"
         raise ValueError(f"{self.place(int(row) - 1)}: {why}") from error
 
@@ -164,34 +207,53 @@ class CsvTable:
 class CsvFiles(Files):
     """CSV files with the same header as one table, in the types that Arrow infers from all rows.
 
-    The columns `as_text` (None for all) stay strings.
+    The columns `as_text` (None for all) stay strings. If `stray_text` of the format is "number", columns of text that
+    are nearly all numbers are numbers, and what is no number is missing; `stray` has what that was.
     """
 
     is_text = True
     missing: Sequence[str] = MISSING
 
     def __init__(
-        self, files: Sequence[Path], name: str, as_text: Sequence[str] | None = (), separator: str | None = None
+        self,
+        files: Sequence[Path],
+        name: str,
+        as_text: Sequence[str] | None = (),
+        csv_format: CsvFormat = DEFAULT_FORMAT,
     ) -> None:
         super().__init__(files, name)
-        self._separator = separator
+        self._format = csv_format
+        self.stray: dict[str, StrayText] = {}
         # The first rows of files that have not been read are unknown.
         self._first_rows, self._types, self._as_text = [0, *[sys.maxsize] * len(files)], dict[str, Any](), as_text
         for file in files:
             with file.open("rb") as handle:
-                columns = self._open(handle, file).columns
+                table = self._open(handle, file)
             if file is files[0]:
-                self.columns = columns
-            check_same_names(files[0], self.columns, file, columns)
+                self.columns, self.hint = table.columns, table.hint
+            check_same_names(files[0], self.columns, file, table.columns)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
-        return split(self._read(columns, types), first_row, rows)
+        batches = self._read(columns, types and types | self._text_of(columns))
+        return split(self._without_stray(batches), first_row, rows)
+
+    def _text_of(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Return the type that columns with stray text are read in."""
+        return {name: pa.string() for name in columns if name in self.stray}
+
+    def _without_stray(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield record batches with numbers in the columns with stray text."""
+        for batch in batches:
+            for name in self._text_of(batch.schema.names):
+                numbers = to_numbers(batch.column(name), StrayText())
+                batch = batch.set_column(batch.schema.get_field_index(name), name, numbers)
+            yield batch
 
     def _open(self, handle: BinaryIO, file: Path) -> CsvTable:
         """Return one of the files as a CsvTable."""
-        return CsvTable(handle, file.name, file, self._separator)
+        return CsvTable(handle, file.name, file, self._format)
 
     def _read(self, columns: Sequence[str], types: dict[str, Any] | None) -> Iterator[Any]:
         """Yield record batches of all files; see `CsvTable.batches`."""
@@ -209,16 +271,30 @@ class CsvFiles(Files):
         self._types |= dict.fromkeys(columns if self._as_text is None else self._as_text, pa.string())
         possible = {name: list(_TYPES) for name in columns if name not in self._types}
         if possible:
-            empty = set(possible)
+            empty, stray = set(possible), {name: StrayText() for name in possible}
             for batch in self._read(list(possible), dict.fromkeys(possible, pa.string())):
                 for name, types in possible.items():
                     values = batch.column(name).drop_null()
                     if len(values) > 0:
-                        possible[name] = _fitting(values, types) if types else []
+                        possible[name] = _fitting(values, types, self._format.date_format) if types else []
                         empty.discard(name)
+                        if pa.float64() in possible[name]:
+                            stray[name].n_values += len(values)
+                        elif self._format.stray_text == "number":
+                            to_numbers(values, stray[name])
             for name, types in possible.items():
+                if not types and stray[name].is_rare:
+                    self.stray[name], types = stray[name], [pa.float64()]
                 self._types[name] = pa.null() if name in empty else types[0] if types else pa.string()
         return pa.schema([(name, self._types[name]) for name in columns])
+
+    def whole(self, as_text: Sequence[str] = ()) -> Any:
+        """Return an Arrow table as that of `CsvTable`, which leaves stray text where it is."""
+        typed = CsvFiles(self._files, self.name, as_text, self._format._replace(stray_text="text"))
+        return pa.Table.from_batches(typed.batches(self.columns), schema=typed.schema(self.columns))
+
+    def done(self, n_rows: int) -> None:
+        """Return None: how many rows there are is not known."""
 
     def place(self, row: int) -> str:
         """Return the file of a row and the line number at which it starts."""
@@ -227,11 +303,11 @@ class CsvFiles(Files):
             return self._open(handle, file).place(row)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return paths, sizes and modification times of the files, and the column names."""
-        return {"files": self.stamps(), "columns": self.columns}
+        """Return paths, sizes and modification times of the files, the column names, and the format."""
+        return {"files": self.stamps(), "columns": self.columns, **self._format._asdict()}
 
 
-def _fitting(values: Any, types: list[Any]) -> list[Any]:
+def _fitting(values: Any, types: list[Any], date_format: str | None) -> list[Any]:
     """Return the types to which Arrow's CSV reader would convert all of these strings."""
     fitting: list[Any] = []
     trimmed = pc.utf8_trim(values, " \t")
@@ -242,8 +318,9 @@ def _fitting(values: Any, types: list[Any]) -> list[Any]:
         elif pa.types.is_time(type_):
             fits = pc.all(pc.match_substring_regex(trimmed, r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")).as_py()
         elif not (pa.types.is_floating(type_) and pa.int64() in fitting):
+            is_stamp = type_ in (pa.timestamp("s"), pa.timestamp("ns"))
             try:
-                trimmed.cast(type_)
+                parse_dates(trimmed, type_, date_format if is_stamp else None)
             except pa.ArrowInvalid:
                 fits = False
         if fits:
@@ -268,6 +345,15 @@ def parse_labels(distinct: Any) -> Any:
     other_flags = pa.types.is_boolean(parsed.type) and any(labels <= flags for flags in _OTHER_FLAGS)
     leading_zero = is_number(parsed.type) and any(re.match(r"\s*[-+]?0\d", label) for label in labels)
     return distinct if len(parsed) != len(distinct) or other_flags or leading_zero else parsed
+
+
+class _Lent:
+    """The content of a CSV as Arrow reads it, of which nobody else keeps a reference."""
+
+    closed = False
+
+    def __init__(self, content: BinaryIO) -> None:
+        self.read = content.read
 
 
 def _decompressed(handle: BinaryIO, name: str) -> BinaryIO:

@@ -1,9 +1,10 @@
-"""Conversion of columns to the kinds of features: NUMBER, TEXT (strings) and FLAG (booleans)."""
+"""Conversion of columns to the kinds of features: NUMBER, TEXT (strings), FLAG (booleans), dates and durations."""
 
 import shlex
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -12,8 +13,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.dates import SECONDS, DateColumn
+from aucforest.tables.texts import NUMBER_PATTERN, StrayText, read_as_missing, unseen_note
+
 # The value of a kind is its name in error messages.
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
+DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
+_TEMPORAL = (DATE, ZONED, DURATION)
+# The types that strings of dates, or of times on the first of January 1970, are converted to: the first that fits all.
+_DATE_TYPES = {
+    DATE: (pa.timestamp("us"), pa.timestamp("ns")),
+    ZONED: (pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")),
+    DURATION: (pa.timestamp("us"), pa.timestamp("ns")),
+}
+_EXAMPLES = {
+    DATE: " such as 2024-12-31 or 2024-12-31 23:59; --date-format (in Python, date_format) gives another format",
+    ZONED: " such as 2024-12-31 23:59+01:00",
+    DURATION: " such as 12:30:00",
+}
+# The number of unseen categories that are kept for a sentence.
+_MOST_UNSEEN = 100
 # The missing-value markers of pandas.read_csv.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
@@ -34,6 +54,8 @@ class Columns(Protocol):
     missing: Sequence[str]
     # Whether all values are read as strings, as from CSV.
     is_text: bool
+    # The end of an error message on a missing column if the header is suspicious, else "".
+    hint: str
 
     def place(self, row: int) -> str:
         """Return the position of a row, such as its file and line, for error messages; `row` counts from 0."""
@@ -85,20 +107,29 @@ def kind_of(values: Sequence[Any]) -> str:
     return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
 
 
-def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[str] = MISSING) -> Any:
+def as_kind(
+    column: Any,
+    kind: str,
+    name: str,
+    place: Place,
+    missing: Sequence[str] = MISSING,
+    date_format: str | None = None,
+) -> Any:
     """Return a column converted to a kind; ValueError if its type or a value cannot be converted.
 
-    `missing` are the missing-value markers of a string column that stays one.
+    `missing` are the missing-value markers of a string column that stays one, and `date_format` is the format of dates
+    in strings beside that of ISO 8601. Dates of any type keep it.
     """
     column = decode(column)
     if pa.types.is_null(column.type):
-        return column.cast({NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}[kind])
+        plain = {NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}
+        return column.cast(plain.get(kind, pa.timestamp("us")))
     if holds_text(column.type):
-        return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, place)
+        return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, place, date_format)
     type_ = column.type
     if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
         return column.cast(pa.float64(), safe=False)
-    if kind == FLAG and pa.types.is_boolean(type_):
+    if (kind == FLAG and pa.types.is_boolean(type_)) or (kind in _TEMPORAL and _is_temporal(type_)):
         return column
     raise ValueError(f"column {name!r} has type {type_}, but the model needs {kind}")
 
@@ -106,6 +137,12 @@ def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[s
 def is_number(type_: Any) -> bool:
     """Return whether a type is an integer, floating or decimal type."""
     return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+
+
+def _is_temporal(type_: Any) -> bool:
+    """Return whether a type is one of dates, times of day or durations."""
+    of = pa.types
+    return of.is_date(type_) or of.is_timestamp(type_) or of.is_duration(type_) or of.is_time(type_)
 
 
 def holds_text(type_: Any) -> bool:
@@ -119,17 +156,40 @@ def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
     return pc.if_else(pc.is_in(column, pa.array(missing, pa.string())), pa.scalar(None, pa.string()), column)
 
 
-def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
-    """Return strings as numbers or booleans; ValueError with the first value that cannot be converted."""
+def to_numbers(column: Any, stray: StrayText, first_row: int = 0) -> Any:
+    """Return a column of strings as numbers, with null for values that are none, which are added to `stray`.
+
+    `first_row` is the index of the first row of the column in the table.
+    """
+    n_values, is_number_ = len(column) - column.null_count, pc.match_substring_regex(column, NUMBER_PATTERN)
+    stray.n_values += n_values
+    if n_stray := n_values - (pc.sum(is_number_).as_py() or 0):
+        if stray.first_row is None:
+            stray.first_row = first_row + pc.index(is_number_, False).as_py()
+        stray.add_stray(pc.unique(column.filter(pc.invert(is_number_))).to_pylist(), n_stray)
+        column = pc.if_else(is_number_, column, pa.scalar(None, column.type))
+    return pc.utf8_trim_whitespace(column).cast(pa.float64())
+
+
+def _parse(column: Any, kind: str, name: str, place: Place, date_format: str | None = None) -> Any:
+    """Return strings as numbers, booleans or dates; ValueError with the first value that cannot be converted."""
     column = pc.utf8_trim_whitespace(column)
-    if (found := _cast(column, kind)) is not None:
+    if (found := _cast(column, kind, date_format)) is not None:
         return found
-    row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
-    raise ValueError(f"{place(row)}: column {name!r} has the value {column[row].as_py()!r}, which is not {kind}")
+    row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind, date_format) is None)
+    value = column[row].as_py()
+    raise ValueError(
+        f"{place(row)}: column {name!r} has the value {value!r}, which is not {kind}{_EXAMPLES.get(kind, '')}"
+    )
 
 
-def _cast(column: Any, kind: str) -> Any:
-    """Return strings as numbers or booleans; None if a value cannot be converted."""
+def _cast(column: Any, kind: str, date_format: str | None = None) -> Any:
+    """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
+    if kind == DURATION:
+        found = _cast_dates(pc.binary_join_element_wise("1970-01-01", column, " "), _DATE_TYPES[kind], None)
+        return None if found is None else found.cast(pa.time64(found.type.unit))
+    if kind in _TEMPORAL:
+        return _cast_dates(column, _DATE_TYPES[kind], date_format if kind == DATE else None)
     if kind == NUMBER:
         try:
             return column.cast(pa.float64())
@@ -137,6 +197,23 @@ def _cast(column: Any, kind: str) -> Any:
             return None
     indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
     return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
+
+
+def _cast_dates(column: Any, types: Sequence[Any], date_format: str | None) -> Any:
+    """Return strings as dates of the first of some types that fits all; None if there is none."""
+    for type_ in types:
+        with suppress(pa.ArrowInvalid):
+            return parse_dates(column, type_, date_format)
+    return None
+
+
+def parse_dates(values: Any, type_: Any, date_format: str | None) -> Any:
+    """Return strings as dates, each in the format of ISO 8601 or in another one; raise ArrowInvalid if one is not."""
+    if date_format is None:
+        return values.cast(type_)
+    nothing, is_iso = pa.scalar(None, values.type), pc.match_substring_regex(values, r"^\d{4}-\d{2}-\d{2}")
+    others = pc.strptime(pc.if_else(is_iso, nothing, values), format=date_format, unit=type_.unit)
+    return pc.coalesce(pc.if_else(is_iso, values, nothing).cast(type_), others)
 
 
 def feature_names(source: Any, others: Sequence[str]) -> list[str]:
@@ -152,16 +229,17 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
 
 
 def check_types(schema: Any) -> None:
-    """Raise ValueError if a column is not numeric, string, boolean or null."""
+    """Raise ValueError if a column is not numeric, string, boolean, null, or of dates or durations."""
     for field in schema:
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if pa.types.is_temporal(type_):
+        if _is_temporal(field.type) or is_number(type_) or holds_text(type_):
+            continue
+        if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+            what = "features must be numeric, string, boolean, or dates"
             raise ValueError(
-                f"column {field.name!r} is not numeric but {type_}; encode dates and times as numbers, or leave the"
-                f" column out with --drop {shlex.quote(field.name)} (in Python, drop=[{field.name!r}])"
+                f"column {field.name!r} has type {field.type}: {what}; leave it out with --drop"
+                f" {shlex.quote(field.name)} (in Python, drop=[{field.name!r}])"
             )
-        if not (is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-            raise ValueError(f"column {field.name!r} has type {type_}: features must be numeric, string or boolean")
 
 
 def to_features(batch: Any) -> Any:
@@ -180,18 +258,25 @@ class ModelColumns:
     """The feature columns of a fitted model in a table.
 
     They are found by name. If the model was fitted without feature names, they are all columns except `others`, in the
-    order of the table. The columns `others` must exist.
+    order of the table. The columns `others` must exist. With `stray_text` "number", text in a column of numbers is read
+    as missing, if it is rare; with "text" it is an error.
     """
 
-    def __init__(self, model: Any, table: Columns, others: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: Any, table: Columns, others: Sequence[str] = (), csv_format: CsvFormat = DEFAULT_FORMAT
+    ) -> None:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
+        self._format, self._n_rows = csv_format, 0
+        self._stray: dict[str, StrayText] = {}
+        # Of each column with unseen categories the number of rows, and some of the categories.
+        self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
         for name in others:
             find_column(table, name)
         if self.has_names:
             self.names = model.feature_names_in_.tolist()
             missing = [name for name in self.names if name not in table.columns]
             if missing:
-                hint = nearest(missing[0], table.columns)
+                hint = table.hint or nearest(missing[0], table.columns)
                 listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
                 raise ValueError(f"{table.name} lacks feature columns seen in fit: {listed}{hint}")
         else:
@@ -201,20 +286,59 @@ class ModelColumns:
                     f"{table.name} has {len(self.names)} columns, but the model was fitted on"
                     f" {model.n_features_in_} without names"
                 )
-        categories = getattr(model, "categories_", {})
-        features = range(len(self.names))
-        self._kinds = [kind_of(categories[j].tolist()) if j in categories else NUMBER for j in features]
+        categories, dates = getattr(model, "categories_", {}), getattr(model, "dates_", {})
+        self._kinds = [
+            kind_of(categories[j].tolist()) if j in categories else _kind_of_dates(dates[j]) if j in dates else NUMBER
+            for j in range(len(self.names))
+        ]
+        self._categories = {self.names[j]: pa.array(known.tolist()) for j, known in categories.items()}
 
     def typed(self, batch: Any, first_row: int) -> Any:
         """Return the features of a batch as an Arrow table in the kinds of the model.
 
         `first_row` is the index of the first row of the batch in the table, for error messages.
         """
-        columns = [
-            as_kind(batch.column(name), kind, name, lambda row: self._table.place(first_row + row), self._table.missing)
-            for name, kind in zip(self.names, self._kinds)
-        ]
+        columns = [self._read(batch.column(name), kind, name, first_row) for name, kind in zip(self.names, self._kinds)]
+        self._n_rows += batch.num_rows
         return pa.table(columns, names=self.names)
+
+    def _read(self, column: Any, kind: str, name: str, first_row: int) -> Any:
+        """Return a column of a batch in its kind; stray text and unseen categories are counted."""
+        known = self._categories.get(name)
+        if kind == NUMBER and known is None and self._format.stray_text == "number":
+            column = decode(column)
+            if holds_text(column.type):
+                return to_numbers(as_text(column), self._stray.setdefault(name, StrayText()), first_row)
+        table, date_format = self._table, self._format.date_format
+        column = as_kind(column, kind, name, lambda row: table.place(first_row + row), table.missing, date_format)
+        if known is not None and len(known) > 0:
+            given = column.drop_null()
+            unseen = given.filter(pc.invert(pc.is_in(given, known.cast(given.type))))
+            if len(unseen) > 0:
+                n_before, seen = self._unseen.get(name, (0, {}))
+                seen |= dict.fromkeys(pc.unique(unseen).to_pylist()[: _MOST_UNSEEN - len(seen)])
+                self._unseen[name] = n_before + len(unseen), seen
+        return column
+
+    def stray_notes(self) -> list[str]:
+        """Return sentences on the stray text of all batches; ValueError if there is too much in a column."""
+        found = []
+        for name, stray in self._stray.items():
+            if stray.is_rare:
+                found.append(read_as_missing(name, stray, can_be_text=False))
+            elif stray.first_row is not None:
+                raise ValueError(
+                    f"{self._table.place(stray.first_row)}: column {name!r} has the value {stray.examples[0]!r}, which"
+                    f" is not {NUMBER}; {stray}"
+                )
+        return found
+
+    def unseen_notes(self) -> list[str]:
+        """Return sentences on the unseen categories of all batches."""
+        return [
+            unseen_note(name, n_unseen, self._n_rows, list(categories))
+            for name, (n_unseen, categories) in self._unseen.items()
+        ]
 
     def features(self, typed: Any) -> Any:
         """Return the input for the model: the table, or a matrix if the model was fitted without feature names."""
@@ -229,10 +353,17 @@ class ModelColumns:
         return matrix
 
 
+def _kind_of_dates(column: DateColumn) -> str:
+    """Return the kind of a column of dates or durations."""
+    if column.parts == SECONDS:
+        return DURATION
+    return DATE if column.zone is None else ZONED
+
+
 def find_column(table: Columns, name: str) -> str:
     """Return `name`; ValueError if the table has no such column."""
     if name not in table.columns:
-        raise ValueError(f"{table.name} has no column {name!r}{nearest(name, table.columns)}")
+        raise ValueError(f"{table.name} has no column {name!r}{table.hint or nearest(name, table.columns)}")
     return name
 
 

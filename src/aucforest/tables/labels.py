@@ -233,6 +233,9 @@ class SteadyRows:
             start += batch.num_rows
             yield batch.select(columns)
 
+    def fingerprint(self) -> None:
+        """Return None, because a change of the table cannot be detected at another call."""
+
 
 def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
     """Return a column of weights as float64; ValueError if one is negative, infinite or missing.

@@ -1,60 +1,82 @@
-"""Notes on suspicious feature columns: empty, constant, identifiers, or numbers that were read as strings."""
+"""Notes on suspicious feature columns: empty, constant, identifiers, leaks, or numbers and dates read as strings."""
 
-import re
 import shlex
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from aucforest.tables.columns import Column, Factor, count_values, names_of, read_column, read_table
+from aucforest.metrics.roc import roc_auc_score
+from aucforest.tables.columns import Categories, Column, Factor, Table, count_values, names_of, read_column, read_table
+from aucforest.tables.texts import text_note, unseen_note
 
-_EMPTY = "no values, never used in a split"
-_CONSTANT = "the same value in every row, never used in a split"
-_DECIMAL_COMMA = "numbers with a decimal comma are read as text; write a decimal point"
-_SIGN = "numbers with a currency or percent sign are read as text; write the numbers alone"
-_IDENTIFIER = "every value is distinct, as in an identifier; consider --drop"
-# A number with or without a decimal comma, with or without points as thousands separators.
-_NUMBER = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?\s*")
-_NUMBER_WITH_SIGN = re.compile(r"\s*[€$£¥]?\s*[-+]?\d[\d.,]*\s*[€$£¥%]?\s*")
-# The number of rows that are checked first; they rule out constants and identifiers for most columns.
+_UNUSED = ", never used in a split"
+_EMPTY = f"no values{_UNUSED}"
+_CONSTANT = f"the same value in every row{_UNUSED}"
+_IDENTIFIER = "every value is distinct, as in an identifier"
+# The number of rows that are checked first; they rule out constants, identifiers and leaks for most columns.
 _HEAD = 1000
 # With fewer rows, distinct values do not indicate an identifier.
 _LEAST_ROWS = 20
+# A column whose ROC AUC is at least this one separates the classes; with fewer rows of a class it may be chance.
+_SEPARATES, _LEAST_OF_CLASS = 0.999, 5
+# All pairs of classes are compared, unless there are more classes than this.
+_MOST_CLASSES = 10
 # The maximum number of columns that a note lists by name.
 _MOST_NAMES = 10
 
 
-def column_notes(table: Any) -> list[str]:
-    """Return a sentence for each kind of suspicious columns of an Arrow table or a frame, with their names.
+def suspicious_columns(
+    table: Any, labels: NDArray[Any] | None = None, *, drop: bool = False, n_rows: int | None = None
+) -> list[str]:
+    """Return a sentence for each kind of suspicious columns of an Arrow table, a frame or a matrix, with their names.
+
+    Parameters
+    ----------
+    table : pandas, polars or pyarrow table, or array-like of shape (n_samples, n_features)
+        The columns of a matrix are called feature_0, feature_1 and so on.
+    labels : ndarray of shape (n_samples,), int, optional
+        The number of the class of each row, for columns that separate the classes alone.
+    drop : bool, default=False
+        Whether identifiers get the advice to leave them out by the option of the command line.
+    n_rows : int, optional
+        The number of rows of a larger table, of which these are some. Columns of text that look like numbers or dates
+        then get no note: `warn_of_text` warns of them when all rows are read.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from aucforest.tables.notes import column_notes
+    >>> from aucforest.tables.notes import suspicious_columns
     >>> frame = pd.DataFrame({"id": range(30), "site": "A", "price": ["1,5", "12,25", "3"] * 10})
-    >>> for note in column_notes(frame):
+    >>> for note in suspicious_columns(frame, drop=True):
     ...     print(note)
     column 'site': the same value in every row, never used in a split
     column 'price': numbers with a decimal comma are read as text; write a decimal point
     column 'id': every value is distinct, as in an identifier; consider --drop id
     """
     frame = read_table(table)
-    found: dict[str, list[str]] = {kind: [] for kind in (_EMPTY, _CONSTANT, _DECIMAL_COMMA, _SIGN, _IDENTIFIER)}
-    for feature, name in enumerate(names_of(table)):
-        kind = _kind(read_column(frame, feature), len(frame))
+    found: dict[str, list[str]] = {}
+    leaks: dict[str, float] = {}
+    for feature, name in enumerate(_names_of(table, frame)):
+        column = read_column(frame, feature)
+        kind = _kind(column, len(frame), with_text=n_rows is None)
         if kind is not None:
-            found[kind].append(str(name))
-    return [_sentence(kind, names) for kind, names in found.items() if names]
+            found.setdefault(kind, []).append(name)
+        if labels is not None and kind not in (_EMPTY, _CONSTANT) and (auc := _separation(column, labels)) is not None:
+            leaks[name] = auc
+    place = {_EMPTY: 0, _CONSTANT: 1, _IDENTIFIER: 3}
+    kinds = sorted(found, key=lambda kind: place.get(kind, 2))
+    notes = [_sentence(kind, found[kind], drop) for kind in kinds] + ([_leak_sentence(leaks)] if leaks else [])
+    if n_rows is None or n_rows == len(frame):
+        return notes
+    return [f"in {len(frame):,} of {n_rows:,} rows, {note.removesuffix(_UNUSED)}" for note in notes]
 
 
-def _kind(column: Column, n_rows: int) -> str | None:
+def _kind(column: Column, n_rows: int, with_text: bool) -> str | None:
     """Return the kind of note on a column, or None if it is not suspicious."""
-    if isinstance(column, Factor):
-        texts = [value for value in column.values if isinstance(value, str)]
-        if any("," in text for text in texts) and all(map(_NUMBER.fullmatch, texts)):
-            return _DECIMAL_COMMA
-        if any(set(text) & set("€$£¥%") for text in texts) and all(map(_NUMBER_WITH_SIGN.fullmatch, texts)):
-            return _SIGN
+    if with_text and isinstance(column, Factor) and (note := text_note(*_listed(column))) is not None:
+        return note
     for rows in (np.arange(min(n_rows, _HEAD)), None):
         values, counts = count_values(column, rows)
         n_known, n_checked = int(np.sum(counts)), n_rows if rows is None else len(rows)
@@ -67,6 +89,12 @@ def _kind(column: Column, n_rows: int) -> str | None:
     return _CONSTANT if is_constant else _IDENTIFIER if n_known >= _LEAST_ROWS else None
 
 
+def _listed(factor: Factor) -> tuple[list[Any], list[int]]:
+    """Return the distinct values of a column and how often each occurs."""
+    values, counts = count_values(factor, None)
+    return list(values), counts.tolist()
+
+
 def _are_integers_or_text(values: Any) -> bool:
     """Return whether all values are whole numbers or all are strings, as those of identifiers are."""
     if isinstance(values, np.ndarray):
@@ -74,9 +102,92 @@ def _are_integers_or_text(values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _sentence(kind: str, names: list[str]) -> str:
+def _separation(column: Column, labels: NDArray[Any]) -> float | None:
+    """Return the ROC AUC of a column as a score if it separates the classes, the mean over their pairs, or None."""
+    counts = np.bincount(labels)
+    present = np.flatnonzero(counts)
+    if not 2 <= len(present) <= _MOST_CLASSES or counts[present].min() < _LEAST_OF_CLASS:
+        return None
+    # The head is taken from all over the table, which can be sorted by class, and has rows of every class.
+    generator = np.random.default_rng(0)
+    head = np.concatenate([generator.permutation(np.flatnonzero(labels == code))[:_HEAD] for code in present])
+    auc = 0.0
+    for rows in (head, np.arange(len(labels))):
+        areas = []
+        for one, other in combinations(present, 2):
+            pair = rows[(labels[rows] == one) | (labels[rows] == other)]
+            areas.append(_auc(column, pair, labels[pair] == other))
+        auc = float(np.mean(areas))
+        if auc < _SEPARATES:
+            return None
+    return auc
+
+
+def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]) -> float:
+    """Return the ROC AUC of a column for two classes, in the better direction.
+
+    Missing values are below or above all others. The score of a category is the frequency of the positive class among
+    the rows of the other half.
+    """
+    sides: list[NDArray[Any]]
+    if isinstance(column, np.ndarray):
+        values = column[rows].astype(np.float64)
+        sides = [np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf)]
+        sides = [np.unique(side, return_inverse=True)[1] for side in sides]
+    else:
+        sides = [_cross_fitted(column.indices[rows] + 1, len(column.values) + 1, is_positive)]
+    areas = [float(roc_auc_score(is_positive, side)) for side in sides]
+    return max(*areas, *(1.0 - area for area in areas))
+
+
+def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the frequency of the positive class for the code of each row, in the half that the row is not in."""
+    in_half = np.random.default_rng(0).random(len(codes)) < 0.5
+    scores = np.empty(len(codes))
+    for half in (in_half, ~in_half):
+        n_rows = np.bincount(codes[~half], minlength=n_codes)
+        n_positive = np.bincount(codes[~half], is_positive[~half], minlength=n_codes)
+        rates = np.where(n_rows > 0, n_positive / np.maximum(n_rows, 1), np.mean(is_positive))
+        scores[half] = rates[codes[half]]
+    return scores
+
+
+def _sentence(kind: str, names: list[str], drop: bool) -> str:
     """Return the sentence of a note with the names of its columns."""
-    listed = ", ".join(map(repr, names[:_MOST_NAMES]))
     more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
-    advice = f" {shlex.quote(','.join(names))}" if kind == _IDENTIFIER and not more else ""
-    return f"column{'s' if names[1:] else ''} {listed}{more}: {kind}{advice}"
+    option = f"; consider --drop {shlex.quote(','.join(names))}" if not more else "; consider --drop"
+    return f"{_columns(list(map(repr, names)))}: {kind}{option if drop and kind == _IDENTIFIER else ''}"
+
+
+def _leak_sentence(aucs: dict[str, float]) -> str:
+    """Return the sentence on columns that separate the classes."""
+    if len(aucs) == 1:
+        ((name, auc),) = aucs.items()
+        return f"{name!r} separates the classes alone (ROC AUC {auc:.4f}): is it known at prediction time?"
+    listed = _columns([f"{name!r} (ROC AUC {auc:.4f})" for name, auc in aucs.items()])
+    return f"{listed} each separate the classes alone: are they known at prediction time?"
+
+
+def _columns(names: list[str]) -> str:
+    """Return the words that begin a sentence on some columns."""
+    more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
+    return f"column{'s' if names[1:] else ''} {', '.join(names[:_MOST_NAMES])}{more}"
+
+
+def unseen_categories(table: Any, categories: Categories) -> list[str]:
+    """Return a sentence for each categorical column of a table with categories that are not among the known ones."""
+    frame, found = read_table(table), []
+    names = _names_of(table, frame)
+    for feature, known in categories.items():
+        values, counts = count_values(read_column(frame, feature), None)
+        is_known = set(known.tolist())
+        unseen = {value: n for value, n in zip(list(values), counts.tolist()) if value not in is_known}
+        if unseen:
+            found.append(unseen_note(names[feature], sum(unseen.values()), len(frame), list(unseen)))
+    return found
+
+
+def _names_of(table: Any, frame: Table) -> list[str]:
+    """Return the names of the columns of a table; those of a matrix are feature_0, feature_1 and so on."""
+    names = names_of(table)
+    return list(map(str, names)) if names else [f"feature_{j}" for j in range(frame.shape[1])]

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aucforest.metrics.thresholds import decide
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.kinds import ModelColumns
 
 _LABEL = "prediction"
@@ -23,15 +24,21 @@ class Predictions:
     """Predictions for a table as record batches.
 
     Their columns are those of the table named in `kept`, the predicted label, the class probabilities, and the notes.
-    With `proba` True the label is left out, with False the probabilities are.
+    With `proba` True the label is left out, with False the probabilities are. `csv_format` is as in `ModelColumns`.
     """
 
     def __init__(
-        self, model: Any, table: Any, kept: Sequence[str], proba: bool | None, notes: Notes | None = None
+        self,
+        model: Any,
+        table: Any,
+        kept: Sequence[str],
+        proba: bool | None,
+        notes: Notes | None = None,
+        csv_format: CsvFormat = DEFAULT_FORMAT,
     ) -> None:
         self._model, self._table, self._kept, self._proba = model, table, kept, proba
         self._notes = Notes() if notes is None else notes
-        self._columns = ModelColumns(model, table, kept)
+        self._columns = ModelColumns(model, table, kept, csv_format)
         self._probabilities = [] if proba is False else [f"probability_{label}" for label in model.classes_.tolist()]
         fields = [
             pa.field(name, type_.value_type if pa.types.is_dictionary(type_) else type_)
@@ -46,9 +53,12 @@ class Predictions:
             if names.count(name) > 1:
                 raise ValueError(f"the result would have two columns named {name!r}: rename the column in keep")
         self.schema = pa.schema(fields)
+        # Sentences on stray text and on unseen categories, known after the last batch.
+        self.stray: list[str] = []
+        self.unseen: list[str] = []
 
     def batches(self) -> Iterator[Any]:
-        """Yield record batches with the columns of `schema`."""
+        """Yield record batches with the columns of `schema`; ValueError at the end if there was too much stray text."""
         n_rows = 0
         for batch in self._table.batches(list(dict.fromkeys([*self._columns.names, *self._kept]))):
             X = self._columns.features(self._columns.typed(batch, n_rows))
@@ -61,6 +71,7 @@ class Predictions:
             columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
             yield pa.record_batch(columns, schema=self.schema)
             n_rows += batch.num_rows
+        self.stray, self.unseen = self._columns.stray_notes(), self._columns.unseen_notes()
 
 
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Tables that are read in batches, several times: Parquet and CSV files, and objects with an Arrow stream."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,14 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.kinds import Canonical, Columns, canonical_type
+from aucforest.tables.texts import StrayText, read_as_missing
 
 _SUFFIXES = (".parquet", *CSV_SUFFIXES)
 
 
 class Source(Columns, Protocol):
     """Interface of a table that can be read several times, with its rows in the same order each time."""
+
+    @property
+    def stray(self) -> Mapping[str, StrayText]:
+        """Text in columns that are read as numbers, as soon as their types are known."""
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
@@ -30,24 +36,30 @@ class Source(Columns, Protocol):
         """Return a dict that changes if the table does and differs from that of other tables, or None if unknown."""
 
 
-def open_source(source: Any, as_text: Sequence[str] | None = (), separator: str | None = None) -> Source:
+def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
+    """Return sentences on stray text in columns that are read as numbers, after their types are known."""
+    table.schema(columns)
+    return [read_as_missing(name, stray) for name, stray in table.stray.items()]
+
+
+def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: CsvFormat = DEFAULT_FORMAT) -> Source:
     """Return the source of a file, a folder, a list of files, or a table.
 
-    `as_text` and `separator` are for CSV: the columns that stay strings (None for all), and the separator, by default a
-    tab if the name ends in .tsv, else a comma.
+    `as_text` and `csv_format` are for CSV: the columns that stay strings (None for all), and how it is written. Files
+    of a folder that begin with a point or an underscore are ignored, as they are temporary or describe the others.
     """
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_dir():
-            return _open_files([path], path.name, as_text, separator)
-        files = sorted(file for file in path.iterdir() if file.name.lower().endswith(_SUFFIXES))
+            return _open_files([path], path.name, as_text, csv_format)
+        files = sorted(file for file in path.iterdir() if is_table(file) and file.name[0] not in "._")
         if not files:
             raise ValueError(f"the folder {path} has no {' or '.join(_SUFFIXES)} files")
-        return _open_files(files, path.name, as_text, separator)
+        return _open_files(files, path.name, as_text, csv_format)
     if isinstance(source, list | tuple) and len(source) == 0:
         raise ValueError("source is an empty list: pass at least one file")
     if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
-        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, separator)
+        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, csv_format)
     if hasattr(source, "__next__"):
         raise TypeError(
             f"a {type(source).__name__} can be read only once, but the fit reads the rows three times: pass a table, a"
@@ -67,19 +79,26 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), separator: str 
     )
 
 
-def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, separator: str | None) -> Source:
+def is_table(file: Path) -> bool:
+    """Return whether the name of a file is that of a Parquet or CSV file."""
+    return file.name.lower().endswith(_SUFFIXES)
+
+
+def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, csv_format: CsvFormat) -> Source:
     """Return files of one format as a source: CSV if the names say so, else Parquet."""
     are_csv = [is_csv(file) for file in files]
     if any(are_csv) and not all(are_csv):
         raise ValueError(f"{name}: some are CSV files and others are not; pass files of one type")
-    return CsvFiles(files, name, as_text, separator) if all(are_csv) else ParquetFiles(files, name)
+    return CsvFiles(files, name, as_text, csv_format) if all(are_csv) else ParquetFiles(files, name)
 
 
 class ParquetFiles(Files):
     """Parquet files with the same schema as one table."""
 
     is_text = False
+    hint = ""
     missing: Sequence[str] = ()
+    stray: Mapping[str, StrayText] = {}
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         super().__init__(files, name)
@@ -141,7 +160,9 @@ class Streams:
     """A table in memory or a query, which is read by a new Arrow stream each time."""
 
     is_text = False
+    hint = ""
     missing: Sequence[str] = ()
+    stray: Mapping[str, StrayText] = {}
 
     def __init__(self, source: Any) -> None:
         self._source, self.name = source, f"the {type(source).__name__}"

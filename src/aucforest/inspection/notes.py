@@ -1,0 +1,72 @@
+"""Notes on the columns of a table, on request."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from aucforest.tables.columns import as_table, check_table
+from aucforest.tables.notes import suspicious_columns, unseen_categories
+
+
+def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> list[str]:
+    """Describe suspicious columns: what the command line says of a table in ``fit``, ``evaluate`` and ``predict``.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The features: a pandas, polars or pyarrow table, or an array, whose columns are called feature_0, feature_1 and
+        so on.
+    y : array-like of shape (n_samples,), default=None
+        Class labels, for columns that separate the classes alone: their values, or the frequency of the positive class
+        for each category, have a ROC AUC of at least 0.999, as a mean over pairs of up to ten classes.
+    model : estimator, default=None
+        A fitted tree or forest. With it, categories that it has not seen are noted, which count as missing values;
+        X has the columns of its `fit`.
+
+    Returns
+    -------
+    list of str
+        Sentences on columns that are empty, constant or identifiers, on numbers and dates that are read as text, on
+        columns that separate the classes, and on unseen categories.
+
+    Raises
+    ------
+    ValueError
+        If X is not two-dimensional, or y has another length.
+    TypeError
+        If X is a polars LazyFrame or a pyarrow RecordBatch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from aucforest import AUCForestClassifier
+    >>> from aucforest.inspection import column_notes
+    >>> y = np.arange(60) % 3 == 0
+    >>> X = pd.DataFrame({"refund": np.where(y, 20.0, 0.0), "channel": ["web", "shop", "shop", "web"] * 15})
+    >>> column_notes(X, y)
+    ["'refund' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"]
+    >>> forest = AUCForestClassifier(20, random_state=0).fit(X, y)
+    >>> for note in column_notes(X.replace("shop", "fax"), model=forest):
+    ...     print(note)
+    column 'channel': 30 of 60 rows (50 %) have a category that training has not seen ('fax'); it counts as a missing
+    value
+    """
+    check_table(X)
+    table = as_table(X)
+    if table is None:
+        raise ValueError("X must have two dimensions: pass a table or an array of shape (n_samples, n_features)")
+    labels = None
+    if y is not None:
+        labels = np.unique(column_or_1d(y), return_inverse=True)[1]
+        if len(labels) != len(table):
+            raise ValueError(f"y has {len(labels)} samples, but X has {len(table)}")
+    notes = suspicious_columns(X, labels)
+    if model is not None:
+        check_is_fitted(model)
+        validate_data(model, X, skip_check_array=True, reset=False)
+        notes += unseen_categories(X, getattr(model, "categories_", {}))
+    return notes

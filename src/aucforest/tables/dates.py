@@ -1,0 +1,368 @@
+"""Columns of dates, times and durations, and the numeric features that are made of them.
+
+A column of dates becomes its time, in seconds since 1970-01-01, and parts of the calendar. The first feature takes the
+place of the column; the others follow after the last column, so that indices of columns remain those of features.
+Durations, and times of day, become seconds. Values are compared as numpy's datetime64, whatever held them, so that the
+same date becomes the same numbers.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.metrics.validation import is_missing
+from aucforest.tables.columns import Table, as_table, column_name
+
+SECONDS = ("seconds",)
+_CLOCK = {"hour"}
+_AUTOMATIC = ("time", "month", "day of week", "hour")
+# The types of numpy that have no time of day, and of Python that are dates or durations.
+_DAYS = ("Y", "M", "W", "D")
+_DATES, _DURATIONS = (date, np.datetime64), (timedelta, time, np.timedelta64)
+_OPAQUE = (nw.Object, nw.Unknown)
+_TICKS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+
+
+class DateColumn(NamedTuple):
+    """What is made of a column of dates, times or durations.
+
+    Attributes
+    ----------
+    parts : tuple of str
+        The features in order: some of `PARTS`, or `SECONDS` for durations and times of day.
+    zone : str or None
+        The time zone of the calendar parts, None for dates without a zone.
+    """
+
+    parts: tuple[str, ...]
+    zone: str | None
+
+
+Dates = dict[int, DateColumn]
+
+
+class _Kind(NamedTuple):
+    """The kind of the values of a column of dates or durations."""
+
+    type: str  # for messages
+    is_duration: bool
+    has_clock: bool  # dates: whether they have a time of day
+    zone: str | None
+
+
+def _days(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
+    return wall.astype("M8[D]").astype(np.int64)
+
+
+def _months(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
+    return wall.astype("M8[M]").astype(np.int64)
+
+
+def _hours(wall: NDArray[np.datetime64]) -> NDArray[np.float64]:
+    """Return the time of day in hours, with minutes and seconds as their fraction."""
+    hours: NDArray[np.float64] = in_seconds(wall - wall.astype("M8[D]")) / 3600.0
+    return hours
+
+
+# What is read from the wall clock; NaT becomes some number, which is then replaced.
+_CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
+    "year": lambda wall: wall.astype("M8[Y]").astype(np.int64) + 1970,
+    "month": lambda wall: _months(wall) % 12 + 1,
+    "day": lambda wall: _days(wall) - _days(wall.astype("M8[M]")) + 1,
+    "day of week": lambda wall: (_days(wall) + 3) % 7 + 1,
+    "hour": _hours,
+}
+PARTS = ("time", *_CALENDAR)
+
+
+def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: Sequence[int] = ()) -> Dates:
+    """Return what is made of each column of dates or durations except `others`; `parts` is `date_parts`."""
+    found: Dates = {}
+    if table is None:
+        return found
+    for feature, kind in _kinds(table):
+        if feature in others:
+            continue
+        if parts is None:
+            raise ValueError(
+                f"X: {column_name(table, feature)} is not numeric but {kind.type}; encode dates and times as numbers"
+            )
+        zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
+        found[feature] = DateColumn(SECONDS, None) if kind.is_duration else DateColumn(_chosen(parts, kind), zone)
+    return found
+
+
+def _chosen(parts: str | Sequence[str], kind: _Kind) -> tuple[str, ...]:
+    """Return the parts of a date; those of the clock, if they are not asked for, where there is one."""
+    if isinstance(parts, str):
+        return tuple(part for part in _AUTOMATIC if kind.has_clock or part not in _CLOCK)
+    return tuple(part for part in PARTS if part in parts)
+
+
+def are_parts(parts: Sequence[Any]) -> bool:
+    """Return whether names are what is made of dates or durations: some of `PARTS` in order, or `SECONDS`."""
+    return tuple(parts) == SECONDS or (len(parts) > 0 and list(parts) == [part for part in PARTS if part in parts])
+
+
+def table_of(X: Any) -> Table | None:
+    """Return X as a table if it may have columns of dates or categories: a frame, or rows of objects or dates."""
+    if hasattr(X, "columns"):
+        # Of frames that hold nothing but numbers, which can be told at a glance for pandas, the schema is not needed.
+        types = getattr(X, "dtypes", ())
+        return None if len(types) > 0 and all(getattr(type_, "kind", "O") in "fiu" for type_ in types) else as_table(X)
+    try:
+        matrix = np.asarray(X) if isinstance(X, list | tuple | np.ndarray) else None
+    except ValueError:  # rows of different lengths, which later validation reports
+        return None
+    return matrix if matrix is not None and matrix.ndim == 2 and matrix.dtype.kind in "OMm" else None
+
+
+def has_dates(table: Table) -> bool:
+    """Return whether a column holds dates or durations."""
+    return any(True for _ in _kinds(table))
+
+
+def check_same_kind(table: Table, dates: Dates, others: Iterable[int]) -> None:
+    """Raise ValueError if a column holds dates that were none in `fit`; `others` were categorical."""
+    for feature, kind in _kinds(table):
+        if feature not in dates and feature not in others:
+            raise ValueError(f"X: {column_name(table, feature)} holds dates ({kind.type}), but was numeric in fit")
+
+
+def check_same_dates(before: Dates, now: Dates) -> None:
+    """Raise ValueError if other features are made of dates than in the previous fit."""
+    for feature in sorted(before | now):
+        if before.get(feature) != now.get(feature):
+            raise ValueError(f"warm_start: the dates of column {feature} differ in kind or zone from the previous fit")
+
+
+def n_added(dates: Dates) -> int:
+    """Return the number of features beyond one for each column."""
+    return sum(len(column.parts) - 1 for column in dates.values())
+
+
+def split_names(names: Sequence[Any], dates: Dates) -> list[Any]:
+    """Return the names of all features, given those of the columns."""
+    found = [f"{name}: {dates[feature].parts[0]}" if feature in dates else name for feature, name in enumerate(names)]
+    return found + [f"{names[feature]}: {part}" for feature, column in dates.items() for part in column.parts[1:]]
+
+
+def column_of(feature: int, n_columns: int, dates: Dates) -> int:
+    """Return the index of the column that a feature is made of."""
+    if feature < n_columns:
+        return feature
+    return [place for place, column in dates.items() for _ in column.parts[1:]][feature - n_columns]
+
+
+def times_in(dates: Dates) -> frozenset[int]:
+    """Return the indices of the features that are times."""
+    return frozenset(feature for feature, column in dates.items() if column.parts[0] == "time")
+
+
+def format_time(seconds: float) -> str:
+    """Return a time in seconds since 1970-01-01 as text, without the time of day at midnight."""
+    if not abs(seconds) < 2**53:
+        return f"{seconds:g}"
+    moment = np.datetime64(int(np.floor(seconds)), "s")
+    day = moment.astype("M8[D]")
+    return str(day if day == moment else moment).replace("T", " ")
+
+
+def expand(table: Table, dates: Dates) -> Table:
+    """Return a table with numeric features in place of dates; ValueError if a column of dates holds other values."""
+    if not dates:
+        return table
+    columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
+    if isinstance(table, nw.DataFrame):
+        return _expand_frame(table, columns, dates)
+    shape = len(table), table.shape[1] + n_added(dates)
+    expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
+    for feature in range(table.shape[1]):
+        expanded[:, feature] = columns[feature][0] if feature in dates else table[:, feature]
+    added = [values for made in columns.values() for values in made[1:]]
+    for place, values in enumerate(added, table.shape[1]):
+        expanded[:, place] = values
+    return expanded
+
+
+def _expand_frame(
+    frame: nw.DataFrame[Any], columns: dict[int, list[NDArray[np.float64]]], dates: Dates
+) -> nw.DataFrame[Any]:
+    """Return a frame with the columns of features in place of dates, and the others behind its last column."""
+    names = split_names(frame.columns, dates)
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
+    own = [(frame.columns[feature], made[0]) for feature, made in columns.items()]
+    added = zip(names[frame.shape[1] :], (values for made in columns.values() for values in made[1:]))
+    backend = frame.implementation
+    return frame.with_columns(
+        *(nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*own, *added])
+    )
+
+
+def as_datetimes(values: Any) -> NDArray[Any] | None:
+    """Return a column of dates on its wall clock as datetime64, one of durations as timedelta64, and None for others.
+
+    `values` are a Series or an array.
+    """
+    kind = _kind_of(values)
+    if kind is None:
+        return None
+    zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
+    return _read_values(values, zone, "the column")[1]
+
+
+def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return dates since 1970, or durations, in seconds: the unit of the values does not change the result."""
+    unit = np.datetime_data(values.dtype)[0]
+    if unit not in _TICKS:
+        values, unit = values.astype(f"{values.dtype.kind}8[s]"), "s"
+    ticks = values.astype(f"{values.dtype.kind}8[{unit}]").astype(np.int64)
+    whole, rest = np.divmod(np.abs(ticks), _TICKS.get(unit, 1))
+    seconds: NDArray[np.float64] = np.sign(ticks) * (whole + rest / _TICKS.get(unit, 1))
+    return np.where(np.isnat(values), np.nan, seconds)
+
+
+def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np.float64]]:
+    """Return the features of one column of dates."""
+    instants, wall = _read(table, feature, column)
+    missing = np.isnat(instants)
+    return [
+        in_seconds(instants) if part in ("time", *SECONDS) else np.where(missing, np.nan, _CALENDAR[part](wall))
+        for part in column.parts
+    ]
+
+
+def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the values of a column as datetime64 in UTC and on the wall clock of the zone, or twice as timedelta64."""
+    name, values = column_name(table, feature), _column(table, feature)
+    kind = _kind_of(values)
+    if kind is None:
+        if _is_empty(values):
+            nothing = np.full(len(values), "NaT", dtype="m8[s]" if column.parts == SECONDS else "M8[s]")
+            return nothing, nothing
+        type_ = values.dtype if isinstance(values, nw.Series) or values.dtype != object else "other values"
+        what = "durations" if column.parts == SECONDS else "dates"
+        raise ValueError(f"X: {name} had {what} in fit, but holds {type_} now: pass {what}, not numbers or text")
+    if kind.is_duration != (column.parts == SECONDS):
+        one, other = ("durations", "dates") if kind.is_duration else ("dates", "durations")
+        raise ValueError(f"X: {name} holds {one}, but had {other} in fit")
+    if (kind.zone is None) != (column.zone is None):
+        one, other = "no time zone" if kind.zone is None else f"the time zone {kind.zone}", column.zone or "none"
+        raise ValueError(f"X: {name} has {one}, but had {other} in fit: convert it, or set its zone")
+    return _read_values(values, column.zone, name)
+
+
+def _read_values(values: Any, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return dates or durations in UTC and on the wall clock of a zone."""
+    if isinstance(values, nw.Series):
+        if zone is not None and isinstance(values.dtype, nw.Datetime):
+            in_utc, there = (values.dt.convert_time_zone(some).dt.replace_time_zone(None) for some in ("UTC", zone))
+            return in_utc.to_numpy(), there.to_numpy()
+        values = (values.cast(nw.Datetime("us")) if values.dtype == nw.Date else values).to_numpy()
+    return (values, values) if values.dtype.kind in "Mm" else _read_objects(values.tolist(), zone, name)
+
+
+def _read_objects(values: list[Any], zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return Python's dates or durations in UTC and on the wall clock of a zone."""
+    known = [value for value in values if not is_missing(value)]
+    wanted = _DURATIONS if isinstance(known[0], _DURATIONS) else _DATES
+    stranger = next((value for value in known if not isinstance(value, wanted)), None)
+    if stranger is not None:
+        raise ValueError(f"X: {name} holds dates, but also {stranger!r}")
+    if any((_zone(value) is None) != (zone is None) for value in known):
+        raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
+    kind, places = "m8[us]" if wanted == _DURATIONS else "M8[us]", None if zone is None else (UTC, ZoneInfo(zone))
+    found = []
+    for place in places or (None, None):
+        listed = [None if is_missing(value) else _plain(value, place) for value in values]
+        found.append(np.array(listed, dtype=kind))
+    return found[0], found[1]
+
+
+def _plain(value: Any, zone: Any) -> Any:
+    """Return a date or a duration without its zone, on the wall clock of another one if it is given."""
+    if isinstance(value, time):
+        return timedelta(0, (value.hour * 60 + value.minute) * 60 + value.second, value.microsecond)
+    return value if zone is None else value.astimezone(zone).replace(tzinfo=None)
+
+
+def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
+    """Yield the indices of the columns of dates and durations, and their kinds."""
+    features: Iterable[int] = ()
+    if isinstance(table, nw.DataFrame):
+        types = table.schema.values()
+        features = [j for j, type_ in enumerate(types) if type_.is_temporal() or type_ in _OPAQUE]
+    elif table.dtype.kind in "OMm":
+        features = range(table.shape[1])
+    for feature in features:
+        kind = _kind_of(_column(table, feature))
+        if kind is not None:
+            yield feature, kind
+
+
+def _column(table: Table, feature: int) -> Any:
+    """Return a column as a Series or an array."""
+    return table.get_column(table.columns[feature]) if isinstance(table, nw.DataFrame) else table[:, feature]
+
+
+def _kind_of(values: Any) -> _Kind | None:
+    """Return the kind of a column, or None if its values are no dates or durations."""
+    dtype: Any = values.dtype
+    if isinstance(values, nw.Series) and dtype not in _OPAQUE:
+        native = values.to_native()
+        type_ = str(getattr(native, "dtype", getattr(native, "type", dtype)))
+        if isinstance(dtype, nw.Datetime):
+            return _Kind(type_, False, True, dtype.time_zone)
+        is_duration = dtype == nw.Duration or dtype == nw.Time
+        return _Kind(type_, is_duration, False, None) if is_duration or dtype == nw.Date else None
+    if isinstance(values, nw.Series):
+        values = values.to_numpy()  # Arrow's date64 is unknown to narwhals
+        if values.dtype.kind == "M":
+            return _Kind("date64", False, False, None)
+    if values.dtype.kind in "Mm":
+        has_clock = np.datetime_data(values.dtype)[0] not in _DAYS
+        return _Kind(str(values.dtype), values.dtype.kind == "m", has_clock, None)
+    return _kind_of_objects(values) if values.dtype == object else None
+
+
+def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
+    """Return the kind of a column of Python objects, of which the first that is not missing is a date or duration."""
+    first = next((value for value in values.flat if not is_missing(value)), None)
+    if isinstance(first, _DURATIONS):
+        return _Kind(type(first).__name__, True, False, None)
+    if not isinstance(first, _DATES):
+        return None
+    known = [value for value in values.tolist() if isinstance(value, datetime) and not is_missing(value)]
+    zones = {_zone(value) for value in known} or {None}
+    zone = zones.pop() if len(zones) == 1 else "UTC" if None not in zones else _zone(first)
+    return _Kind(type(first).__name__, False, len(known) > 0 or isinstance(first, np.datetime64), zone)
+
+
+def _zone(value: Any) -> str | None:
+    """Return the name of the zone of a date, None without one."""
+    zone = getattr(value, "tzinfo", None)
+    return None if zone is None else str(zone)
+
+
+def is_zone(zone: str) -> bool:
+    """Return whether a zone is one of the time zone database, not an offset such as +02:00, which polars lacks."""
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def _is_empty(values: Any) -> bool:
+    """Return whether all values are missing, or there are none."""
+    listed = values.to_numpy() if isinstance(values, nw.Series) else values
+    if listed.dtype.kind == "f":
+        return bool(np.all(np.isnan(listed)))
+    return listed.dtype == object and all(map(is_missing, listed.tolist()))

@@ -1,0 +1,35 @@
+"""Spreadsheets, read as the CSV of their first sheet."""
+
+import csv
+import warnings
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+from aucforest._optional import import_optional
+from aucforest.tables.csv import CsvTable
+
+SPREADSHEET = ".xlsx"
+
+
+def read_spreadsheet(file: Path) -> CsvTable:
+    """Return the first sheet of a spreadsheet as a CSV, with dates in ISO format; ValueError if it cannot be read.
+
+    The cells of a column may be of several types, as in a CSV: so the rules for both are the same.
+    """
+    calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
+    try:
+        with calamine.load_workbook(file) as book:
+            names, rows = book.sheet_names, book.get_sheet_by_index(0).to_python()
+    except calamine.CalamineError as error:
+        raise ValueError(f"cannot read {file.name}: {error}") from error
+    if len(names) > 1:
+        warnings.warn(f"{file.name} has {len(names)} sheets: the first, {names[0]!r}, is read", stacklevel=2)
+    written = StringIO()
+    csv.writer(written).writerows([[_without_fraction(cell) for cell in row] for row in rows])
+    return CsvTable(BytesIO(written.getvalue().encode()), file.name)
+
+
+def _without_fraction(cell: Any) -> Any:
+    """Return the value of a cell, with whole numbers, which spreadsheets store as floats, as integers."""
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell

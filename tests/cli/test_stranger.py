@@ -1,0 +1,305 @@
+"""A stranger with messy tables: each goes through all commands and through Python.
+
+No command ends with a traceback, nothing that changes the result is silent, and every sentence on standard error is one
+that the table says (`Messy`). To add a table, add a function to `TABLES`.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import aucforest
+from aucforest.distributed import fit_out_of_core
+from aucforest.inspection import column_notes
+from tests.cli.data import run
+
+N_TRAIN, N_TEST = 120, 80
+# What commands always write on standard error: the files that they made, and the positive class.
+USUAL = re.compile(r"(model|reference|report|metrics|positive class): .*|\d+ rows: .*|alerts: .*")
+
+
+@dataclass
+class Messy:
+    """A messy table, as the text of each value, and the sentences that each command writes on it.
+
+    A sentence is the beginning of a line of standard error after "Note: " or "Warning: ". `refused` are commands that
+    end with an error, which is a sentence, too; what needs their result is not tried.
+    """
+
+    train: pd.DataFrame
+    test: pd.DataFrame
+    fit: list[str] = field(default_factory=list)
+    predict: list[str] = field(default_factory=list)
+    fit_options: list[str] = field(default_factory=list)
+    # The features as a stranger passes them to `fit` in Python, and what is said of them: a warning or an error.
+    in_python: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame
+    warning: str | None = None
+    error: str | None = None
+
+
+def clean(n, seed):
+    """Return a table without flaws."""
+    random = np.random.default_rng(seed)
+    amount, channel = random.lognormal(size=n).round(2), random.choice(["web", "shop", "phone"], size=n)
+    y = amount * (1 + (channel == "web")) + random.normal(size=n) > 2.5
+    return pd.DataFrame({
+        "amount": amount,
+        "channel": channel,
+        "age": random.integers(18, 90, size=n),
+        "label": np.where(y, "yes", "no"),
+    })  # fmt: skip
+
+
+def both(**columns):
+    """Return the tables of a stranger with some columns replaced by functions of the table."""
+    tables = clean(N_TRAIN, 0), clean(N_TEST, 1)
+    return [table.assign(**columns) for table in tables]
+
+
+def as_read(*names):
+    """Return the types that pandas reads: columns of numbers with text among them are text."""
+    return lambda table: table.assign(**{name: lambda t, name=name: t[name].astype(str) for name in names})
+
+
+def no_flaws():
+    return Messy(*both())
+
+
+def stray_text():
+    train, test = map(as_read("amount"), both())
+    train.loc[[5, 7], "amount"] = ["unknown", "1,234.5"]
+    test.loc[3, "amount"] = "n/k"
+    found = "column 'amount': 2 of 120 values are no numbers ('unknown', '1,234.5')"
+    return Messy(
+        train, test, fit=[f"{found}, read as missing; --stray-text text"],
+        predict=["column 'amount': 1 of 80 values is no number ('n/k'), read as missing"], warning=found,
+    )  # fmt: skip
+
+
+def stray_text_kept():
+    table = stray_text()
+    table.fit_options = ["--stray-text", "text"]
+    table.fit = [f"{table.warning}, so that all are read as text and each is a category"]
+    n_new = (~table.test["amount"].isin(table.train["amount"])).sum()
+    table.predict = [f"column 'amount': {n_new} of 80 rows "]
+    return table
+
+
+def mixed_types():
+    """A tenth and more of the values are words: a column of text, and its numbers are words, too."""
+
+    def codes(table):
+        return np.where(table.index % 4 == 0, "none", (table["age"] // 10).astype(str))
+
+    found = both(grade=codes)
+    return Messy(
+        *found,
+        in_python=lambda table: table.assign(grade=[int(x) if x.isdigit() else x for x in table["grade"]]).astype(
+            {"grade": object}
+        ),
+        error="column 'grade' is not numeric (could not convert string to float: 'none'); add it to categorical_feat",
+    )
+
+
+def decimal_comma():
+    sentence = "column 'amount': numbers with a decimal comma are read as text; write a decimal point"
+    train, test = both(amount=lambda table: table["amount"].map(lambda value: f"{value:.2f}".replace(".", ",")))
+    n_new = (~test["amount"].isin(train["amount"])).sum()
+    return Messy(train, test, [sentence], [f"column 'amount': {n_new} of 80 rows "], warning=sentence)
+
+
+def dates_as_text():
+    sentence = "column 'booked': dates such as '1/1/2024' are read as text, so that each is a category"
+    train, test = both(booked=lambda table: [f"{1 + row % 12}/{1 + row % 28}/2024" for row in table.index])
+    return Messy(train, test, [sentence], [], warning=sentence)
+
+
+def leak():
+    return Messy(
+        *both(outcome=lambda table: np.where(table["label"] == "yes", "paid back", "kept")),
+        fit=["'outcome' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"],
+    )
+
+
+def leak_of_order():
+    return Messy(
+        *both(refund=lambda table: np.where(table["label"] == "yes", table["age"], 0)),
+        fit=["'refund' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"],
+    )
+
+
+def unseen_categories():
+    train, test = both()
+    test.loc[:7, "channel"] = ["fax", "telex"] * 4
+    sentence = "column 'channel': 8 of 80 rows (10 %) have a category that training has not seen ('fax', 'telex')"
+    return Messy(train, test, predict=[sentence])
+
+
+def identifier():
+    sentence = "column 'id': every value is distinct, as in an identifier; consider --drop id"
+    tables = both(id=lambda table: [f"{len(table)}-{row:05d}x" for row in table.index])
+    return Messy(*tables, fit=[sentence], predict=["column 'id': 80 of 80 rows (100 %) have a category that training"])
+
+
+def constant_and_empty():
+    return Messy(
+        *both(site="A", remark=np.nan),
+        fit=[
+            "column 'remark': no values, never used in a split",
+            "column 'site': the same value in every row, never used in a split",
+        ],
+    )
+
+
+TABLES = [
+    no_flaws, stray_text, stray_text_kept, mixed_types, decimal_comma, dates_as_text, leak, leak_of_order,
+    unseen_categories, identifier, constant_and_empty,
+    # Here: dates in four forms, wrong encodings, folders of Parquet.
+]  # fmt: skip
+
+
+def said(result):
+    """Return the sentences on standard error of a command, which succeeds; no other lines are there."""
+    assert result.exit_code == 0, result.output
+    assert "Traceback" not in result.output
+    sentences = []
+    for line in result.stderr.splitlines():
+        kind, _, sentence = line.partition(": ")
+        if kind in ("Note", "Warning"):
+            sentences.append(sentence.removeprefix("X: "))
+        else:
+            assert USUAL.fullmatch(line), line
+    return sentences
+
+
+def check_said(result, wanted):
+    """A command says all that is wanted, in any order, once each, and nothing else."""
+    found = said(result)
+    assert len(found) == len(wanted), found
+    for sentence in wanted:
+        assert sum(line.startswith(sentence) for line in found) == 1, (sentence, found)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_all_commands(table, tmp_path):
+    messy, path = table(), {name: tmp_path / name for name in ("train.csv", "test.csv", "model", "scores.csv", "r.csv")}
+    messy.train.to_csv(path["train.csv"], index=False)
+    messy.test.to_csv(path["test.csv"], index=False)
+    target = ["--target", "label"]
+    options = ["--trees", 30, *messy.fit_options]
+    fitted = run("fit", path["train.csv"], *target, *options, "--out", path["model"], "--reference", path["r.csv"])
+    check_said(fitted, messy.fit)
+    streamed = run("fit", path["train.csv"], *target, *options, "--out", tmp_path / "s", "--memory-limit", "1GB")
+    check_said(streamed, messy.fit)
+    assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
+    check_said(run("evaluate", path["model"], path["test.csv"], *target), messy.predict)
+    check_said(run("predict", path["model"], path["test.csv"], "--out", path["scores.csv"]), messy.predict)
+    estimate = run("estimate", path["r.csv"], path["scores.csv"], *target, "--score", "probability_yes", "--number", 2)
+    assert said(estimate) == []
+    scores = pd.read_csv(path["scores.csv"])["probability_yes"]
+    assert scores.between(0, 1).all()
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_python(table):
+    """As pandas and polars frames: a warning or an error names what is not right, all else is predicted."""
+    messy = table()
+    X, y = messy.in_python(messy.train.drop(columns="label")), messy.train["label"].to_numpy()
+    test = messy.in_python(messy.test.drop(columns="label"))
+    forest = aucforest.AUCForestClassifier(5, random_state=0)
+    if messy.error is not None:
+        with pytest.raises(ValueError, match=re.escape(messy.error)):
+            forest.fit(X, y)
+        return
+    forms = [lambda frame: frame, pl.from_pandas, lambda frame: pa.Table.from_pandas(frame, preserve_index=False)]
+    probabilities = []
+    for form in forms:
+        if messy.warning is None:
+            forest.fit(form(X), y)
+        else:
+            with pytest.warns(UserWarning, match=re.escape(messy.warning)):
+                forest.fit(form(X), y)
+        probabilities.append(forest.predict_proba(form(test)))
+        notes = column_notes(form(test), model=forest)
+        assert all(any(note.startswith(said) for note in notes) for said in messy.predict if "category" in said)
+    assert np.array_equal(probabilities[0], probabilities[1])
+    assert np.array_equal(probabilities[0], probabilities[2])
+
+
+# A page takes longer than all else together.
+PAGES = [no_flaws, stray_text, unseen_categories, leak]
+WALK = [*PAGES, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLES if table not in PAGES)]
+
+
+@pytest.mark.parametrize("table", WALK, ids=lambda table: table.__name__)
+def test_pages(table, tmp_path):
+    """`aucforest report` says what `evaluate` says, and the page has what `fit` says of the columns."""
+    messy = table()
+    messy.train.to_csv(tmp_path / "train.csv", index=False)
+    messy.test.to_csv(tmp_path / "test.csv", index=False)
+    options = ["--target", "label", "--trees", 30, *messy.fit_options, "--out", tmp_path / "model"]
+    check_said(run("fit", tmp_path / "train.csv", *options), messy.fit)
+    page = ["--target", "label", "--out", tmp_path / "page.html"]
+    check_said(run("report", tmp_path / "model", tmp_path / "test.csv", *page), messy.predict)
+    html = unescape((tmp_path / "page.html").read_text())
+    of_columns = [sentence for sentence in messy.fit if "separates" in sentence or "value" in sentence.split(": ")[1]]
+    for sentence in of_columns:
+        if "are no numbers" not in sentence:
+            said_there = sentence.partition("; consider")[0]
+            assert f"{said_there[0].upper()}{said_there[1:]}" in html, sentence
+
+
+def test_stray_text_does_not_change_the_forest_of_missing_values(tmp_path):
+    """What is read as missing is missing: the same forest as if a careful person had emptied these cells."""
+    messy = stray_text()
+    messy.train.to_csv(tmp_path / "messy.csv", index=False)
+    careful = messy.train.assign(amount=pd.to_numeric(messy.train["amount"], errors="coerce"))
+    careful.to_csv(tmp_path / "careful.csv", index=False)
+    for name in ("messy", "careful"):
+        run("fit", tmp_path / f"{name}.csv", "--target", "label", "--trees", 10, "--out", tmp_path / name)
+    assert (tmp_path / "messy").read_bytes() == (tmp_path / "careful").read_bytes()
+    with pytest.warns(UserWarning, match="column 'amount': 2 of 120 values are no numbers .*, read as missing"):
+        forest = fit_out_of_core(aucforest.AUCForestClassifier(10, random_state=0), tmp_path / "messy.csv", "label")
+    assert list(forest.categories_) == [1]
+
+
+def test_parquet_keeps_its_types_and_says_what_they_hide(tmp_path):
+    messy = stray_text()
+    messy.train.assign(site="A").to_parquet(tmp_path / "train.parquet")
+    fitted = run("fit", tmp_path / "train.parquet", "--target", "label", "--trees", 30, "--out", tmp_path / "model")
+    check_said(fitted, [f"{messy.warning}, so that all are read as text", "column 'site': the same value in every row"])
+
+
+def test_evaluating_the_training_file_says_so(tmp_path):
+    """The rows in their order are recognized; in another order they are far better than those out of bag."""
+    train = clean(N_TRAIN, 0).assign(label=np.random.default_rng(0).permutation(["yes", "no"] * (N_TRAIN // 2)))
+    train.to_csv(tmp_path / "train.csv", index=False)
+    train.sample(frac=1.0, random_state=0).to_csv(tmp_path / "shuffled.csv", index=False)
+    run("fit", tmp_path / "train.csv", "--target", "label", "--trees", 30, "--out", tmp_path / "model")
+    model = aucforest.load(tmp_path / "model")
+    sentence = "these are the rows that the model was trained on, so that all metrics are too good: the ROC AUC of"
+    evaluated = run("evaluate", tmp_path / "model", tmp_path / "train.csv", "--target", "label")
+    check_said(evaluated, [f"{sentence} out-of-bag rows is {model.oob_score_:.4f}"])
+    shuffled = run("evaluate", tmp_path / "model", tmp_path / "shuffled.csv", "--target", "label")
+    assert re.match("The ROC AUC of these rows, .*, exceeds that of the out-of-bag rows", said(shuffled)[0])
+
+
+def test_too_much_text_in_a_column_of_numbers_is_an_error(tmp_path):
+    """It is another column, or another format: prediction does not go on as if all were missing."""
+    train, test = both()
+    train.to_csv(tmp_path / "train.csv", index=False)
+    test.assign(amount=lambda table: table["amount"].map("EUR {}".format)).to_csv(tmp_path / "test.csv", index=False)
+    run("fit", tmp_path / "train.csv", "--target", "label", "--trees", 5, "--out", tmp_path / "model")
+    result = run("predict", tmp_path / "model", tmp_path / "test.csv", "--out", tmp_path / "scores.csv")
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: test.csv, line 2: column 'amount' has the value 'EUR ")
+    assert "which is not a number; 80 of 80 values are no numbers" in line
+    assert not (tmp_path / "scores.csv").exists()

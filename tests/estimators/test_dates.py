@@ -1,0 +1,215 @@
+"""Columns of dates in fit, prediction, model files and everything that shows features by name."""
+
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import aucforest
+from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
+from aucforest.distributed import fit_out_of_core, predict_out_of_core
+from aucforest.estimators._model_files import ModelFormatError
+from aucforest.fitting.coding import TIME_BINS
+from aucforest.inspection import explain, export_text, forest_summary, oob_permutation_importance
+from aucforest.persistence.model_file import write_model
+from aucforest.report import report
+
+N_ROWS = 300
+NAMES = ["amount", "booked: time", "site", "waited: seconds", "booked: month", "booked: day of week", "booked: hour"]
+
+
+def make_frame(seed=0):
+    """Return a frame with dates, durations and missing values, and labels that depend on the day of the week."""
+    random = np.random.default_rng(seed)
+    minutes = random.integers(0, 365 * 24 * 60, N_ROWS)
+    frame = pd.DataFrame(
+        {
+            "amount": random.normal(size=N_ROWS),
+            "booked": np.datetime64("2024-01-01", "us") + minutes.astype("m8[m]"),
+            "site": pd.Categorical(random.choice(list("xyz"), N_ROWS)),
+            "waited": random.integers(0, 1000, N_ROWS).astype("m8[s]"),
+        }
+    )
+    y = (frame["booked"].dt.day_of_week >= 5).to_numpy()
+    frame.loc[::17, "booked"] = pd.NaT
+    return frame, y
+
+
+X, Y = make_frame()
+ARROW = pa.Table.from_pandas(X, preserve_index=False)
+
+
+def forest_of(table=X, n_estimators=20, **params):
+    return AUCForestClassifier(n_estimators, random_state=0, **params).fit(table, Y)
+
+
+FOREST = forest_of()
+PROBA = FOREST.predict_proba(X)
+
+
+def test_columns_and_features():
+    """The names of scikit-learn are those of columns; trees see more features."""
+    assert FOREST.n_features_in_ == 4
+    assert FOREST.feature_names_in_.tolist() == X.columns.tolist()
+    assert FOREST.split_features_.tolist() == NAMES
+    assert FOREST.feature_importances_.shape == (7,)
+    assert NAMES[int(FOREST.feature_importances_.argmax())] == "booked: day of week"
+    assert FOREST[0].predict_proba(X).shape == (N_ROWS, 2)
+    assert AUCTreeClassifier().fit(X, Y).split_features_.tolist() == NAMES
+    assert FOREST.encode(X).columns.tolist() == NAMES
+    assert FOREST.to_sklearn().feature_names_in_.tolist() == NAMES
+
+
+def test_all_forms_grow_the_same_forest(tmp_path):
+    pyarrow.parquet.write_table(ARROW.append_column("y", pa.array(Y)), tmp_path / "rows.parquet")
+    others = [
+        forest_of(pl.DataFrame(ARROW)),
+        forest_of(ARROW),
+        forest_of(X.assign(booked=X["booked"].astype(object))),
+        fit_out_of_core(AUCForestClassifier(20, random_state=0), tmp_path / "rows.parquet", "y"),
+    ]
+    for other in others:
+        np.testing.assert_array_equal(other.predict_proba(X), PROBA)
+        assert other.dates_ == FOREST.dates_
+    for rows in (pl.DataFrame(ARROW), ARROW, ARROW.to_pandas(types_mapper=pd.ArrowDtype)):
+        np.testing.assert_array_equal(FOREST.predict_proba(rows), PROBA)
+    batches = predict_out_of_core(FOREST, tmp_path / "rows.parquet", proba=True)
+    np.testing.assert_array_equal(pa.Table.from_batches(batches).to_pandas().to_numpy(), PROBA)
+
+
+def test_parts_are_as_good_as_columns_made_by_hand():
+    """The same values in the same order give the same forest."""
+    booked = X["booked"].dt
+    by_hand = pd.DataFrame({"month": booked.month, "amount": X["amount"], "weekday": booked.day_of_week})
+    dated = forest_of(X[["booked", "amount"]], date_parts=["month", "day of week"])
+    np.testing.assert_array_equal(
+        dated.predict_proba(X[["booked", "amount"]]), forest_of(by_hand).predict_proba(by_hand)
+    )
+
+
+def test_model_files(tmp_path):
+    FOREST.save(tmp_path / "forest")
+    loaded = aucforest.load(tmp_path / "forest")
+    assert loaded.dates_ == FOREST.dates_
+    np.testing.assert_array_equal(loaded.predict_proba(ARROW), PROBA)
+
+
+@pytest.mark.parametrize(
+    ("dates", "sentence"),
+    [
+        ([[1, ["time"]]], "dates are not of columns"),
+        ([[9, ["time"], None]], "there are dates in feature 9, which is none or of another kind"),
+        ([[2, ["time"], None]], "there are dates in feature 2, which is none or of another kind"),
+        ([[1, ["month", "time"], None]], "the parts of dates are unknown"),
+        ([[1, ["time"], "../etc"]], "the zone of dates is unknown"),
+    ],
+)
+def test_hostile_model_files(tmp_path, dates, sentence):
+    def write(path, arrays, metadata):
+        write_model(path, arrays, metadata | {"dates": dates})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aucforest.estimators._model_files.write_model", write)
+        FOREST.save(tmp_path / "forest")
+    with pytest.raises(ModelFormatError, match=sentence):
+        aucforest.load(tmp_path / "forest")
+
+
+NUMERIC = AUCForestClassifier(2, random_state=0).fit(X[["amount"]], Y)
+DAY = date(2024, 2, 29)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pd.DataFrame({"amount": X["booked"]}),
+        pd.DataFrame({"amount": [DAY]}, dtype=object),
+        pl.DataFrame({"amount": [DAY]}),
+        pa.table({"amount": pa.array([DAY], pa.date32())}),
+        pa.table({"amount": pa.array([DAY], pa.date64())}),
+        pa.table({"amount": pa.array([5], pa.duration("s"))}),
+    ],
+)
+def test_dates_in_a_numeric_column(rows):
+    with pytest.raises(ValueError, match=r"^X: column 'amount' holds dates \(.*\), but was numeric in fit$"):
+        NUMERIC.predict_proba(rows)
+
+
+def test_numbers_in_a_column_of_dates():
+    for rows in (X.assign(booked=3.5), pl.DataFrame(ARROW).with_columns(booked=pl.lit(3.5))):
+        with pytest.raises(
+            ValueError, match=r"^X: column 'booked' had dates in fit, but holds Float64 now: pass dates"
+        ):
+            FOREST.predict_proba(rows)
+
+
+def test_dates_can_be_refused():
+    with pytest.raises(ValueError, match=r"^X: column 'booked' is not numeric but datetime64\[us\]; encode dates"):
+        forest_of(date_parts=None)
+    with pytest.raises(ValueError, match=r"'date_parts' .* must be 'auto', a list of 'time', 'year', .* or None"):
+        forest_of(date_parts=["week"])
+    for table in (X[["booked"]], ARROW.select(["booked"]), pl.DataFrame({"d": [DAY] * N_ROWS})):
+        with pytest.raises(
+            ValueError, match=r"^X: column '.*' is not numeric but .*; encode dates and times as numbers"
+        ):
+            LinearAUCClassifier().fit(table, Y)
+
+
+def test_warm_start_needs_the_same_dates():
+    model = forest_of(warm_start=True).set_params(n_estimators=22)
+    with pytest.raises(ValueError, match=r"^warm_start: the dates of column 1 differ in kind or zone"):
+        model.fit(X.assign(booked=X["booked"].dt.tz_localize("Asia/Tokyo")), Y)
+    np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), forest_of(n_estimators=22).predict_proba(X))
+
+
+def test_a_monotonic_constraint_is_one_of_the_time():
+    rises = AUCForestClassifier(8, monotonic_cst={"booked": 1}, random_state=0)
+    X_time = X[["booked"]].assign(noise=X["amount"])
+    y = X["booked"].dt.day_of_year.to_numpy() + 40 * X["amount"].to_numpy() > 180
+    model = rises.set_params(date_parts=["time"]).fit(X_time, y)
+    days = pd.DataFrame({"booked": pd.date_range("2024-01-01", "2024-12-31", 50), "noise": 0.0})
+    assert np.all(np.diff(model.predict_proba(days)[:, 1]) >= 0)
+    with pytest.raises(ValueError, match=r"^monotonic_cst of column 0 must be 0, because date_parts has no time$"):
+        rises.set_params(date_parts=["month"]).fit(X_time, y)
+
+
+def test_times_have_few_thresholds():
+    """Single days cannot be learned, unless every value is asked for."""
+    thresholds = {}
+    for max_bins in (255, None):
+        options = {"date_parts": ["time"], "splitter": "best", "criterion": "gini"}
+        forest = forest_of(X[["booked"]], max_bins=max_bins, **options)
+        found = np.concatenate([tree.threshold[tree.feature == 0] for tree in forest.trees_])
+        thresholds[max_bins] = np.unique(found[np.isfinite(found)])
+    assert 16 < len(thresholds[255]) < TIME_BINS
+    assert len(thresholds[None]) > 2 * TIME_BINS
+
+
+def test_an_explicit_category_is_not_expanded():
+    model = forest_of(X[["amount", "booked"]], categorical_features=["booked"])
+    assert list(model.categories_) == [1]
+    assert model.dates_ == {}
+    model.predict_proba(X[["amount", "booked"]])
+
+
+def test_names_of_features():
+    explanation = explain(FOREST, X[:40])
+    assert list(explanation.feature_names) == NAMES
+    reasons = [reason for row in explanation.top(7) for reason in row]
+    times = {str(reason.value) for reason in reasons if reason.feature == "booked: time" and reason.value}
+    assert times <= {str(moment) for moment in X["booked"].dt.floor("s")}
+    assert list(forest_summary(FOREST).feature_names) == NAMES
+    assert list(oob_permutation_importance(FOREST, X, Y, n_repeats=1).feature_names) == NAMES
+    text = export_text(AUCTreeClassifier(random_state=0, date_parts=["time"]).fit(X[["booked"]], Y))
+    assert "|--- booked: time <= 2024-" in text
+
+
+def test_reports():
+    for rows in (X, pl.DataFrame(ARROW)):
+        page = report(FOREST, rows, Y, X_train=rows, y_train=Y, n_repeats=1).html
+        assert "booked: day of week" in page
+        assert "2024-12-" in page

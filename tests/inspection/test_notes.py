@@ -1,0 +1,35 @@
+"""Notes on columns on request, for frames of any library and matrices."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from aucforest import AUCForestClassifier
+from aucforest.inspection import column_notes
+
+Y = np.where(np.arange(60) % 3 == 0, "yes", "no")
+COLUMNS = {"refund": np.where(Y == "yes", 20.0, 1.0), "channel": ["web", "shop", "mail"] * 20, "site": ["A"] * 60}
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_all_notes_in_every_form(library):
+    X = library({**COLUMNS, "channel": ["web", "shop"] * 30})
+    forest = AUCForestClassifier(5, random_state=0).fit(X, Y)
+    assert column_notes(X, Y, model=forest) == [
+        "column 'site': the same value in every row, never used in a split",
+        "'refund' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?",
+    ]
+    (*_, note) = column_notes(library(COLUMNS), model=forest)
+    assert note.startswith("column 'channel': 20 of 60 rows (33 %) have a category that training has not seen ('mail')")
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="two dimensions"):
+        column_notes([1, 2])
+    with pytest.raises(ValueError, match="y has 2 samples, but X has 60"):
+        column_notes(pd.DataFrame(COLUMNS), [0, 1])
+    model = AUCForestClassifier(2).fit(pd.DataFrame(COLUMNS), Y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        column_notes(pd.DataFrame(COLUMNS)[["site"]], model=model)

@@ -1,0 +1,57 @@
+"""Spreadsheets are read as the CSV that they would be saved as."""
+
+import sys
+
+import pandas as pd
+import pytest
+
+from aucforest.cli._inputs import open_table
+from aucforest.tables.spreadsheets import read_spreadsheet
+from tests.cli.data import check_refusal, check_usage, mixed, run
+
+
+@pytest.fixture
+def spreadsheet(tmp_path):
+    """Write rows into a spreadsheet, with dates, flags, numbers and empty cells."""
+
+    def write(rows, name="t.xlsx", **others):
+        with pd.ExcelWriter(tmp_path / name) as writer:
+            rows.to_excel(writer, index=False, sheet_name="rows")
+            for sheet, content in others.items():
+                content.to_excel(writer, index=False, sheet_name=sheet)
+        return tmp_path / name
+
+    return write
+
+
+def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path, spreadsheet):
+    dates = {"day": pd.date_range("2024-01-31", periods=250).astype("M8[s]"), "at": pd.Timestamp("2024-02-29 10:30")}
+    rows = mixed(250, 1).round({"width": 6, "weight": 2}).assign(**dates)
+    with pytest.warns(UserWarning, match="^t.xlsx has 2 sheets: the first, 'rows', is read$"):
+        table = read_spreadsheet(spreadsheet(rows, notes=rows[:3])).whole()
+    rows.assign(day=rows["day"].dt.strftime("%Y-%m-%d")).to_csv(tmp_path / "t.csv", index=False)
+    with open_table(tmp_path / "t.csv") as expected:
+        assert table.equals(expected.whole())
+    written = []
+    for name in ("t.xlsx", "t.csv"):
+        spreadsheet(rows)
+        arguments = ["--target", "label", "--drop", "id,weight,day,at", "--trees", 5, "--out", tmp_path / "m"]
+        assert run("fit", tmp_path / name, *arguments).exit_code == 0
+        result = run("predict", tmp_path / "m", tmp_path / name, "--keep", "count,flag,day,at")
+        assert result.exit_code == 0, result.output
+        written.append((result.stdout, (tmp_path / "m").read_bytes()))
+    assert written[0] == written[1]
+
+
+def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):
+    path, fit = spreadsheet(mixed(10, 0).assign(label=None)), ("--target", "label", "--out", tmp_path / "m")
+    refused = run("fit", path, *fit)
+    check_refusal(refused, "column 'label' has 10 missing labels, the first in t.xlsx, row 1")
+    limited = run("fit", path, *fit, "--memory-limit", "1GB")
+    check_usage(limited, "--memory-limit: is for CSV and Parquet files")
+    (tmp_path / "no.xlsx").write_bytes(b"PK")
+    check_refusal(run("fit", tmp_path / "no.xlsx", *fit), "cannot read no.xlsx: ")
+    check_refusal(run("fit", spreadsheet(mixed(0, 0)[[]]), *fit), "cannot read t.xlsx: it is empty")
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    needs = "Error: reading t.xlsx needs python_calamine: pip install aucforest[xlsx]\n"
+    assert run("fit", spreadsheet(mixed(10, 0)), *fit).stderr == needs
