@@ -1,5 +1,7 @@
 """Dates in tables of the command line: those of ISO 8601, and others by `--date-format`."""
 
+from io import StringIO
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,6 +69,24 @@ def test_the_same_dates_in_files_of_every_kind(tables, tmp_path):
     shown = run("inspect", tmp_path / "csv").stdout
     assert all(name in shown for name in NAMES)
     assert "booked: day of week = " in run("predict", tmp_path / "csv", train, "--reasons", "2").stdout
+    assert f",reason_{len(NAMES)}\n" in run("predict", tmp_path / "csv", train, "--reasons", "99").stdout
+
+
+def test_periods_of_dates_in_another_format(tables, tmp_path):
+    """The reference has ISO dates, the new rows those of the file."""
+    arguments = "--target", "label", "--trees", 20, "--out", tmp_path / "m", "--date-format", GERMAN
+    keep = "--reference", tmp_path / "r.csv", "--keep", "booked"
+    assert run("fit", tables / "other.csv", *arguments, *keep).exit_code == 0
+    scored = run("predict", tmp_path / "m", tables / "other.csv", "--proba", "--date-format", GERMAN)
+    rows = pd.read_csv(StringIO(scored.stdout)).assign(booked=pd.read_csv(tables / "other.csv")["booked"]).dropna()
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    pd.read_csv(tmp_path / "r.csv").dropna().to_csv(tmp_path / "r.csv", index=False)
+    estimate = "estimate", tmp_path / "r.csv", tmp_path / "new.csv", "--score", "probability_yes", "--target", "label"
+    by_quarter = run(*estimate, "--time", "booked", "--period", "Q", "--date-format", GERMAN)
+    assert by_quarter.exit_code == 0, by_quarter.output
+    assert all(f"2024Q{quarter}" in by_quarter.stdout for quarter in range(1, 5))
+    named = run(*estimate, "--features", "booked", "--date-format", GERMAN)
+    check_refusal(named, "X: column 'booked' holds dates or durations: leave dates out, because")
 
 
 def test_zones(tables, tmp_path):

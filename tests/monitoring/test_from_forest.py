@@ -1,10 +1,13 @@
 """CBPE of a forest: its out-of-bag probabilities, and labels by its own rule."""
 
 import copy
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.special import expit
 from sklearn.base import clone
@@ -47,7 +50,7 @@ def test_the_features_of_the_forest_may_be_categories(form):
     frame.loc[700:, "town"] = np.where(random.random(200) < 0.5, "Łódź", "Poznań")
     X: Any = frame.astype({"town": "category"}) if form == "category" else frame
     if form == "polars":
-        X = pytest.importorskip("polars").from_pandas(frame)
+        X = pl.from_pandas(frame)
     if form == "object":
         X = frame.to_numpy()
     options: dict[str, Any] = {"categorical_features": [1]} if form == "object" else {}
@@ -71,11 +74,33 @@ def test_features_that_are_neither_numbers_nor_categories_are_named(forest_rows)
     mixed = frame.assign(b=[*["high"] * 799, 3.5])
     with pytest.raises(TypeError, match=r"X: column 'b' is .* cannot be sorted: .*make all its values text"):
         CBPE.from_forest(forest, y[:800], mixed)
-    dates, lists = frame.assign(b=pd.Timestamp("2024-01-01")), frame.assign(b=[[1, 2]] * 800)
-    for bad in (dates, lists, dates.to_numpy()):
-        where = "1" if bad is not dates and bad is not lists else "'b'"
-        with pytest.raises(TypeError, match=f"X: column {where} holds .*: encode them as numbers or text"):
-            CBPE.from_forest(forest, y[:800], bad)
+    lists = frame.assign(b=[[1, 2]] * 800)
+    with pytest.raises(TypeError, match="X: column 'b' holds values of type list: encode them as numbers or text"):
+        CBPE.from_forest(forest, y[:800], lists)
+
+
+DAY = date(2024, 2, 29)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame({"day": [DAY]}).astype("M8[s]"),
+        pd.DataFrame({"day": [DAY]}, dtype=object),
+        pl.DataFrame({"day": [DAY]}),
+        pa.table({"day": pa.array([DAY], pa.date32())}),
+        pa.table({"day": pa.array([DAY], pa.date64())}),
+        pa.table({"day": pa.array([5], pa.duration("s"))}),
+        np.array([["2024-02-29"]], dtype="M8[D]"),
+    ],
+)
+def test_dates_are_refused_in_every_form(forest_rows, X):
+    forest, _, y = forest_rows
+    cbpe = CBPE.from_forest(forest, y[:800], np.zeros((800, 1)))
+    sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because new ones alone tell new samples"
+    for attempt in (lambda: CBPE().fit([0.5], [1], X=X), lambda: cbpe.estimate([0.5], X=X)):
+        with pytest.raises(TypeError, match=sentence):
+            attempt()
 
 
 def test_from_forest_refuses(forest_rows):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from aucforest.cli._inputs import open_table
+from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.spreadsheets import read_spreadsheet
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
@@ -41,6 +42,14 @@ def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path, spreadshe
         assert result.exit_code == 0, result.output
         written.append((result.stdout, (tmp_path / "m").read_bytes()))
     assert written[0] == written[1]
+
+
+def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
+    path = spreadsheet(pd.DataFrame({"day": ["31.12.2024", None, "01.02.2024"]}))
+    (column,) = read_spreadsheet(path, CsvFormat(";", "utf-16", "%d.%m.%Y")).whole().columns
+    assert [None if day is None else day.isoformat() for day in column.to_pylist()] == [
+        "2024-12-31T00:00:00", None, "2024-02-01T00:00:00"
+    ]  # fmt: skip
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):

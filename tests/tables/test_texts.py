@@ -48,6 +48,15 @@ def test_text_is_only_text():
     assert text_note(["1", "2"], [1, 1]) is None  # such as codes that a frame holds as text on purpose
 
 
+def test_dates_among_text():
+    days = [f"{day}.12.2024" for day in range(10, 30)]
+    plain = text_note(days, [5] * 20)
+    assert plain.startswith("dates such as '10.12.2024' are read as text, so that each is a category; --date-format")
+    stray = text_note([*days, "soon"], [5] * 20 + [2])
+    assert "; 2 of 102 values are no dates ('soon'): leave these empty; --date-format" in stray
+    assert text_note([*days, "soon"], [1] * 20 + [20]) is None
+
+
 def test_shares_of_rows():
     assert "1 of 3,000 rows (0.033 %)" in unseen_note("a", 1, 3000, ["x"])
     assert "3,000 of 3,000 rows (100 %) have a category that training has not seen ('a', 'b', 'c', ...)" in unseen_note(

@@ -71,7 +71,7 @@ def open_table(file: Path, csv_format: CsvFormat = DEFAULT_FORMAT) -> Iterator[C
     elif file.suffix.lower() == ".parquet":
         yield ParquetFiles([file], file.name)
     elif file.suffix.lower() == SPREADSHEET:
-        yield read_spreadsheet(file)
+        yield read_spreadsheet(file, csv_format)
     elif is_csv(file) or not file.is_file():
         with file.open("rb") as handle:
             yield CsvTable(handle, file.name, file, csv_format)

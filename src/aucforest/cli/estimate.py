@@ -10,7 +10,7 @@ from rich.text import Text
 
 from aucforest._files import write_whole
 from aucforest.cli._inputs import open_table
-from aucforest.cli._options import Encoding, JsonOut, PlotOut, Separator, names_in
+from aucforest.cli._options import DateFormat, Encoding, JsonOut, PlotOut, Separator, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
@@ -99,6 +99,7 @@ def estimate(
     ] = False,
     separator: Separator = None,
     encoding: Encoding = None,
+    date_format: DateFormat = None,
     json_out: JsonOut = None,
     csv_out: Annotated[Path | None, typer.Option("--csv", help="CSV file for the table.", metavar="OUT")] = None,
     plot_out: PlotOut = None,
@@ -120,7 +121,7 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    csv_format = CsvFormat(separator, encoding)
+    csv_format = CsvFormat(separator, encoding, date_format)
     frames = _read(reference, columns, csv_format, time or ""), _read(new, columns, csv_format, target)
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)

@@ -25,6 +25,7 @@ from aucforest.cli._options import (
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.inspection import explain
 from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.dates import n_added
 from aucforest.tables.predictions import Notes, Predictions, labels_of
 
 
@@ -77,7 +78,7 @@ def predict(
 
 def _reasons(model: Any, k: int) -> Notes | None:
     """Return a function that computes the k reasons with the largest absolute values for each row."""
-    k = min(k, model.n_features_in_)
+    k = min(k, model.n_features_in_ + n_added(getattr(model, "dates_", {})))
     if k == 0:
         return None
     classes = model.classes_

@@ -22,6 +22,8 @@ from aucforest.tables.columns import (
     learn,
     read_numbers,
 )
+from aucforest.tables.columns import Table as FeatureTable
+from aucforest.tables.dates import find_dates
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows
 
@@ -142,7 +144,7 @@ def learn_features(X: Any) -> tuple[Any, Categories]:
 
     Raise TypeError for a column whose values are neither numbers nor categories.
     """
-    table = None if X is None else as_table(X)
+    table = _without_dates(X)
     if table is None:
         return X, {}
     known = find_categorical(table, "from_dtype")
@@ -150,18 +152,34 @@ def learn_features(X: Any) -> tuple[Any, Categories]:
     if not categorical:
         return X, {}
     try:
-        return learn(X, categorical, None)
+        return learn(table, categorical, None)
     except TypeError as error:
         raise TypeError(f"{error}; make all its values text, or encode it as numbers") from error
 
 
 def encode_features(X: Any, categories: Categories, n_features: int | None) -> Any:
     """Return features with codes for known categories, NaN for others; ValueError for another number of columns."""
-    table = as_table(X) if categories and X is not None else None
-    if table is None:
+    table = _without_dates(X)
+    if table is None or not categories:
         return X
     _check_n_features(table.shape[1], n_features)
     return encode(table, categories)
+
+
+def _without_dates(X: Any) -> FeatureTable | None:
+    """Return X as a table, or None if it is none; TypeError for a column of dates or durations.
+
+    The time tells the rows of a chunk from those before, so that the domain classifier would see nothing else.
+    """
+    table = None if X is None else as_table(X)
+    if table is None:
+        return None
+    for feature in find_dates(table, "auto"):
+        raise TypeError(
+            f"X: {column_name(table, feature)} holds dates or durations: leave dates out, because new ones alone tell"
+            " new samples from the reference, and pass durations as numbers"
+        )
+    return table
 
 
 def _check_n_features(found: int, expected: int | None) -> None:
@@ -171,16 +189,15 @@ def _check_n_features(found: int, expected: int | None) -> None:
 
 
 def _holds_numbers(table: Any, feature: int) -> bool:
-    """Return whether a column is of numbers, not text; raise TypeError if it is of neither, such as dates."""
+    """Return whether a column is of numbers, not text; raise TypeError if it is of neither, such as lists."""
     named = not isinstance(table, np.ndarray)
     values = table.get_column(table.columns[feature]).to_numpy() if named else table[:, feature]
-    if values.dtype.kind not in "mM":  # whose numbers depend on the unit
-        try:
-            read_numbers(table, feature)
-            return True
-        except (TypeError, ValueError):
-            if any(isinstance(value, str) for value in values.tolist()):
-                return False
+    try:
+        read_numbers(table, feature)
+        return True
+    except (TypeError, ValueError):
+        if any(isinstance(value, str) for value in values.tolist()):
+            return False
     kind = type(next(value for value in values if not is_missing(value))).__name__
     raise TypeError(f"X: {column_name(table, feature)} holds values of type {kind}: encode them as numbers or text")
 

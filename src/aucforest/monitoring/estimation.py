@@ -192,8 +192,8 @@ class CBPE(BaseEstimator):
         y_pred : array-like of shape (n_samples,), optional
             The predicted labels, for metrics that need them.
         X : array-like of shape (n_samples, n_features), optional
-            Features for the domain classifier of the shift report: numbers, and text or other categories. A category
-            that the reference lacks counts as missing.
+            Features for the domain classifier of the shift report: numbers, and text or other categories, but no dates.
+            A category that the reference lacks counts as missing.
         chunks : Chunks, optional
             How to split the reference for the alert limits. By default into 10 chunks.
 

@@ -60,9 +60,8 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
 
 def columns_in_order(importance: PermutationImportance, model: Any, n_columns: int) -> list[int]:
     """Return the indices of the columns of X, that with the most important feature first; dates have several."""
-    dates = getattr(model, "dates_", {})
-    order = np.argsort(-importance.importances_mean, kind="stable").tolist()
-    return list(dict.fromkeys(column_of(feature, n_columns, dates) for feature in order))
+    dates, order = getattr(model, "dates_", {}), np.argsort(-importance.importances_mean, kind="stable").tolist()
+    return list(dict.fromkeys(column_of(feature, n_columns, dates) for feature in order)) if dates else order
 
 
 def permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:

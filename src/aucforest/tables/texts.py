@@ -26,6 +26,8 @@ _DATE = re.compile(
 class StrayText:
     """The number of values of a column of text, how many of them are no numbers, and the first ones of these.
 
+    They are counted among values of another kind, such as dates, if its pattern and name are given.
+
     Examples
     --------
     >>> from aucforest.tables.texts import StrayText
@@ -37,7 +39,8 @@ class StrayText:
     3 of 103 values are no numbers ('1,234.5', 'unknown')
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pattern: re.Pattern[str] = _NUMBER, kind: str = "number") -> None:
+        self._pattern, self._kind = pattern, kind
         self.n_values = self.n_stray = 0
         # The number of distinct values that are no numbers, if each is added once.
         self.n_distinct = 0
@@ -49,7 +52,7 @@ class StrayText:
         """Add distinct values and how often each of them occurs."""
         for value, count in zip(values, counts):
             self.n_values += count
-            if _NUMBER.match(value) is None:
+            if self._pattern.fullmatch(value) is None:
                 self.add_stray([value], count)
 
     def add_stray(self, values: Iterable[str], n_rows: int) -> None:
@@ -66,7 +69,7 @@ class StrayText:
         return 0 < self.n_stray < MOST_STRAY * self.n_values
 
     def __str__(self) -> str:
-        are = "is no number" if self.n_stray == 1 else "are no numbers"
+        are = f"is no {self._kind}" if self.n_stray == 1 else f"are no {self._kind}s"
         return f"{self.n_stray:,} of {self.n_values:,} values {are} ({', '.join(map(repr, self.examples))})"
 
 
@@ -79,9 +82,12 @@ def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
         return "numbers with a decimal comma are read as text; write a decimal point"
     if any(set(text) & set("€$£¥%") for text in texts) and all(map(_WITH_SIGN.fullmatch, texts)):
         return "numbers with a currency or percent sign are read as text; write the numbers alone"
-    if all(map(_DATE.fullmatch, texts)):
-        return f"dates such as {texts[0]!r} are read as text, so that each is a category; write them as numbers"
-    # Few columns of text have numbers, and most of the others show it at once.
+    # Few columns of text have dates or numbers, and most of the others show it at once.
+    dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
+    if 2 * len(dates) > len(texts[:100]):
+        stray = StrayText(_DATE, "date")
+        stray.add(texts, counts)
+        return _date_note(dates[0], stray) if stray.is_rare or stray.n_stray == 0 else None
     if sum(_NUMBER.match(text) is not None for text in texts[:100]) * 2 < len(texts[:100]):
         return None
     stray = StrayText()
@@ -90,6 +96,13 @@ def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
     if not (stray.is_rare or is_mixed):
         return None
     return f"{stray}, so that all are read as text and each is a category; leave empty what is no number"
+
+
+def _date_note(date: str, stray: StrayText) -> str:
+    """Return the note on a column of text that holds dates, and perhaps a few other values."""
+    others = f"; {stray}: leave these empty" if stray.n_stray > 0 else ""
+    option = "--date-format reads those not written as 2024-12-31 (in Python, date_format, or convert the column)"
+    return f"dates such as {date!r} are read as text, so that each is a category{others}; {option}"
 
 
 def read_as_missing(name: str, stray: StrayText, can_be_text: bool = True) -> str:
