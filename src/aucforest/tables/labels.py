@@ -233,6 +233,10 @@ class SteadyRows:
             start += batch.num_rows
             yield batch.select(columns)
 
+    def schema(self, columns: Sequence[str]) -> Any:
+        """Return the schema of batches of the given columns."""
+        return self._source.schema(columns)
+
     def fingerprint(self) -> None:
         """Return None, because a change of the table cannot be detected at another call."""
 
