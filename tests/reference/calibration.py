@@ -31,11 +31,32 @@ def fit(proba, labels, weights, frequencies, offsets, n_rarer):
     return np.append(found[0], intercepts - intercepts.mean())
 
 
+def evidence(found, proba, labels, weights, frequencies, offsets):
+    """Return the variance of the log of the slope by the likelihood over that by the sandwich formula."""
+    centre, information, gradients = np.log(frequencies) - offsets, 0.0, []
+    for p, label, weight in zip(proba, labels, weights):
+        scaled = np.exp(found[0]) * (np.log(np.maximum(p, 1e-6)) - centre)
+        scores = centre + offsets + scaled + found[1:]
+        q = np.exp(scores) / np.exp(scores).sum()
+        # of the scores by the parameters, those of the first class as the reference
+        design = np.column_stack((scaled, np.eye(len(p))[:, 1:]))
+        information = information + weight * design.T @ (np.diag(q) - np.outer(q, q)) @ design
+        gradients.append(weight * design.T @ (q - np.eye(len(p))[label]))
+    inverse = np.linalg.inv(information)
+    sandwich = inverse @ np.transpose(gradients) @ gradients @ inverse
+    return inverse[0, 0] / sandwich[0, 0]
+
+
 def calibrate(halves, labels, weights, frequencies, offsets, n_rarer, n_trees):
     """Return the slope and the intercepts for a forest of n_trees trees; halves are pairs of means and tree counts."""
     (first, n_first), (second, n_second) = halves
     n_whole = n_first + n_second
     whole = (first * n_first[:, None] + second * n_second[:, None]) / n_whole[:, None]
+    if np.ptp(weights) > 1e-9:
+        found = fit(whole, labels, weights, frequencies, offsets, n_rarer)
+        of_class = [weights[labels == k] for k in range(len(frequencies))]
+        most = max(w.sum() / np.sum(w**2) for w in of_class)
+        weights = weights * min(most, evidence(found, whole, labels, weights, frequencies, offsets))
     fits = [fit(proba, labels, weights, frequencies, offsets, n_rarer) for proba in (first, second, whole)]
     # A line in 1 / n through the mean fit of the halves and that of all trees, at 1 / n_trees.
     x_half, x_whole = np.mean([1.0 / n_first.mean(), 1.0 / n_second.mean()]), 1.0 / n_whole.mean()

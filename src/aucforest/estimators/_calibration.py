@@ -9,7 +9,7 @@ turns p_k into p_k r_k, the map without evidence is division by r_k (Elkan 2001;
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +79,20 @@ def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> Calibratio
 class CalibrationSample(NamedTuple):
     """Out-of-bag samples that a calibration is fitted to."""
 
-    labels: NDArray[np.uint32]
-    weights: NDArray[np.float64]  # sum to the effective number of samples, with the class frequencies to calibrate for
-    n_rarer: float  # about the number of samples, or of groups, of the rarer class
+    labels: NDArray[Any]
+    weights: NDArray[np.float64]  # with the class frequencies to calibrate for, and the mean 1
+    groups: NDArray[np.int64] | None  # numbers of the groups of dependent samples
     halves: Sequence[Sums]  # over two halves of the trees
+
+    def effective_counts(self) -> NDArray[np.float64]:
+        """Return the effective number of samples of each class, or of groups with samples of it (Kish 1965)."""
+        counts = []
+        for k in range(int(self.labels.max()) + 1):
+            of_class = self.weights[self.labels == k]
+            if self.groups is not None:
+                of_class = np.bincount(self.groups[self.labels == k], of_class)
+            counts.append(of_class.sum() ** 2 / np.sum(of_class**2))
+        return np.array(counts)
 
 
 def calibrate(
@@ -99,25 +109,38 @@ def calibrate(
     """
     offsets = np.zeros(len(frequencies)) if start is None else start.intercepts
     is_sampled = (frequencies > 0.0) & np.isfinite(offsets)
-    n_classes, places, offsets = np.count_nonzero(is_sampled), np.cumsum(is_sampled) - 1, offsets[is_sampled]
+    if np.any(is_sampled != (np.bincount(sample.labels, minlength=len(offsets)) > 0)):
+        return start
+    n_classes, offsets = int(np.count_nonzero(is_sampled)), offsets[is_sampled]
+    sample = sample._replace(labels=(np.cumsum(is_sampled) - 1)[sample.labels])
     base = np.log(frequencies[is_sampled])
     # The log class frequencies in the trees, towards which shrinkage and the mean over trees pull their probabilities.
     centre = base - offsets
     whole = Sums(*(first + second for first, second in zip(*sample.halves)))
-    found, inverse = [np.zeros(n_classes)], []
-    for sums in (*sample.halves, whole):
-        seen = sums.n_trees > 0
-        labels = places[sample.labels[seen]]
-        if sums.n_trees.mean() < _LEAST_TREES or len(np.unique(labels)) < n_classes:
-            return start
-        inverse.append(1.0 / sums.n_trees.mean())
-        logs = _logarithm(sums.total[np.ix_(seen, is_sampled)].T / sums.n_trees[seen]) - centre[:, None]
-        likelihood = _Likelihood(logs, base, labels, sample.weights[seen], sample.n_rarer)
-        found.append(likelihood.minimize(found[-1]))
-    _, first, second, parameters = found
-    std = float(np.sqrt(np.linalg.inv(likelihood.derivatives(parameters)[1])[0, 0]))
-    further = (inverse[2] - 1.0 / n_trees) / (0.5 * (inverse[0] + inverse[1]) - inverse[2])
-    parameters = parameters + further * (parameters - 0.5 * (first + second))
+    parts, counts = (whole, *sample.halves), sample.effective_counts()
+    n_rarer = n_classes**2 / (4.0 * np.sum(1.0 / counts))
+    seen = [sums.n_trees > 0 for sums in parts]
+    inverse = [1.0 / max(sums.n_trees.mean(), np.finfo(np.float64).tiny) for sums in parts]
+    if max(inverse) > 1.0 / _LEAST_TREES or any(len(np.unique(sample.labels[rows])) < n_classes for rows in seen):
+        return start
+
+    def likelihood_of(part: int, scale: float) -> _Likelihood:
+        rows, sums = seen[part], parts[part]
+        logs = _logarithm(sums.total[np.ix_(rows, is_sampled)].T / sums.n_trees[rows]) - centre[:, None]
+        return _Likelihood(logs, base, sample.labels[rows], scale * sample.weights[rows], n_rarer)
+
+    # At most as much evidence as that many samples of the class with the most samples for its weight.
+    found, scale = np.zeros(n_classes), float(np.max(counts / np.bincount(sample.labels, sample.weights)))
+    if np.ptp(sample.weights) > 1e-9:
+        likelihood = likelihood_of(0, 1.0)
+        found = likelihood.minimize(found)
+        scale = min(scale, likelihood.evidence(found))
+    likelihood = likelihood_of(0, scale)
+    found = likelihood.minimize(found)
+    std = float(np.sqrt(np.linalg.inv(likelihood.derivatives(found)[1])[0, 0]))
+    of_half = 0.5 * sum(likelihood_of(half, scale).minimize(found) for half in (1, 2))
+    further = (inverse[0] - 1.0 / n_trees) / (0.5 * (inverse[1] + inverse[2]) - inverse[0])
+    parameters = found + further * (found - of_half)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
     differences = np.concatenate(([0.0], parameters[1:]))
     intercepts[is_sampled] = offsets + (1.0 - slope) * centre + (differences - differences.mean())
@@ -135,7 +158,7 @@ class _Likelihood:
         self,
         logs: NDArray[np.float64],
         base: NDArray[np.float64],
-        labels: NDArray[np.intp],
+        labels: NDArray[Any],
         weights: NDArray[np.float64],
         n_rarer: float,
     ) -> None:
@@ -168,19 +191,33 @@ class _Likelihood:
 
     def derivatives(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the gradient and the expected second derivatives (Fisher information), a positive definite matrix."""
-        scores, norm = self._scores(parameters)
-        proba = np.exp(scores - norm)
-        weighted, scaled = proba * self._weights, np.exp(parameters[0]) * self._log_odds
-        deviation = scaled - np.einsum("kn,kn->n", proba, scaled)
+        gradients, information = self._derivatives(parameters)
         of_penalty = 2.0 * self._penalty(parameters)
-        information = of_penalty.copy()
-        information[0, 0] += np.vdot(weighted * deviation, scaled)
-        information[0, 1:] += np.einsum("kn,kn->k", weighted, deviation)
-        information[1:, 0] = information[0, 1:]
-        information[1:, 1:] += np.diag(weighted.sum(axis=1)) - proba @ weighted.T
+        return gradients.sum(axis=1) + of_penalty @ parameters, information + of_penalty
+
+    def _derivatives(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gradient of each sample, (n_parameters, n_samples), and the information, without the penalty."""
+        scores, norm = self._scores(parameters)
+        # Sums by einsum: those of BLAS depend on its number of threads.
+        proba, scaled = np.exp(scores - norm), np.exp(parameters[0]) * self._log_odds
+        weighted, deviation = proba * self._weights, scaled - np.einsum("kn,kn->n", proba, scaled)
+        information = np.empty((len(parameters), len(parameters)))
+        information[0, 0] = np.einsum("kn,kn,kn->", weighted, deviation, scaled)
+        information[0, 1:] = information[1:, 0] = np.einsum("kn,kn->k", weighted, deviation)
+        information[1:, 1:] = np.diag(weighted.sum(axis=1)) - np.einsum("kn,ln->kl", proba, weighted)
         residual = weighted - self._weights * self._is_label
-        gradient = np.concatenate(([np.vdot(residual, scaled)], residual.sum(axis=1)))
-        return gradient + of_penalty @ parameters, information
+        return np.vstack((np.einsum("kn,kn->n", residual, scaled), residual)), information
+
+    def evidence(self, parameters: NDArray[np.float64]) -> float:
+        """Return the factor of the weights that makes them say how much is known about the slope.
+
+        It is the variance of the slope by the likelihood, over the variance by the sandwich formula for weights that
+        are no numbers of samples (Huber 1967).
+        """
+        gradients, information = self._derivatives(parameters)
+        inverse = np.linalg.pinv(information, hermitian=True)[0]
+        variance = float(np.sum(np.einsum("a,an->n", inverse, gradients) ** 2))
+        return float(inverse[0]) / variance if variance > 0.0 else 1.0
 
     def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the parameters of the minimum by Fisher scoring; scipy's optimizers take several times as long."""

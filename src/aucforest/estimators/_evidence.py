@@ -1,4 +1,4 @@
-"""Out-of-bag ROC AUC of the first trees of a forest, by which its shrinkage and its mixture of variants are chosen."""
+"""Out-of-bag predictions of the first trees of a forest, by which mixture, shrinkage and calibration are chosen."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -230,17 +230,14 @@ class OutOfBagScores:
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples that a calibration is fitted to, weighted to the given class frequencies.
 
-        `amount` is the shrinkage of the forest. The weights sum to the effective number of samples (Kish 1965), or of
-        groups, because samples of a group are dependent.
+        `amount` is the shrinkage of the forest.
         """
         halves = self._halves(amount)
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
         found = np.bincount(self._truth, self._weights, minlength=self._n_classes)
         weights = self._weights * (frequencies / np.where(found > 0.0, found, 1.0))[self._truth]
-        n_units = len(weights) if self._groups is None else len(np.unique(self._groups))
-        weights *= n_units / len(weights) * weights.sum() / np.sum(weights**2)
-        return CalibrationSample(self._truth, weights, self.n_rows, halves)
+        return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""

@@ -1,4 +1,4 @@
-"""The fit of a forest, step by step: trees, shrinkage, threshold, out-of-bag score."""
+"""The fit of a forest, step by step: trees, shrinkage, calibration, threshold, out-of-bag score."""
 
 import warnings
 from collections.abc import Sequence
@@ -120,7 +120,7 @@ class ForestFit(TreeBasedClassifier):
         return Start(*known, self.classes_, self.categories_, self.dates_)
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
-        """Fit the forest: grow the trees, then choose shrinkage and threshold by out-of-bag predictions."""
+        """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
         target, n_classes = table.target, len(table.target.classes)
         rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
         if callable(self.oob_score) and table.sum_rows is not None:
@@ -148,7 +148,9 @@ class ForestFit(TreeBasedClassifier):
             rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
             if len(spec.scored) > 0:
                 n_variants = len({*spec.variant_names, *start.variants})
-                amounts = AMOUNTS if self.shrinkage == "auto" else np.unique([WEIGHED_BY, self.shrinkage or 0.0])
+                amounts = AMOUNTS
+                if self.shrinkage != "auto":
+                    amounts = np.unique([self.shrinkage or 0.0, *([WEIGHED_BY] if n_variants > 1 else [])])
                 scored = rows, target.rows_at(spec.scored), n_classes, n_variants, amounts, unit
                 scores = OutOfBagScores(*scored, self._mean_of_trees, self.n_jobs)
         self.trees_ = self._grow(table, spec.variant_names, start, scores)

@@ -92,13 +92,13 @@ def _add_calibration(graph: _Graph, calibration: LogitMap) -> None:
     graph.add("Cast", "calibrated", output="probabilities", to=graph.onnx.TensorProto.FLOAT)
 
 
-def _add_decision(graph: _Graph, threshold: Any) -> None:
-    """Add the nodes that compute the class index from probabilities."""
+def _add_decision(graph: _Graph, threshold: Any, rounding: float) -> None:
+    """Add the nodes that compute the class index from probabilities, whose relative error is at most `rounding`."""
     if threshold is None:
         graph.add("ArgMax", "probabilities", output="class", axis=1, keepdims=0)
     elif np.ndim(threshold) == 0:
         second = graph.constant("second", np.int64(1))
-        least = graph.constant("threshold", np.float32(threshold * (1.0 - _ROUNDING)))
+        least = graph.constant("threshold", np.float32(threshold * (1.0 - rounding)))
         graph.add("Gather", "probabilities", second, output="probability", axis=1)
         graph.add("GreaterOrEqual", "probability", least, output="is_second")
         graph.add("Cast", "is_second", output="class", to=graph.onnx.TensorProto.INT64)
@@ -135,7 +135,8 @@ def write_onnx(
     _add_ensemble(graph, trees, n_codes, "probabilities" if calibration is None else "mean")
     if calibration is not None:
         _add_calibration(graph, calibration)
-    _add_decision(graph, threshold)
+    # A slope multiplies the relative errors of the odds.
+    _add_decision(graph, threshold, _ROUNDING if calibration is None else _ROUNDING * max(1.0, calibration[0]))
     known = graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels)
     graph.add("Gather", known, "class", output="label", axis=0)
     outputs = [
