@@ -396,10 +396,9 @@ def test_pages_in_python(table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # test_python has read them
         forest.fit(X, messy.train["label"].to_numpy())
+    labels, new = messy.train["label"].to_numpy(), messy.test["label"].to_numpy()
     for form in (pl.from_pandas, lambda frame: frame):
-        known, new = form(X), form(test)
-        labels = {"y": messy.test["label"].to_numpy(), "y_train": messy.train["label"].to_numpy()}
-        page = unescape(report(forest, new, X_train=known, n_repeats=1, **labels).html)
+        page = unescape(report(forest, form(test), new, X_train=form(X), y_train=labels, n_repeats=1).html)
         assert all(name in page for name in forest.split_features_)
 
 
