@@ -121,5 +121,6 @@ def test_options(tables, tmp_path):
 def test_exports_agree_on_dates(tables, tmp_path, option):
     fit(tables / "train.csv", tmp_path / "m")
     out = tmp_path / ("m.skops" if option == "--sklearn" else "m.onnx")
-    result = run("export", tmp_path / "m", option, out, "--check", tables / "train.csv")
-    assert result.exit_code == 0, result.output
+    for table, format_ in (("train.csv", ()), ("other.csv", ("--date-format", GERMAN))):
+        result = run("export", tmp_path / "m", option, out, "--check", tables / table, *format_)
+        assert result.exit_code == 0, result.output

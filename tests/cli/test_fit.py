@@ -494,6 +494,18 @@ def test_columns_of_the_reference(files, tmp_path, streams):
 
 
 @pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
+def test_stray_text_in_columns_of_the_reference(tmp_path, streams):
+    """Features and other columns, in memory and not, are numbers, and it is said."""
+    numbers = [*range(299), "n/k"]
+    mixed(300, 0)[["width", "label"]].assign(a=numbers, b=numbers).to_csv(tmp_path / "t.csv", index=False)
+    options = "--drop", "b", "--trees", 20, "--reference", tmp_path / "r.parquet", "--keep", "a,b", *streams
+    fitted = run("fit", tmp_path / "t.csv", "--target", "label", "--out", tmp_path / "m", *options)
+    for name in "ab":
+        assert f"Note: column '{name}': 1 of 300 values is no number ('n/k'), read as missing;" in fitted.stderr
+    assert pd.read_parquet(tmp_path / "r.parquet", columns=["a", "b"]).dtypes.tolist() == [np.float64, np.float64]
+
+
+@pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
 def test_two_columns_of_the_reference_have_no_name_in_common(tmp_path, streams):
     """Before the fit; the labels would be lost, or mistaken for predictions by `estimate`."""
     for name in ("prediction", "probability_yes"):

@@ -5,9 +5,11 @@ that the table says (`Messy`). To add a table, add a function to `TABLES`.
 """
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,9 +18,11 @@ import pyarrow as pa
 import pytest
 
 import aucforest
-from aucforest.distributed import fit_out_of_core
+from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.inspection import column_notes
-from tests.cli.data import run
+from aucforest.monitoring import CBPE, Chunks
+from aucforest.report import report
+from tests.cli.data import check_refusal, run
 
 N_TRAIN, N_TEST = 120, 80
 # What commands always write on standard error: the files that they made, and the positive class.
@@ -38,10 +42,40 @@ class Messy:
     fit: list[str] = field(default_factory=list)
     predict: list[str] = field(default_factory=list)
     fit_options: list[str] = field(default_factory=list)
+    # How the files are written, and the options of all commands that read them, and of `fit_out_of_core`.
+    write: Callable[[pd.DataFrame, Path], Path] = lambda frame, path: as_csv(frame, path)
+    options: dict[str, str] = field(default_factory=dict)
     # The features as a stranger passes them to `fit` in Python, and what is said of them: a warning or an error.
     in_python: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame
     warning: str | None = None
     error: str | None = None
+    # The number of columns that become dates, and what a command without the options says of the file.
+    n_dates: int = 0
+    unread: str | None = None
+
+    def arguments(self, *others):
+        """Return the options of a command that reads one of the files."""
+        options = {"target": "label", **self.options}
+        return [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", value)] + [*others]
+
+    def files(self, folder):
+        """Write the files of a stranger, and return their paths."""
+        return [self.write(rows, folder / name) for rows, name in ((self.train, "train"), (self.test, "test"))]
+
+
+def as_csv(frame, path, encoding="utf-8"):
+    """Write a CSV."""
+    frame.to_csv(path.with_suffix(".csv"), index=False, encoding=encoding)
+    return path.with_suffix(".csv")
+
+
+def as_folder(frame, path):
+    """Write a folder of three Parquet files, and a file beside them that Spark and the like leave."""
+    path.mkdir()
+    (path / "_SUCCESS").touch()
+    for number, rows in enumerate((frame[:7], frame[7:50], frame[50:])):
+        rows.to_parquet(path / f"part-{number}.parquet", index=False)
+    return path
 
 
 def clean(n, seed):
@@ -116,9 +150,88 @@ def decimal_comma():
 
 
 def dates_as_text():
-    sentence = "column 'booked': dates such as '1/1/2024' are read as text, so that each is a category"
+    sentence = "column 'booked': dates such as '1/1/2024' are read as text, so that each is a category; --date-format"
     train, test = both(booked=lambda table: [f"{1 + row % 12}/{1 + row % 28}/2024" for row in table.index])
     return Messy(train, test, [sentence], [], warning=sentence)
+
+
+def moments(table):
+    """Return a time in 2024 for each row; every seventh is missing."""
+    found = pd.Timestamp("2024-01-01 00:30") + pd.to_timedelta(table["age"] * 96 + table.index % 24, "h")
+    return found.mask(table.index % 7 == 0).astype("M8[s]")
+
+
+def with_dates(spell, **more):
+    """Return tables with a column of dates, in Python as pandas has them and in the file as they are spelled."""
+
+    def parsed(frame):
+        return frame.assign(booked=moments(frame))
+
+    train, test = both(booked=lambda table: spell(moments(table)))
+    return Messy(train, test, **{"in_python": parsed, "n_dates": 1, **more})
+
+
+def iso_dates():
+    return with_dates(lambda times: times.dt.strftime("%Y-%m-%dT%H:%M"))
+
+
+def dates_with_a_zone():
+    def in_berlin(times):
+        return times.dt.tz_localize("Europe/Berlin", ambiguous=True)
+
+    return with_dates(
+        lambda times: in_berlin(times).astype(str).replace("NaT", ""),
+        in_python=lambda frame: frame.assign(booked=in_berlin(moments(frame))),
+    )
+
+
+def german_dates():
+    spelling = "%d.%m.%Y %H:%M"
+    return with_dates(lambda times: times.dt.strftime(spelling), options={"date_format": spelling})
+
+
+def dates_of_parquet():
+    """Days, moments and durations in the types of Arrow."""
+
+    def typed(frame):
+        times = moments(frame)
+        return frame.assign(
+            booked=times, day=times.dt.date.where(times.notna(), None), waited=times - times.min(), hour=times.dt.time
+        )
+
+    train, test = map(typed, both())
+    return Messy(train, test, write=as_folder, n_dates=4)
+
+
+def dates_and_other_text():
+    train, test = both(booked=lambda table: table.index.map(lambda row: f"2024-{1 + row % 12:02d}-{1 + row % 28:02d}"))
+    train.loc[[3, 9], "booked"], test.loc[5, "booked"] = ["soon", "n/k"], "later"
+    stray = "2 of 120 values are no dates ('soon', 'n/k'): leave these empty"
+    sentence = f"column 'booked': dates such as '2024-01-01' are read as text, so that each is a category; {stray}"
+    return Messy(
+        train, test, [sentence], ["column 'booked': 1 of 80 rows (1.2 %) have a category that training has not seen"],
+        warning=sentence,
+    )  # fmt: skip
+
+
+def another_encoding():
+    """From a spreadsheet of Western Europe, with letters beyond ASCII in a name and in values."""
+    train, test = (
+        table.rename(columns={"channel": "größe"}).replace({"größe": {"web": "groß", "shop": "für €"}})
+        for table in both()
+    )
+    cp1252 = "cp1252"
+    return Messy(
+        train, test, write=lambda frame, path: as_csv(frame, path, cp1252), options={"encoding": cp1252},
+        unread="the header is not encoded in UTF-8: pass its encoding, such as --encoding cp1252",
+    )  # fmt: skip
+
+
+def folder_of_parquet():
+    train, test = both()
+    test.loc[:7, "channel"] = ["fax", "telex"] * 4
+    sentence = "column 'channel': 8 of 80 rows (10 %) have a category that training has not seen ('fax', 'telex')"
+    return Messy(train, test, predict=[sentence], write=as_folder)
 
 
 def leak():
@@ -160,8 +273,8 @@ def constant_and_empty():
 
 TABLES = [
     no_flaws, stray_text, stray_text_kept, mixed_types, decimal_comma, dates_as_text, leak, leak_of_order,
-    unseen_categories, identifier, constant_and_empty,
-    # Here: dates in four forms, wrong encodings, folders of Parquet.
+    unseen_categories, identifier, constant_and_empty, iso_dates, dates_with_a_zone, german_dates, dates_of_parquet,
+    dates_and_other_text, another_encoding, folder_of_parquet,
 ]  # fmt: skip
 
 
@@ -189,22 +302,30 @@ def check_said(result, wanted):
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
 def test_all_commands(table, tmp_path):
-    messy, path = table(), {name: tmp_path / name for name in ("train.csv", "test.csv", "model", "scores.csv", "r.csv")}
-    messy.train.to_csv(path["train.csv"], index=False)
-    messy.test.to_csv(path["test.csv"], index=False)
-    target = ["--target", "label"]
-    options = ["--trees", 30, *messy.fit_options]
-    fitted = run("fit", path["train.csv"], *target, *options, "--out", path["model"], "--reference", path["r.csv"])
+    messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv")}
+    train, test = messy.files(tmp_path)
+    to_fit = messy.arguments("--trees", 30, *messy.fit_options)
+    fitted = run("fit", train, *to_fit, "--out", path["model"], "--reference", path["reference.csv"])
     check_said(fitted, messy.fit)
-    streamed = run("fit", path["train.csv"], *target, *options, "--out", tmp_path / "s", "--memory-limit", "1GB")
+    streamed = run("fit", train, *to_fit, "--out", tmp_path / "s", "--memory-limit", "1GB")
     check_said(streamed, messy.fit)
     assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
-    check_said(run("evaluate", path["model"], path["test.csv"], *target), messy.predict)
-    check_said(run("predict", path["model"], path["test.csv"], "--out", path["scores.csv"]), messy.predict)
-    estimate = run("estimate", path["r.csv"], path["scores.csv"], *target, "--score", "probability_yes", "--number", 2)
-    assert said(estimate) == []
+    assert len(aucforest.load(path["model"]).dates_) == messy.n_dates
+    check_said(run("evaluate", path["model"], test, *messy.arguments()), messy.predict)
+    predict = ["predict", path["model"], test, *messy.arguments()[2:], "--out"]
+    check_said(run(*predict, path["scores.csv"]), messy.predict)
+    of_scores = ["--target", "label", "--score", "probability_yes", "--number", 2]
+    assert said(run("estimate", path["reference.csv"], path["scores.csv"], *of_scores)) == []
     scores = pd.read_csv(path["scores.csv"])["probability_yes"]
     assert scores.between(0, 1).all()
+    if messy.unread is not None:
+        check_refusal(run("evaluate", path["model"], test, "--target", "label"), messy.unread)
+        check_refusal(run("fit", train, "--target", "label", "--out", tmp_path / "n"), messy.unread)
+    if train.suffix != ".csv" or messy.options:
+        forest = fit_out_of_core(aucforest.AUCForestClassifier(5, random_state=0), train, "label", **messy.options)
+        batches = list(predict_out_of_core(forest, test, **messy.options))
+        assert sum(batch.num_rows for batch in batches) == N_TEST
+        assert len(forest.dates_) == messy.n_dates
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
@@ -213,7 +334,7 @@ def test_python(table):
     messy = table()
     X, y = messy.in_python(messy.train.drop(columns="label")), messy.train["label"].to_numpy()
     test = messy.in_python(messy.test.drop(columns="label"))
-    forest = aucforest.AUCForestClassifier(5, random_state=0)
+    forest = aucforest.AUCForestClassifier(20, oob_score=True, random_state=0)
     if messy.error is not None:
         with pytest.raises(ValueError, match=re.escape(messy.error)):
             forest.fit(X, y)
@@ -231,10 +352,18 @@ def test_python(table):
         assert all(any(note.startswith(said) for note in notes) for said in messy.predict if "category" in said)
     assert np.array_equal(probabilities[0], probabilities[1])
     assert np.array_equal(probabilities[0], probabilities[2])
+    assert len(forest.dates_) == messy.n_dates
+    without_dates = X.drop(columns=X.columns[list(forest.dates_)])
+    if messy.n_dates > 0:
+        with pytest.raises(TypeError, match=r"^X: column '.*' holds dates or durations: leave dates out, because"):
+            CBPE.from_forest(forest, y, X)
+    monitor = CBPE.from_forest(forest, y, without_dates, random_state=0)
+    (row,) = monitor.estimate(probabilities[0], X=test[without_dates.columns], chunks=Chunks.by_number(1)).estimates
+    assert row.low <= row.estimate <= row.high
 
 
 # A page takes longer than all else together.
-PAGES = [no_flaws, stray_text, unseen_categories, leak]
+PAGES = [stray_text, unseen_categories, leak, german_dates]
 WALK = [*PAGES, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLES if table not in PAGES)]
 
 
@@ -242,18 +371,35 @@ WALK = [*PAGES, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLE
 def test_pages(table, tmp_path):
     """`aucforest report` says what `evaluate` says, and the page has what `fit` says of the columns."""
     messy = table()
-    messy.train.to_csv(tmp_path / "train.csv", index=False)
-    messy.test.to_csv(tmp_path / "test.csv", index=False)
-    options = ["--target", "label", "--trees", 30, *messy.fit_options, "--out", tmp_path / "model"]
-    check_said(run("fit", tmp_path / "train.csv", *options), messy.fit)
-    page = ["--target", "label", "--out", tmp_path / "page.html"]
-    check_said(run("report", tmp_path / "model", tmp_path / "test.csv", *page), messy.predict)
+    train, test = messy.files(tmp_path)
+    to_fit = messy.arguments("--trees", 30, *messy.fit_options, "--out", tmp_path / "model")
+    check_said(run("fit", train, *to_fit), messy.fit)
+    to_report = messy.arguments("--out", tmp_path / "page.html")
+    check_said(run("report", tmp_path / "model", test, *to_report), messy.predict)
     html = unescape((tmp_path / "page.html").read_text())
     of_columns = [sentence for sentence in messy.fit if "separates" in sentence or "value" in sentence.split(": ")[1]]
     for sentence in of_columns:
-        if "are no numbers" not in sentence:
+        if "are no " not in sentence:
             said_there = sentence.partition("; consider")[0]
             assert f"{said_there[0].upper()}{said_there[1:]}" in html, sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_pages_in_python(table):
+    """A page on a polars frame, as on that of pandas, has every column, and parts of dates."""
+    messy = table()
+    X, test = (messy.in_python(rows.drop(columns="label")) for rows in (messy.train, messy.test))
+    if messy.error is not None:
+        return
+    forest = aucforest.AUCForestClassifier(20, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # test_python has read them
+        forest.fit(X, messy.train["label"].to_numpy())
+    labels, new = messy.train["label"].to_numpy(), messy.test["label"].to_numpy()
+    for form in (pl.from_pandas, lambda frame: frame):
+        page = unescape(report(forest, form(test), new, X_train=form(X), y_train=labels, n_repeats=1).html)
+        assert all(name in page for name in forest.split_features_)
 
 
 def test_stray_text_does_not_change_the_forest_of_missing_values(tmp_path):

@@ -95,6 +95,17 @@ def test_every_form_of_a_date_gives_the_same_features(case):
         np.testing.assert_array_equal(matrix, first, str(form))
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_column_may_be_missing_altogether(case):
+    values, types, wanted = CASES[case]
+    for type_ in types:
+        for form, X in forms_of(values, type_).items():
+            dates = find_dates(table_of(X), "auto")
+            expanded = expand(as_table(forms_of([None, None], type_)[form]), dates)
+            assert np.isnan(np.asarray(expanded, dtype=np.float64)).all(), (form, type_)
+            assert expanded.shape == (2, len(wanted))
+
+
 def test_numpy_dates():
     names, matrix, _ = features(np.array([["2024-03-01"], ["NaT"]], dtype="M8[D]"))
     assert names == ["d: time", "d: month", "d: day of week"]

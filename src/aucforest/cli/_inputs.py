@@ -142,7 +142,7 @@ def read_training(
         times = None if time is None else _read_times(table, content.column(time), time)
         names = feature_names(table, others)
     if table.is_text and csv_format.stray_text == "number":
-        content = _without_stray(content, [*names, *(name for name in keep if name not in others)])
+        content = _without_stray(content, [*names, *(name for name in keep if name in drop)])
     features = content.select(names)
     check_types(features.schema)
     say(suspicious_columns(features, y, drop=True))

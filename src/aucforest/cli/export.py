@@ -86,7 +86,7 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_for
     """Compare probabilities for values rounded to float32, which the files read; raise ValueError if they differ."""
     n_rows, rounding, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
     with open_table(data, csv_format) as table:
-        columns = ModelColumns(forest, table)
+        columns = ModelColumns(forest, table, csv_format=csv_format)
         for batch in table.batches(columns.names):
             typed = columns.typed(batch, n_rows)
             rounded = columns.features(_as_float32(typed))

@@ -215,7 +215,7 @@ def as_datetimes(values: Any) -> NDArray[Any] | None:
     if kind is None:
         return None
     zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
-    return _read_values(values, zone, "the column")[1]
+    return _read_values(values, kind.is_duration, zone, "the column")[1]
 
 
 def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -256,29 +256,33 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
     if (kind.zone is None) != (column.zone is None):
         one, other = "no time zone" if kind.zone is None else f"the time zone {kind.zone}", column.zone or "none"
         raise ValueError(f"X: {name} has {one}, but had {other} in fit: convert it, or set its zone")
-    return _read_values(values, column.zone, name)
+    return _read_values(values, kind.is_duration, column.zone, name)
 
 
-def _read_values(values: Any, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return dates or durations in UTC and on the wall clock of a zone."""
     if isinstance(values, nw.Series):
         if zone is not None and isinstance(values.dtype, nw.Datetime):
             in_utc, there = (values.dt.convert_time_zone(some).dt.replace_time_zone(None) for some in ("UTC", zone))
             return in_utc.to_numpy(), there.to_numpy()
         values = (values.cast(nw.Datetime("us")) if values.dtype == nw.Date else values).to_numpy()
-    return (values, values) if values.dtype.kind in "Mm" else _read_objects(values.tolist(), zone, name)
+    if values.dtype.kind in "Mm":
+        return values, values
+    return _read_objects(values.tolist(), is_duration, zone, name)
 
 
-def _read_objects(values: list[Any], zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _read_objects(
+    values: list[Any], is_duration: bool, zone: str | None, name: str
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return Python's dates or durations in UTC and on the wall clock of a zone."""
     known = [value for value in values if not is_missing(value)]
-    wanted = _DURATIONS if isinstance(known[0], _DURATIONS) else _DATES
+    wanted = _DURATIONS if is_duration else _DATES
     stranger = next((value for value in known if not isinstance(value, wanted)), None)
     if stranger is not None:
         raise ValueError(f"X: {name} holds dates, but also {stranger!r}")
     if any((_zone(value) is None) != (zone is None) for value in known):
         raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
-    kind, places = "m8[us]" if wanted == _DURATIONS else "M8[us]", None if zone is None else (UTC, ZoneInfo(zone))
+    kind, places = "m8[us]" if is_duration else "M8[us]", None if zone is None else (UTC, ZoneInfo(zone))
     found = []
     for place in places or (None, None):
         listed = [None if is_missing(value) else _plain(value, place) for value in values]
