@@ -14,7 +14,7 @@ from aucforest._restoring import restoring
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import warn_undefined
 from aucforest.monitoring._evaluation import Curves, Evaluated, Evaluator, Scored
-from aucforest.monitoring._rows import FloatArray, Rows, check_raw_columns, rank_columns, side_by_side
+from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_columns, rank_columns, side_by_side
 from aucforest.monitoring._tables import (
     UNKNOWN,
     Table,
@@ -27,10 +27,18 @@ from aucforest.monitoring._tables import (
 )
 from aucforest.monitoring.calibration import Calibration, Rule, columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, is_beyond, proportion_at_k
+from aucforest.monitoring.metrics import (
+    Normalize,
+    alert_limits,
+    find_metrics,
+    is_beyond,
+    proportion_at_k,
+    reach_of_limits,
+)
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import ShiftReport, outside, stability_index, tell_apart
+from aucforest.monitoring.shift import Sample, ShiftReport, measure_shift
 from aucforest.monitoring.soft import soft_roc_auc
+from aucforest.monitoring.validity import Measured, prediction_limits, spread_out
 from aucforest.tables.rows import indexable_rows
 
 # With fewer positives in the reference, the coverage of intervals of metrics of the highest scores is far too low if
@@ -223,13 +231,15 @@ class CBPE(BaseEstimator):
         )
         metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.cost)
         chunks = choose_chunks(chunks, Chunks.by_number(10))
-        pieces = [(chunk, table.take(chunk.rows)) for chunk in chunks.split(len(table.scores))]
+        pieces = [(chunk.rows, table.take(chunk.rows)) for chunk in chunks.split(len(table.scores)) if chunk.is_full]
+        pieces = [(rows, piece) for rows, piece in pieces if len(piece.scores) > 1]
         whole = table.take(slice(None))
         check_columns(self, metrics, whole, n_features=None if whole.X is None else whole.X.shape[1])
         with restoring(self):
             self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
             self._learn(whole)
-            self._set_limits([piece for chunk, piece in pieces if chunk.is_full and len(piece.scores) > 1])
+            self._set_limits([piece for _, piece in pieces])
+            self._set_shift_limits(table, pieces)
         return self
 
     @classmethod
@@ -331,13 +341,13 @@ class CBPE(BaseEstimator):
         shifts = {}
         for number, chunk in enumerate(choose_chunks(chunks, self._chunks).split(len(table.scores))):
             piece = table.take(chunk.rows)
-            random = np.random.default_rng(None if self.random_state is None else [self.random_state, number])
-            evaluated, shifts[chunk.key] = self._evaluate_chunk(piece, random)
+            evaluated, report = self._evaluate_chunk(piece, self._random(number))
+            shifts[chunk.key] = report
             realized = self._realized(piece)
             for metric, values in zip(self._metrics, evaluated):
                 ratio = metric.ratio(len(piece.scores), self._usual_size)
                 lower, upper = (ratio * limit for limit in self.limits_[metric.name])
-                alert = is_beyond(values.estimate, lower, upper)
+                alert = not report.valid or is_beyond(values.estimate, lower, upper)
                 identity = (chunk.key, chunk.start, chunk.end, len(piece.scores), metric.name)
                 rows.append(ChunkEstimate(*identity, *values, realized[metric.name], lower, upper, alert))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
@@ -386,10 +396,56 @@ class CBPE(BaseEstimator):
         realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
-        self.limits_ = {}
+        self.limits_, reaches = {}, {}
+        p = self._reference.p
+        no_information = self._reference._replace(p=np.tile(p.mean(axis=0), (len(p), 1)))
         for metric in self._metrics:
             values = [of[metric.name] * metric.ratio(self._usual_size, size) for of, size in zip(realized, sizes)]
             self.limits_[metric.name] = alert_limits(metric, values, self.threshold)
+            if metric.name in self.metrics:  # cells of the confusion matrix neither rise nor fall with performance
+                chance = metric.estimate(no_information).value * metric.ratio(self._usual_size, len(p))
+                reaches[metric.name] = reach_of_limits(values, self.threshold, chance)
+        self._warn_of_wide_limits(reaches)
+
+    def _warn_of_wide_limits(self, reaches: dict[str, float]) -> None:
+        """Warn of limits that no fall could cross, not even one to scores without information; see `reach_of_limits`.
+
+        The standard deviation over chunks is taken to be proportional to the root of 1 / size.
+        """
+        wide = {name: reach for name, reach in reaches.items() if 1.0 < reach < np.inf}
+        if not wide:
+            return
+        limits = ", ".join("{} ({:.3g} to {:.3g})".format(name, *self.limits_[name]) for name in wide)
+        size, n_rows = (2.0 * max(wide.values())) ** 2 * self._usual_size, len(self._reference.p)
+        few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
+        warnings.warn(
+            f"the alert limits of {limits} are so wide that not even scores without information would raise an alert: "
+            f"with chunks of about {float(f'{size:.2g}'):.0f} samples half of that fall would{few}",
+            stacklevel=4,
+        )
+
+    def _set_shift_limits(self, table: Table, pieces: list[tuple[slice | IntArray, Table]]) -> None:
+        """Compute the limits of shifts by comparing reference chunks, given by rows of `table`, with the rest of it."""
+        known, found = Sample(self._reference.columns, self._X), []
+        for number, (rows, piece) in enumerate(spread_out(pieces) if len(pieces) > 1 else []):
+            chosen = np.zeros(len(table.kept), dtype=bool)
+            chosen[rows] = True
+            new = Sample(rank_columns(piece.scores), piece.X)
+            measured, _ = self._measure(known.without(chosen[table.kept]), new, self._random(number))
+            found.append(measured.standardized())
+        self._shift_limits = prediction_limits(np.reshape(found, (-1, 3)), self.threshold)
+
+    def _measure(
+        self, reference: Sample, new: Sample, random: np.random.Generator
+    ) -> tuple[Measured, FloatArray | None]:
+        """Return the shift of a chunk relative to reference samples, and their density ratios if features are known."""
+        options: dict[str, Any] = {"categorical": list(self._categories), "all_reference": self.importance_weighted}
+        report, ratios = measure_shift(reference, new, random, **options)
+        return Measured(report, reference.n_rows, new.n_rows), ratios
+
+    def _random(self, number: int) -> np.random.Generator:
+        """Return the random generator of a chunk."""
+        return np.random.default_rng(None if self.random_state is None else [self.random_state, number])
 
     def _known(self, table: Table) -> FloatArray:
         """Return one-hot encoded labels, or one column with 1 for the positive class if there are two classes."""
@@ -407,17 +463,11 @@ class CBPE(BaseEstimator):
         """Return the estimate of every metric on a chunk, and the shift report of the chunk."""
         if len(table.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
-        curves = self._curves
         columns = rank_columns(table.scores)
-        known = self._reference.columns
-        report = ShiftReport(stability_index(known, columns), outside(known, columns))
-        if self._X is not None and table.X is not None:
-            domain = tell_apart(
-                self._X, table.X, random, categorical=list(self._categories), all_reference=self.importance_weighted
-            )
-            report = ShiftReport(*report[:2], *domain[:3])
-            if self.importance_weighted and self.calibrated_.any():
-                curves = self._fit_curves(domain.ratios)
+        reference, curves = Sample(self._reference.columns, self._X), self._curves
+        measured, ratios = self._measure(reference, Sample(columns, table.X), random)
+        if self.importance_weighted and self.calibrated_.any():
+            curves = self._fit_curves(ratios)
         evaluator = Evaluator(self.level, self.bias_correction, self.n_simulations, random)
         check_raw_columns(columns, self.calibrated_)
         scored, evaluated = Scored(columns, table.predicted, curves), []
@@ -426,4 +476,4 @@ class CBPE(BaseEstimator):
             if offset is not None:
                 offset = offset.scaled(metric.ratio(len(table.scores), len(self._reference.p)))
             evaluated.append(evaluator.evaluate(metric, scored, offset))
-        return evaluated, report
+        return evaluated, measured.judged(self._shift_limits)

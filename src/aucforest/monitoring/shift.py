@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from aucforest.estimators import AUCForestClassifier
@@ -32,6 +33,12 @@ class ShiftReport(NamedTuple):
         The standard error of that AUC without a shift, sqrt((n0 + n1 + 1) / (12 n0 n1)).
     effective_sample_size : float
         (sum w)^2 / sum w^2 divided by the number of reference samples, with their density ratios w. 1 without a shift.
+    psi_limit, domain_auc_limit, effective_sample_size_limit : float
+        The limits of the first and second above which, and of the third below which there is an alert: from full
+        reference chunks, each compared with the rest of the reference. NaN if there are none.
+    valid : bool
+        Whether all three are within their limits. If not, the chunk differs from the reference more than chunks of the
+        reference differ from each other, and its estimates are in doubt.
     """
 
     psi: float
@@ -39,6 +46,29 @@ class ShiftReport(NamedTuple):
     domain_auc: float = float("nan")
     domain_auc_error: float = float("nan")
     effective_sample_size: float = float("nan")
+    psi_limit: float = float("nan")
+    domain_auc_limit: float = float("nan")
+    effective_sample_size_limit: float = float("nan")
+    valid: bool = True
+
+
+class Sample(NamedTuple):
+    """Samples of which the shift is measured: their scores, and their features or None."""
+
+    columns: list[RankedColumn]
+    X: FloatArray | None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of samples."""
+        return self.columns[0].order.size
+
+    def without(self, rows: NDArray[np.bool_]) -> "Sample":
+        """Return the other samples. Their scores are sorted, each column by itself."""
+        kept = ~rows
+        orders = [column.order[kept[column.order]] for column in self.columns]
+        columns = [RankedColumn.of_sorted(column.scores[order]) for column, order in zip(self.columns, orders)]
+        return Sample(columns, None if self.X is None else self.X[kept])
 
 
 def stability_index(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
@@ -66,8 +96,24 @@ def _bin_proportions(column: RankedColumn, edges: FloatArray) -> FloatArray:
     return counts / counts.sum()
 
 
+def measure_shift(
+    reference: Sample,
+    new: Sample,
+    random: np.random.Generator,
+    *,
+    categorical: Sequence[int] = (),
+    all_reference: bool = False,
+) -> tuple[ShiftReport, FloatArray | None]:
+    """Return the shift report without limits, and the density ratios of `tell_apart` or None without features."""
+    report = ShiftReport(stability_index(reference.columns, new.columns), outside(reference.columns, new.columns))
+    if reference.X is None or new.X is None:
+        return report, None
+    domain = tell_apart(reference.X, new.X, random, categorical=categorical, all_reference=all_reference)
+    return ShiftReport(*report[:2], *domain[:3]), domain.ratios
+
+
 class DomainFit(NamedTuple):
-    """The last three fields of a `ShiftReport`, and density ratios (new / reference) of reference samples, mean 1."""
+    """What a `ShiftReport` has of features, and density ratios (new / reference) of reference samples, mean 1."""
 
     auc: float
     auc_error: float
