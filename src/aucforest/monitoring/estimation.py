@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -50,7 +50,8 @@ class CBPE(BaseEstimator):
     """Confidence-based performance estimation: metrics of a classifier without labels, with intervals and alerts.
 
     Estimates and intervals are valid as long as P(y | score) is unchanged since the reference data. Concept drift
-    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed.
+    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed; a chunk
+    that differs more from the reference than chunks of the reference differ from each other is an alert.
 
     On labeled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
@@ -83,7 +84,9 @@ class CBPE(BaseEstimator):
         Confidence level of the intervals for the realized metric.
     threshold : float, default=3.0
         Alert limits are mean -+ threshold * standard deviation of the metric in full reference chunks. With fewer than
-        about 10 chunks the standard deviation is uncertain and false alerts are more frequent.
+        about 10 chunks the standard deviation is uncertain and false alerts are more frequent. The limits of shifts
+        are prediction limits with the one-sided level of `threshold` standard deviations of a normal distribution; with
+        fewer than 5 chunks they are very wide. See `ShiftReport`.
     bias_correction : bool, default=True
         Whether to correct the bias and optimism of estimates.
     importance_weighted : bool, default=False
@@ -201,7 +204,8 @@ class CBPE(BaseEstimator):
             The predicted labels, for metrics that need them.
         X : array-like of shape (n_samples, n_features), optional
             Features for the domain classifier of the shift report: numbers, and text or other categories. A category
-            that the reference lacks counts as missing.
+            that the reference lacks counts as missing. The classifier is fitted for up to 20 reference chunks, too, for
+            the limits of shifts.
         chunks : Chunks, optional
             How to split the reference for the alert limits. By default into 10 chunks.
 
@@ -213,8 +217,9 @@ class CBPE(BaseEstimator):
         Warns
         -----
         UserWarning
-            If the AUC is below 0.5, there are fewer than two full reference chunks, or average precision, or precision
-            or recall at K, is calibrated with fewer than 50 positives.
+            If the AUC is below 0.5, there are fewer than two full reference chunks, alert limits are so wide that not
+            even scores without information would be beyond them, or average precision, or precision or recall at K, is
+            calibrated with fewer than 50 positives.
 
         Raises
         ------
@@ -426,22 +431,23 @@ class CBPE(BaseEstimator):
 
     def _set_shift_limits(self, table: Table, pieces: list[tuple[slice | IntArray, Table]]) -> None:
         """Compute the limits of shifts by comparing reference chunks, given by rows of `table`, with the rest of it."""
-        known, found = Sample(self._reference.columns, self._X), []
+        found = []
         for number, (rows, piece) in enumerate(spread_out(pieces) if len(pieces) > 1 else []):
-            chosen = np.zeros(len(table.kept), dtype=bool)
-            chosen[rows] = True
+            rest = np.ones(len(table.kept), dtype=bool)
+            rest[rows] = False
             new = Sample(rank_columns(piece.scores), piece.X)
-            measured, _ = self._measure(known.without(chosen[table.kept]), new, self._random(number))
-            found.append(measured.standardized())
+            found.append(self._measure(new, self._random(number), rest[table.kept])[0].standardized())
         self._shift_limits = prediction_limits(np.reshape(found, (-1, 3)), self.threshold)
 
     def _measure(
-        self, reference: Sample, new: Sample, random: np.random.Generator
+        self, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
     ) -> tuple[Measured, FloatArray | None]:
-        """Return the shift of a chunk relative to reference samples, and their density ratios if features are known."""
+        """Return the shift of a chunk, and the density ratios of the reference if features are known."""
+        known = Sample(self._reference.columns, self._X)
         options: dict[str, Any] = {"categorical": list(self._categories), "all_reference": self.importance_weighted}
-        report, ratios = measure_shift(reference, new, random, **options)
-        return Measured(report, reference.n_rows, new.n_rows), ratios
+        report, ratios = measure_shift(known, new, random, rest=rest, **options)
+        n_reference = len(self._reference.p) if rest is None else int(np.count_nonzero(rest))
+        return Measured(report, n_reference, new.columns[0].order.size), ratios
 
     def _random(self, number: int) -> np.random.Generator:
         """Return the random generator of a chunk."""
@@ -464,8 +470,8 @@ class CBPE(BaseEstimator):
         if len(table.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
         columns = rank_columns(table.scores)
-        reference, curves = Sample(self._reference.columns, self._X), self._curves
-        measured, ratios = self._measure(reference, Sample(columns, table.X), random)
+        measured, ratios = self._measure(Sample(columns, table.X), random)
+        curves = self._curves
         if self.importance_weighted and self.calibrated_.any():
             curves = self._fit_curves(ratios)
         evaluator = Evaluator(self.level, self.bias_correction, self.n_simulations, random)

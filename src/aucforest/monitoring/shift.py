@@ -58,26 +58,18 @@ class Sample(NamedTuple):
     columns: list[RankedColumn]
     X: FloatArray | None
 
-    @property
-    def n_rows(self) -> int:
-        """The number of samples."""
-        return self.columns[0].order.size
 
-    def without(self, rows: NDArray[np.bool_]) -> "Sample":
-        """Return the other samples. Their scores are sorted, each column by itself."""
-        kept = ~rows
-        orders = [column.order[kept[column.order]] for column in self.columns]
-        columns = [RankedColumn.of_sorted(column.scores[order]) for column, order in zip(self.columns, orders)]
-        return Sample(columns, None if self.X is None else self.X[kept])
+def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, is_part: bool = False) -> float:
+    """Return the maximum over columns of the population stability index of scores.
 
-
-def stability_index(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
-    """Return the maximum over columns of the population stability index of scores."""
+    If the new samples are part of the reference, they are compared with the rest of it.
+    """
     found = []
     for old, column in zip(reference, new):
         deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
         edges = np.unique(old.scores[old.order[deciles]])
-        before, after = _bin_proportions(old, edges), _bin_proportions(column, edges)
+        n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
+        before, after = _proportions(n_before - n_after if is_part else n_before), _proportions(n_after)
         found.append(float(((after - before) * np.log(after / before)).sum()))
     return max(found)
 
@@ -89,11 +81,15 @@ def outside(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
     return float(np.any(beyond, axis=0).mean())
 
 
-def _bin_proportions(column: RankedColumn, edges: FloatArray) -> FloatArray:
-    """Return the proportion of samples in each bin (low, high]; 1/2 is added to each count, so that none is 0."""
+def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
+    """Return the number of samples in each bin (low, high]."""
     up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
-    counts = np.diff(up_to, prepend=0, append=column.order.size) + 0.5
-    return counts / counts.sum()
+    return np.diff(up_to, prepend=0, append=column.order.size)
+
+
+def _proportions(counts: IntArray) -> FloatArray:
+    """Return the proportions of counts to which 1/2 is added, so that none is 0."""
+    return np.asarray((counts + 0.5) / (counts + 0.5).sum())
 
 
 def measure_shift(
@@ -101,14 +97,20 @@ def measure_shift(
     new: Sample,
     random: np.random.Generator,
     *,
+    rest: NDArray[np.bool_] | None = None,
     categorical: Sequence[int] = (),
     all_reference: bool = False,
 ) -> tuple[ShiftReport, FloatArray | None]:
-    """Return the shift report without limits, and the density ratios of `tell_apart` or None without features."""
-    report = ShiftReport(stability_index(reference.columns, new.columns), outside(reference.columns, new.columns))
+    """Return the shift report without limits, and the density ratios of `tell_apart` or None without features.
+
+    If the new samples are part of the reference, `rest` is True for the others, with which they are compared.
+    """
+    index = stability_index(reference.columns, new.columns, is_part=rest is not None)
+    report = ShiftReport(index, outside(reference.columns, new.columns))
     if reference.X is None or new.X is None:
         return report, None
-    domain = tell_apart(reference.X, new.X, random, categorical=categorical, all_reference=all_reference)
+    others = reference.X if rest is None else reference.X[rest]
+    domain = tell_apart(others, new.X, random, categorical=categorical, all_reference=all_reference)
     return ShiftReport(*report[:2], *domain[:3]), domain.ratios
 
 
