@@ -82,11 +82,11 @@ def share_that_fires(n, power, rule, repeats):
 
 
 def false_alerts(n_reference, n_chunk, n_chunks, repeats, with_features):
-    """Return how many of the new chunks are not valid, of all `repeats * n_chunks`, and the level of the limits.
+    """Return the rate of new chunks that are not valid in each simulation, (repeats,), and the level of the limits.
 
     There is no shift: all samples have the same distribution.
     """
-    found = 0
+    rates = []
     for seed in range(repeats):
         random = np.random.default_rng(seed)
         X = random.normal(size=(n_reference + n_chunk * n_chunks, 3))
@@ -96,5 +96,5 @@ def false_alerts(n_reference, n_chunk, n_chunks, repeats, with_features):
         features = (None, None) if X is None else (X[known], X[new])
         cbpe = CBPE(calibration="none", random_state=seed).fit(score[known], y_true[known], X=features[0])
         shifts = cbpe.estimate(score[new], X=features[1], chunks=Chunks.by_size(n_chunk)).shifts
-        found += sum(not shift.valid for shift in shifts.values())
-    return found, norm.sf(cbpe.threshold)
+        rates.append(np.mean([not shift.valid for shift in shifts.values()]))
+    return np.array(rates), norm.sf(cbpe.threshold)
