@@ -123,11 +123,13 @@ def test_alerts_and_warnings_are_shown(files, tmp_path):
     result = run(files[0], vague, *NAMES)
     assert result.exit_code == 0, result.output
     (heading,) = (line.split() for line in result.stdout.splitlines() if "estimate " in line)
-    assert heading == ["chunk", "rows", "metric", "estimate", "interval", "realized", "limits", "alert", "PSI"]
+    assert heading == ["chunk", "rows", "metric", "estimate", "interval", "realized", "limits", "alert", "valid", "PSI"]
     rows = [line.split() for line in result.stdout.splitlines() if "roc_auc" in line]
     assert len(rows) == 10
-    assert {(row[3], row[-2]) for row in rows} == {("0.5", "yes")}
-    assert result.stderr == "alerts: 10 of 10 estimates\n"
+    assert {(row[3], row[-3], row[-2]) for row in rows} == {("0.5", "yes", "no")}
+    assert result.stderr.startswith(
+        "alerts: 10 of 10 estimates\nshifts beyond limits: 10 of 10 chunks, first [0:39]: PSI "
+    )
     result = run(*files, *NAMES, "--number", "1")
     assert "Warning: there are no alert limits" in result.stderr
     assert not {"yes", "no"} & set(result.stdout.split())
@@ -142,7 +144,25 @@ def test_alerts_end_with_3_if_that_is_asked_for(files, tmp_path):
     assert all(row["alert"] for row in json.loads(out.read_text())["estimates"])
     calm = run(files[0], files[1], *NAMES, "--fail-on-alert", "--size", "200")
     assert calm.exit_code == 0, calm.output
-    assert [line.split()[-2] for line in calm.stdout.splitlines() if "roc_auc" in line] == ["no", "no"]
+    assert [line.split()[-3] for line in calm.stdout.splitlines() if "roc_auc" in line] == ["no", "no"]
+
+
+def test_shifted_features_are_an_alert(files, tmp_path):
+    """Though scores are as before; the table says yes and no, and a sentence says what differs."""
+    moved = tmp_path / "moved.csv"
+    frame = frame_of(400, 1)
+    frame.assign(age=frame["age"] / 10).to_csv(moved, index=False)
+    arguments = [*NAMES, "--features", "age", "--size", "200", "--fail-on-alert", "--json", tmp_path / "a.json"]
+    for new, valid in ((files[1], "yes"), (moved, "no")):
+        result = run(files[0], new, *arguments)
+        assert result.exit_code == (0 if valid == "yes" else 3), result.output
+        rows = [line.split() for line in result.stdout.splitlines() if "roc_auc" in line]
+        assert [(row[-3], row[-2]) for row in rows] == 2 * [("no" if valid == "yes" else "yes", valid)]
+    assert "alerts: 2 of 2 estimates" in result.stderr
+    first, _ = json.loads((tmp_path / "a.json").read_text())["estimates"]
+    found = f"domain AUC {first['domain_auc']:.4g} (limit {first['domain_auc_limit']:.4g})"
+    assert f"shifts beyond limits: 2 of 2 chunks, first [0:199]: {found}" in result.stderr
+    assert "PSI" not in result.stderr
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), ("other", "fraud"), ("legit", "fraud"), ("0", "1"), ("1", "0")])

@@ -79,3 +79,22 @@ def share_that_fires(n, power, rule, repeats):
         labels = (random.random(n) < scores**power).astype(float)
         fired += needs_calibration(RankedColumn(scores), labels, rule=rule, random_state=seed)
     return fired / repeats
+
+
+def false_alerts(n_reference, n_chunk, n_chunks, repeats, with_features):
+    """Return the rate of new chunks that are not valid in each simulation, (repeats,), and the level of the limits.
+
+    There is no shift: all samples have the same distribution.
+    """
+    rates = []
+    for seed in range(repeats):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(n_reference + n_chunk * n_chunks, 3))
+        score = expit(X[:, 0] + 0.3 * random.normal(size=len(X)))
+        y_true, X = random.random(len(X)) < score, X if with_features else None
+        known, new = slice(n_reference), slice(n_reference, None)
+        features = (None, None) if X is None else (X[known], X[new])
+        cbpe = CBPE(calibration="none", random_state=seed).fit(score[known], y_true[known], X=features[0])
+        shifts = cbpe.estimate(score[new], X=features[1], chunks=Chunks.by_size(n_chunk)).shifts
+        rates.append(np.mean([not shift.valid for shift in shifts.values()]))
+    return np.array(rates), norm.sf(cbpe.threshold)

@@ -1,5 +1,6 @@
 """CBPE from the outside: what it estimates, corrects, refuses and warns about."""
 
+import re
 import warnings
 
 import numpy as np
@@ -14,6 +15,7 @@ from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
 from aucforest.monitoring.metrics import NAMES
 
 ONE = Chunks.by_number(1)
+TWO = Chunks.by_number(2)  # of the reference: the fewest with limits, as each takes a domain classifier
 ALL = [name for name in NAMES if not name.startswith("cost")]
 
 
@@ -186,8 +188,8 @@ def test_importance_weights_make_a_curve_for_the_chunk():
     y_true = (random.random(20_000) < chance).astype(int)
     X_new, new, chance = rows(20_000, 0.95)
     accuracy = np.where(new > 0.5, chance, 1 - chance).mean()
-    plain = CBPE(["accuracy"], calibration="isotonic").fit(score, y_true, score > 0.5, X=X)
-    weighted = CBPE(["accuracy"], importance_weighted=True).fit(score, y_true, score > 0.5, X=X)
+    plain = CBPE(["accuracy"], calibration="isotonic").fit(score, y_true, score > 0.5, X=X, chunks=TWO)
+    weighted = CBPE(["accuracy"], importance_weighted=True).fit(score, y_true, score > 0.5, X=X, chunks=TWO)
     errors = [
         abs(only(cbpe.estimate(new, new > 0.5, X=X_new, chunks=ONE), "accuracy").estimate - accuracy)
         for cbpe in (plain, weighted)
@@ -198,13 +200,60 @@ def test_importance_weights_make_a_curve_for_the_chunk():
 def test_the_shift_is_reported_next_to_each_chunk():
     score, y_true = drawn()
     X = np.column_stack([score, np.random.default_rng(0).normal(size=score.size)])
-    cbpe = CBPE().fit(score, y_true, X=X)
+    cbpe = CBPE().fit(score, y_true, X=X, chunks=TWO)
     moved = X + np.array([0.0, 2.0])
     calm, shifted = (cbpe.estimate(score, X=features, chunks=ONE).shifts["[0:1999]"] for features in (X, moved))
     assert calm.psi == shifted.psi == 0.0
     assert calm.outside == 0.0
     assert calm.domain_auc < 0.5 + 4 * calm.domain_auc_error < 0.8 < shifted.domain_auc
     assert np.isnan(cbpe.estimate(score, chunks=ONE).shifts["[0:1999]"].domain_auc)
+
+
+def payments(n, seed, shifted=False):
+    """Return features and labels, about 3 % positive; if shifted, smaller amounts in a single channel."""
+    random = np.random.default_rng(seed)
+    amount, channel = random.lognormal(4.0, 1.0, n), random.choice(3, n)
+    y_true = random.random(n) < expit(np.log(amount) - 9.0 + 1.2 * (channel == 0))
+    return np.column_stack([amount / 10, np.full(n, 2)] if shifted else [amount, channel]), y_true
+
+
+@pytest.mark.filterwarnings("ignore:the alert limits of roc_auc")
+def test_a_shift_is_an_alert():
+    """Also where the limits of the metric are too wide: those of eight chunks with seven positives."""
+    X, y_true = payments(1600, 0)
+    cbpe = CBPE().fit(X[:, 0], y_true, X=X, chunks=Chunks.by_number(8))
+    assert y_true.sum() / 8 < 8
+    for shifted in (False, True):
+        X_new, _ = payments(400, 1, shifted)
+        result = cbpe.estimate(X_new[:, 0], X=X_new, chunks=Chunks.by_size(200))
+        for row, record in zip(result.estimates, result.records()):
+            assert row.lower_limit < row.estimate < row.upper_limit
+            assert row.alert == shifted
+            assert record["valid"] == (not shifted)
+            assert (record["psi"] > record["psi_limit"]) == shifted
+            assert (record["domain_auc"] > record["domain_auc_limit"]) == shifted
+            assert (record["effective_sample_size"] < record["effective_sample_size_limit"]) == shifted
+    # the limits are those of chunks of the same size: without a shift, one of 50 samples may differ more
+    small = cbpe.estimate(X[:50, 0], X=X[:50], chunks=ONE).shifts["[0:49]"]
+    assert small.psi_limit > 2 * record["psi_limit"]
+    assert small.valid
+
+
+def test_limits_that_nothing_could_cross_are_reported():
+    X, y_true = payments(1600, 0)
+    score = -X[:, 1]  # of little use
+    with pytest.warns(UserWarning, match="the alert limits of roc_auc") as caught:
+        cbpe = CBPE().fit(score, y_true, chunks=Chunks.by_number(8))
+    lower, upper = cbpe.limits_["roc_auc"]
+    (warned,) = caught
+    assert f"roc_auc ({lower:.3g} to {upper:.3g})" in str(warned.message)
+    (size,) = re.findall("chunks of about ([0-9]+) samples", str(warned.message))
+    assert "but the reference has only 1600" in str(warned.message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CBPE(threshold=np.inf).fit(score, y_true, chunks=Chunks.by_number(8))  # no alerts are wanted
+        X, y_true = payments(8 * int(size), 1)
+        lower, _ = CBPE().fit(-X[:, 1], y_true, chunks=Chunks.by_number(8)).limits_["roc_auc"]
 
 
 def test_an_inverted_ranking():
@@ -292,6 +341,7 @@ def test_labels_of_one_class():
     assert 0.5 < row.estimate < 1
 
 
+@pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.parametrize("metric", ["average_precision", "precision_at_0.1", "recall_at_0.1"])
 def test_few_positives_are_too_few_for_a_curve_and_metrics_of_the_highest_scores(metric):
     score, y_true = drawn()
@@ -300,7 +350,7 @@ def test_few_positives_are_too_few_for_a_curve_and_metrics_of_the_highest_scores
     with pytest.warns(UserWarning, match=sentence):
         CBPE(["roc_auc", metric], calibration="isotonic").fit(score, rare)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.filterwarnings("error", message=".*unreliable")
         CBPE(["roc_auc"], calibration="isotonic").fit(score, rare)
         CBPE([metric], calibration="none").fit(score, rare)
         CBPE([metric], calibration="isotonic").fit(score, y_true * (np.cumsum(y_true) <= 50))

@@ -16,6 +16,7 @@ from aucforest import AUCForestClassifier
 from aucforest.monitoring import CBPE, Chunks
 
 ONE = Chunks.by_number(1)
+TWO = Chunks.by_number(2)  # of the reference: the fewest with limits, as each takes a domain classifier
 COST = {"cost": [[0, 1, 9], [2, 0, 1], [1, 5, 0]]}
 
 
@@ -30,7 +31,7 @@ def forest_rows():
 
 def test_from_forest(forest_rows):
     forest, X, y = forest_rows
-    cbpe = CBPE.from_forest(forest, y[:800], X[:800], metrics=["roc_auc", "accuracy"])
+    cbpe = CBPE.from_forest(forest, y[:800], X[:800], chunks=TWO, metrics=["roc_auc", "accuracy"])
     assert cbpe.classes_.tolist() == ["no", "yes"]
     result = cbpe.estimate(
         forest.predict_proba(X[800:]), forest.predict(X[800:]), y_true=y[800:], X=X[800:], chunks=ONE
@@ -57,7 +58,7 @@ def test_the_features_of_the_forest_may_be_categories(form):
     forest = AUCForestClassifier(30, oob_score=True, min_samples_leaf=5, random_state=0, **options)
     forest.fit(X[:500], y[:500])
     for weighted in (False, True):
-        cbpe = CBPE.from_forest(forest, y[:500], X[:500], importance_weighted=weighted, random_state=0)
+        cbpe = CBPE.from_forest(forest, y[:500], X[:500], chunks=TWO, importance_weighted=weighted)
         shifts = [
             cbpe.estimate(forest.predict_proba(some), X=some, chunks=ONE).shifts for some in (X[500:700], X[700:])
         ]
@@ -113,6 +114,7 @@ def test_from_forest_refuses(forest_rows):
         CBPE.from_forest(forest, y[:3])
 
 
+@pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.parametrize(
     ("n_classes", "threshold"),
     [(2, None), (2, "prevalence"), (2, "f1"), (2, 0.0), (2, np.inf), (3, None), (3, "prevalence"), (3, COST)],

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from aucforest.monitoring._rows import rank_columns
-from aucforest.monitoring.shift import MOST_ROWS, outside, stability_index, tell_apart
+from aucforest.monitoring.shift import MOST_ROWS, Sample, measure_shift, outside, stability_index, tell_apart
 
 
 def normal(n, mean=0.0, seed=0, columns=1):
@@ -22,6 +22,21 @@ def test_stability_index_by_hand():
     expected = ((shares - old) * np.log(shares / old)).sum()
     assert stability_index(rank_columns(reference), rank_columns(new)) == pytest.approx(expected)
     assert stability_index(rank_columns(reference), rank_columns(reference)) == 0.0
+
+
+def test_a_part_is_compared_with_the_rest():
+    scores = normal(1000, columns=2)
+    rest = np.arange(1000) % 10 > 0
+    whole, part = Sample(rank_columns(scores), scores), Sample(rank_columns(scores[~rest]), scores[~rest])
+    found, ratios = measure_shift(whole, part, np.random.default_rng(0), rest=rest)
+    # bins are those of the whole, so the indices are close, not equal
+    assert found.psi == pytest.approx(stability_index(rank_columns(scores[rest]), part.columns), rel=0.3)
+    assert found[2:5] == tell_apart(scores[rest], scores[~rest], np.random.default_rng(0))[:3]
+    assert ratios.size == 900
+    halves = rank_columns(np.repeat([0.0, 1.0], 50)[:, None])
+    moved = stability_index(halves, rank_columns(np.ones((50, 1))), is_part=True)
+    # of 50 samples and three bins, one of which is empty: 50.5, 0.5 and 0.5 are compared with 0.5, 50.5 and 0.5
+    assert moved == pytest.approx(2 * 50 / 51.5 * np.log(101))
 
 
 def test_stability_index_grows_with_the_shift_and_takes_the_worst_column():

@@ -126,7 +126,7 @@ def test_features_are_as_many_as_in_the_reference():
         (None, X, "X has 2 columns, but the reference has no X"),
     ]:
         with pytest.raises(ValueError, match=sentence):
-            CBPE().fit(score, y_true, X=fitted).estimate(score, X=new)
+            CBPE().fit(score, y_true, X=fitted, chunks=Chunks.by_number(2)).estimate(score, X=new)
 
 
 def test_importance_weights_need_every_reference_row(monkeypatch):
@@ -135,7 +135,8 @@ def test_importance_weights_need_every_reference_row(monkeypatch):
     score, y_true = drawn(200)
     X = score[:, None]
     for importance_weighted in (False, True):
-        cbpe = CBPE(importance_weighted=importance_weighted, calibration="isotonic").fit(score, y_true, X=X)
+        cbpe = CBPE(importance_weighted=importance_weighted, calibration="isotonic")
+        cbpe.fit(score, y_true, X=X, chunks=Chunks.by_number(2))
         (row,) = cbpe.estimate(score, X=X, chunks=ONE).estimates
         assert 0.5 < row.estimate < 1.0
     with pytest.raises(ValueError, match="importance_weighted=True needs X"):

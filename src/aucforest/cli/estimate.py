@@ -95,7 +95,7 @@ def estimate(
         bool, typer.Option("--drop-missing", help="Leave out rows without a score or reference label.")
     ] = False,
     fail_on_alert: Annotated[
-        bool, typer.Option("--fail-on-alert", help=f"Exit with code {ALERT} if an estimate is beyond its alert limits.")
+        bool, typer.Option("--fail-on-alert", help=f"Exit with code {ALERT} if there is an alert.")
     ] = False,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -106,7 +106,8 @@ def estimate(
 ) -> None:
     """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts.
 
-    An alert is an estimate more than three standard deviations from the mean of the reference's chunks.
+    An alert is an estimate more than three standard deviations from the mean of the reference's chunks, or one that may
+    not be valid: the scores or features of its chunk have shifted more than those of the reference's chunks.
 
     Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
     """
@@ -146,6 +147,7 @@ def estimate(
     n_alerts = sum(row.alert for row in result.estimates)
     if n_alerts > 0:
         typer.echo(f"alerts: {n_alerts} of {len(result.estimates)} estimates", err=True)
+        _report_shifts(result)
         if fail_on_alert:
             raise typer.Exit(ALERT)
 
@@ -195,21 +197,44 @@ def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None
 def _as_table(title: str, result: CBPEResult) -> Table:
     """Return a table with a row for each chunk and metric, and alerts in red."""
     caption = (
-        "Estimates hold as long as P(label | score) is unchanged. A PSI (population stability index) above 0.2 is a"
-        " large shift of the scores."
+        "Estimates hold as long as P(label | score) is unchanged, which is in doubt if they are not valid: scores or"
+        " features have shifted. A PSI (population stability index) above 0.2 is a large shift of the scores."
     )
-    headings = ["chunk", ">rows", "metric", ">estimate", ">interval", ">realized", ">limits", "alert", ">PSI"]
+    headings = ["chunk", ">rows", "metric", ">estimate", ">interval", ">realized", ">limits", "alert", "valid", ">PSI"]
     rows = []
     for row in result.estimates:
         numbers = (row.estimate,), (row.low, row.high), (row.realized,), (row.lower_limit, row.upper_limit)
-        alert = "yes" if row.alert else "" if math.isnan(row.lower_limit) else "no"
-        psi = _spell((result.shifts[row.chunk].psi,))
-        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), alert, psi]
+        shift = result.shifts[row.chunk]
+        valid = "" if math.isnan(shift.psi_limit) else "yes" if shift.valid else "no"
+        alert = "yes" if row.alert else "" if math.isnan(row.lower_limit) and not valid else "no"
+        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), alert, valid, _spell((shift.psi,))]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
     known = [place for place in range(len(headings)) if any(row[place].plain for row in rows)]
     shown = [[row[place] for place in known] for row in rows]
     narrow = {"collapse_padding": True, "pad_edge": False}  # mostly fits into 80 characters
     return rich_table(title, [headings[place] for place in known], shown, caption=caption, **narrow)
+
+
+def _report_shifts(result: CBPEResult) -> None:
+    """Print how many chunks have shifted beyond limits, and what of the first has."""
+    beyond = {chunk: shift for chunk, shift in result.shifts.items() if not shift.valid}
+    if not beyond:
+        return
+    chunk, shift = next(iter(beyond.items()))
+    measures = {
+        "PSI": (shift.psi, shift.psi_limit, 1),
+        "domain AUC": (shift.domain_auc, shift.domain_auc_limit, 1),
+        "effective sample size": (shift.effective_sample_size, shift.effective_sample_size_limit, -1),
+    }
+    found = [
+        f"{name} {value:.4g} (limit {limit:.4g})"
+        for name, (value, limit, sign) in measures.items()
+        if sign * (value - limit) > 0.0
+    ]
+    typer.echo(
+        f"shifts beyond limits: {len(beyond)} of {len(result.shifts)} chunks, first {chunk}: {', '.join(found)}",
+        err=True,
+    )
 
 
 def _spell(numbers: tuple[float, ...]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +14,7 @@ from aucforest._restoring import restoring
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import warn_undefined
 from aucforest.monitoring._evaluation import Curves, Evaluated, Evaluator, Scored
-from aucforest.monitoring._rows import FloatArray, Rows, check_raw_columns, rank_columns, side_by_side
+from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_columns, rank_columns, side_by_side
 from aucforest.monitoring._tables import (
     UNKNOWN,
     Table,
@@ -27,10 +27,18 @@ from aucforest.monitoring._tables import (
 )
 from aucforest.monitoring.calibration import Calibration, Rule, columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import Normalize, alert_limits, find_metrics, is_beyond, proportion_at_k
+from aucforest.monitoring.metrics import (
+    Normalize,
+    alert_limits,
+    find_metrics,
+    is_beyond,
+    proportion_at_k,
+    reach_of_limits,
+)
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import ShiftReport, outside, stability_index, tell_apart
+from aucforest.monitoring.shift import Sample, ShiftReport, measure_shift
 from aucforest.monitoring.soft import soft_roc_auc
+from aucforest.monitoring.validity import Measured, prediction_limits, spread_out
 from aucforest.tables.rows import indexable_rows
 
 # With fewer positives in the reference, the coverage of intervals of metrics of the highest scores is far too low if
@@ -42,7 +50,8 @@ class CBPE(BaseEstimator):
     """Confidence-based performance estimation: metrics of a classifier without labels, with intervals and alerts.
 
     Estimates and intervals are valid as long as P(y | score) is unchanged since the reference data. Concept drift
-    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed.
+    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed; a chunk
+    that differs more from the reference than chunks of the reference differ from each other is an alert.
 
     On labeled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
@@ -75,7 +84,9 @@ class CBPE(BaseEstimator):
         Confidence level of the intervals for the realized metric.
     threshold : float, default=3.0
         Alert limits are mean -+ threshold * standard deviation of the metric in full reference chunks. With fewer than
-        about 10 chunks the standard deviation is uncertain and false alerts are more frequent.
+        about 10 chunks the standard deviation is uncertain and false alerts are more frequent. The limits of shifts
+        are prediction limits with the one-sided level of `threshold` standard deviations of a normal distribution; with
+        fewer than 5 chunks they are very wide. See `ShiftReport`.
     bias_correction : bool, default=True
         Whether to correct the bias and optimism of estimates.
     importance_weighted : bool, default=False
@@ -193,7 +204,8 @@ class CBPE(BaseEstimator):
             The predicted labels, for metrics that need them.
         X : array-like of shape (n_samples, n_features), optional
             Features for the domain classifier of the shift report: numbers, and text or other categories, but no dates.
-            A category that the reference lacks counts as missing.
+            A category that the reference lacks counts as missing. The classifier is fitted for up to 20 reference
+            chunks, too, for the limits of shifts.
         chunks : Chunks, optional
             How to split the reference for the alert limits. By default into 10 chunks.
 
@@ -205,8 +217,9 @@ class CBPE(BaseEstimator):
         Warns
         -----
         UserWarning
-            If the AUC is below 0.5, there are fewer than two full reference chunks, or average precision, or precision
-            or recall at K, is calibrated with fewer than 50 positives.
+            If the AUC is below 0.5, there are fewer than two full reference chunks, alert limits are so wide that not
+            even scores without information would be beyond them, or average precision, or precision or recall at K, is
+            calibrated with fewer than 50 positives.
 
         Raises
         ------
@@ -223,13 +236,15 @@ class CBPE(BaseEstimator):
         )
         metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.cost)
         chunks = choose_chunks(chunks, Chunks.by_number(10))
-        pieces = [(chunk, table.take(chunk.rows)) for chunk in chunks.split(len(table.scores))]
+        pieces = [(chunk.rows, table.take(chunk.rows)) for chunk in chunks.split(len(table.scores)) if chunk.is_full]
+        pieces = [(rows, piece) for rows, piece in pieces if len(piece.scores) > 1]
         whole = table.take(slice(None))
         check_columns(self, metrics, whole, n_features=None if whole.X is None else whole.X.shape[1])
         with restoring(self):
             self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
             self._learn(whole)
-            self._set_limits([piece for chunk, piece in pieces if chunk.is_full and len(piece.scores) > 1])
+            self._set_limits([piece for _, piece in pieces])
+            self._set_shift_limits(table, pieces)
         return self
 
     @classmethod
@@ -331,13 +346,13 @@ class CBPE(BaseEstimator):
         shifts = {}
         for number, chunk in enumerate(choose_chunks(chunks, self._chunks).split(len(table.scores))):
             piece = table.take(chunk.rows)
-            random = np.random.default_rng(None if self.random_state is None else [self.random_state, number])
-            evaluated, shifts[chunk.key] = self._evaluate_chunk(piece, random)
+            evaluated, report = self._evaluate_chunk(piece, self._random(number))
+            shifts[chunk.key] = report
             realized = self._realized(piece)
             for metric, values in zip(self._metrics, evaluated):
                 ratio = metric.ratio(len(piece.scores), self._usual_size)
                 lower, upper = (ratio * limit for limit in self.limits_[metric.name])
-                alert = is_beyond(values.estimate, lower, upper)
+                alert = not report.valid or is_beyond(values.estimate, lower, upper)
                 identity = (chunk.key, chunk.start, chunk.end, len(piece.scores), metric.name)
                 rows.append(ChunkEstimate(*identity, *values, realized[metric.name], lower, upper, alert))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
@@ -386,10 +401,57 @@ class CBPE(BaseEstimator):
         realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
-        self.limits_ = {}
+        self.limits_, reaches = {}, {}
+        p = self._reference.p
+        no_information = self._reference._replace(p=np.tile(p.mean(axis=0), (len(p), 1)))
         for metric in self._metrics:
             values = [of[metric.name] * metric.ratio(self._usual_size, size) for of, size in zip(realized, sizes)]
             self.limits_[metric.name] = alert_limits(metric, values, self.threshold)
+            if metric.name in self.metrics:  # cells of the confusion matrix neither rise nor fall with performance
+                chance = metric.estimate(no_information).value * metric.ratio(self._usual_size, len(p))
+                reaches[metric.name] = reach_of_limits(values, self.threshold, chance)
+        self._warn_of_wide_limits(reaches)
+
+    def _warn_of_wide_limits(self, reaches: dict[str, float]) -> None:
+        """Warn of limits that no fall could cross, not even one to scores without information; see `reach_of_limits`.
+
+        The standard deviation over chunks is taken to be proportional to the root of 1 / size.
+        """
+        wide = {name: reach for name, reach in reaches.items() if 1.0 < reach < np.inf}
+        if not wide:
+            return
+        limits = ", ".join("{} ({:.3g} to {:.3g})".format(name, *self.limits_[name]) for name in wide)
+        size, n_rows = (2.0 * max(wide.values())) ** 2 * self._usual_size, len(self._reference.p)
+        few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
+        warnings.warn(
+            f"the alert limits of {limits} are so wide that not even scores without information would raise an alert: "
+            f"with chunks of about {float(f'{size:.2g}'):.0f} samples half of that fall would{few}",
+            stacklevel=4,
+        )
+
+    def _set_shift_limits(self, table: Table, pieces: list[tuple[slice | IntArray, Table]]) -> None:
+        """Compute the limits of shifts by comparing reference chunks, given by rows of `table`, with the rest of it."""
+        found = []
+        for number, (rows, piece) in enumerate(spread_out(pieces) if len(pieces) > 1 else []):
+            rest = np.ones(len(table.kept), dtype=bool)
+            rest[rows] = False
+            new = Sample(rank_columns(piece.scores), piece.X)
+            found.append(self._measure(new, self._random(number), rest[table.kept])[0].standardized())
+        self._shift_limits = prediction_limits(np.reshape(found, (-1, 3)), self.threshold)
+
+    def _measure(
+        self, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
+    ) -> tuple[Measured, FloatArray | None]:
+        """Return the shift of a chunk, and the density ratios of the reference if features are known."""
+        known = Sample(self._reference.columns, self._X)
+        options: dict[str, Any] = {"categorical": list(self._categories), "all_reference": self.importance_weighted}
+        report, ratios = measure_shift(known, new, random, rest=rest, **options)
+        n_reference = len(self._reference.p) if rest is None else int(np.count_nonzero(rest))
+        return Measured(report, n_reference, new.columns[0].order.size), ratios
+
+    def _random(self, number: int) -> np.random.Generator:
+        """Return the random generator of a chunk."""
+        return np.random.default_rng(None if self.random_state is None else [self.random_state, number])
 
     def _known(self, table: Table) -> FloatArray:
         """Return one-hot encoded labels, or one column with 1 for the positive class if there are two classes."""
@@ -407,17 +469,11 @@ class CBPE(BaseEstimator):
         """Return the estimate of every metric on a chunk, and the shift report of the chunk."""
         if len(table.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(float("nan"), float("nan"))
-        curves = self._curves
         columns = rank_columns(table.scores)
-        known = self._reference.columns
-        report = ShiftReport(stability_index(known, columns), outside(known, columns))
-        if self._X is not None and table.X is not None:
-            domain = tell_apart(
-                self._X, table.X, random, categorical=list(self._categories), all_reference=self.importance_weighted
-            )
-            report = ShiftReport(*report[:2], *domain[:3])
-            if self.importance_weighted and self.calibrated_.any():
-                curves = self._fit_curves(domain.ratios)
+        measured, ratios = self._measure(Sample(columns, table.X), random)
+        curves = self._curves
+        if self.importance_weighted and self.calibrated_.any():
+            curves = self._fit_curves(ratios)
         evaluator = Evaluator(self.level, self.bias_correction, self.n_simulations, random)
         check_raw_columns(columns, self.calibrated_)
         scored, evaluated = Scored(columns, table.predicted, curves), []
@@ -426,4 +482,4 @@ class CBPE(BaseEstimator):
             if offset is not None:
                 offset = offset.scaled(metric.ratio(len(table.scores), len(self._reference.p)))
             evaluated.append(evaluator.evaluate(metric, scored, offset))
-        return evaluated, report
+        return evaluated, measured.judged(self._shift_limits)

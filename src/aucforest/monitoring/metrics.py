@@ -236,6 +236,18 @@ def alert_limits(metric: Metric, realized: Sequence[float], threshold: float) ->
     return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
 
 
+def reach_of_limits(realized: Sequence[float], threshold: float, chance: float) -> float:
+    """Return how far the alert limits are from the mean, divided by how far `chance` is.
+
+    `chance` is the metric of scores without information: above 1 not even their estimates would be beyond the limits.
+    NaN if there are fewer than two values, or if they are those of chance.
+    """
+    values = np.array([value for value in realized if not np.isnan(value)])
+    if values.size < 2 or not is_beyond(values.mean(), chance, chance):
+        return float("nan")
+    return float(threshold * values.std() / abs(values.mean() - chance))
+
+
 def is_beyond(estimate: float, lower: float, upper: float) -> bool:
     """Return whether an estimate is beyond the alert limits by more than rounding errors; the limits can be equal."""
     return max(lower - estimate, estimate - upper) > ROUNDING * max(1.0, abs(estimate))

@@ -34,7 +34,8 @@ class ChunkEstimate(NamedTuple):
     lower_limit, upper_limit : float
         The alert limits, NaN if there are none.
     alert : bool
-        Whether the estimate is beyond a limit.
+        Whether the estimate is beyond a limit, or may not be valid because the shift of the chunk is; see
+        `ShiftReport`.
     """
 
     chunk: str

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from aucforest.estimators import AUCForestClassifier
@@ -32,6 +33,12 @@ class ShiftReport(NamedTuple):
         The standard error of that AUC without a shift, sqrt((n0 + n1 + 1) / (12 n0 n1)).
     effective_sample_size : float
         (sum w)^2 / sum w^2 divided by the number of reference samples, with their density ratios w. 1 without a shift.
+    psi_limit, domain_auc_limit, effective_sample_size_limit : float
+        The limits of the first and second above which, and of the third below which there is an alert: from full
+        reference chunks, each compared with the rest of the reference. NaN if there are none.
+    valid : bool
+        Whether all three are within their limits. If not, the chunk differs from the reference more than chunks of the
+        reference differ from each other, and its estimates are in doubt.
     """
 
     psi: float
@@ -39,15 +46,30 @@ class ShiftReport(NamedTuple):
     domain_auc: float = float("nan")
     domain_auc_error: float = float("nan")
     effective_sample_size: float = float("nan")
+    psi_limit: float = float("nan")
+    domain_auc_limit: float = float("nan")
+    effective_sample_size_limit: float = float("nan")
+    valid: bool = True
 
 
-def stability_index(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
-    """Return the maximum over columns of the population stability index of scores."""
+class Sample(NamedTuple):
+    """Samples of which the shift is measured: their scores, and their features or None."""
+
+    columns: list[RankedColumn]
+    X: FloatArray | None
+
+
+def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, is_part: bool = False) -> float:
+    """Return the maximum over columns of the population stability index of scores.
+
+    If the new samples are part of the reference, they are compared with the rest of it.
+    """
     found = []
     for old, column in zip(reference, new):
         deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
         edges = np.unique(old.scores[old.order[deciles]])
-        before, after = _bin_proportions(old, edges), _bin_proportions(column, edges)
+        n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
+        before, after = _proportions(n_before - n_after if is_part else n_before), _proportions(n_after)
         found.append(float(((after - before) * np.log(after / before)).sum()))
     return max(found)
 
@@ -59,15 +81,41 @@ def outside(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
     return float(np.any(beyond, axis=0).mean())
 
 
-def _bin_proportions(column: RankedColumn, edges: FloatArray) -> FloatArray:
-    """Return the proportion of samples in each bin (low, high]; 1/2 is added to each count, so that none is 0."""
+def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
+    """Return the number of samples in each bin (low, high]."""
     up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
-    counts = np.diff(up_to, prepend=0, append=column.order.size) + 0.5
-    return counts / counts.sum()
+    return np.diff(up_to, prepend=0, append=column.order.size)
+
+
+def _proportions(counts: IntArray) -> FloatArray:
+    """Return the proportions of counts to which 1/2 is added, so that none is 0."""
+    return np.asarray((counts + 0.5) / (counts + 0.5).sum())
+
+
+def measure_shift(
+    reference: Sample,
+    new: Sample,
+    random: np.random.Generator,
+    *,
+    rest: NDArray[np.bool_] | None = None,
+    categorical: Sequence[int] = (),
+    all_reference: bool = False,
+) -> tuple[ShiftReport, FloatArray | None]:
+    """Return the shift report without limits, and the density ratios of `tell_apart` or None without features.
+
+    If the new samples are part of the reference, `rest` is True for the others, with which they are compared.
+    """
+    index = stability_index(reference.columns, new.columns, is_part=rest is not None)
+    report = ShiftReport(index, outside(reference.columns, new.columns))
+    if reference.X is None or new.X is None:
+        return report, None
+    others = reference.X if rest is None else reference.X[rest]
+    domain = tell_apart(others, new.X, random, categorical=categorical, all_reference=all_reference)
+    return ShiftReport(*report[:2], *domain[:3]), domain.ratios
 
 
 class DomainFit(NamedTuple):
-    """The last three fields of a `ShiftReport`, and density ratios (new / reference) of reference samples, mean 1."""
+    """What a `ShiftReport` has of features, and density ratios (new / reference) of reference samples, mean 1."""
 
     auc: float
     auc_error: float
