@@ -198,6 +198,18 @@ def test_semicolons(files, tmp_path):
     check_refusal(run(files[0], new, *NAMES), "the header has no comma but 4 semicolons: pass --separator ';'")
 
 
+def test_stray_text_in_features_is_missing_as_in_fit(files, tmp_path):
+    stray = tmp_path / "stray.csv"
+    frame = frame_of(400, 1).astype({"age": object})
+    frame.loc[7, "age"] = "unknown"
+    frame.to_csv(stray, index=False)
+    result = run(files[0], stray, *NAMES, "--features", "age", "--size", "200")
+    assert result.exit_code == 0, result.output
+    assert "Note: column 'age': 1 of 400 values is no number ('unknown'), read as missing" in result.stderr
+    refused = run(files[0], stray, *NAMES, "--features", "age", "--size", "200", "--stray-text", "text")
+    check_refusal(refused, "column 'age'")
+
+
 def test_missing_scores(files, tmp_path):
     gaps = tmp_path / "gaps.csv"
     frame_of(400, 1).assign(score=lambda f: f["score"].where(f.index > 2)).to_csv(gaps, index=False)

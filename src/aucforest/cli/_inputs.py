@@ -142,7 +142,7 @@ def read_training(
         times = None if time is None else _read_times(table, content.column(time), time)
         names = feature_names(table, others)
     if table.is_text and csv_format.stray_text == "number":
-        content = _without_stray(content, [*names, *(name for name in keep if name in drop)])
+        content = without_stray(content, [*names, *(name for name in keep if name in drop)])
     features = content.select(names)
     check_types(features.schema)
     say(suspicious_columns(features, y, drop=True))
@@ -156,7 +156,7 @@ def say(notes: list[str]) -> None:
         typer.echo(f"Note: {note}", err=True)
 
 
-def _without_stray(content: Any, names: Sequence[str]) -> Any:
+def without_stray(content: Any, names: Sequence[str]) -> Any:
     """Return a CSV with numbers in those of its columns of text that are nearly all numbers, and say so."""
     for name in names:
         stray, column = StrayText(), content.column(name)

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from aucforest._files import write_whole
-from aucforest.cli._inputs import open_table
-from aucforest.cli._options import DateFormat, Encoding, JsonOut, PlotOut, Separator, names_in
+from aucforest.cli._inputs import open_table, without_stray
+from aucforest.cli._options import DateFormat, Encoding, JsonOut, PlotOut, Separator, StrayText, names_in
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
@@ -100,6 +100,7 @@ def estimate(
     separator: Separator = None,
     encoding: Encoding = None,
     date_format: DateFormat = None,
+    stray_text: StrayText = "number",
     json_out: JsonOut = None,
     csv_out: Annotated[Path | None, typer.Option("--csv", help="CSV file for the table.", metavar="OUT")] = None,
     plot_out: PlotOut = None,
@@ -122,7 +123,7 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    csv_format = CsvFormat(separator, encoding, date_format)
+    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     frames = _read(reference, columns, csv_format, time or ""), _read(new, columns, csv_format, target)
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
@@ -157,7 +158,10 @@ def _read(file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, opti
     with open_table(file, csv_format) as table:
         for name in {name for names in columns.values() for name in names} - {optional}:
             find_column(table, name)
-        return table.whole().to_pandas(date_as_object=False)
+        content = table.whole()
+    if table.is_text and csv_format.stray_text == "number":
+        content = without_stray(content, columns["features"])
+    return content.to_pandas(date_as_object=False)
 
 
 def _classes_of(scores: list[str], labels: Any) -> list[str] | None:

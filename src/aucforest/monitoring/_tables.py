@@ -158,12 +158,21 @@ def learn_features(X: Any) -> tuple[Any, Categories]:
 
 
 def encode_features(X: Any, categories: Categories, n_features: int | None) -> Any:
-    """Return features with codes for known categories, NaN for others; ValueError for another number of columns."""
+    """Return features with codes for known categories, NaN for others.
+
+    Raise ValueError for another number of columns, and TypeError for text in a column that was one of numbers.
+    """
     table = _without_dates(X)
-    if table is None or not categories:
+    if table is None:
         return X
     _check_n_features(table.shape[1], n_features)
-    return encode(table, categories)
+    for feature in range(table.shape[1]):
+        if feature not in categories and not _holds_numbers(table, feature):
+            raise TypeError(
+                f"X: {column_name(table, feature)} holds text, but numbers in the reference: pass what is no number as"
+                " missing"
+            )
+    return encode(table, categories) if categories else X
 
 
 def _without_dates(X: Any) -> FeatureTable | None:
