@@ -13,7 +13,7 @@ from tests.cli.test_predict import frame_of
 
 
 def balanced_model(folder):
-    """Fit a forest with a prior correction, labels that are text and the first of them positive."""
+    """Fit a forest to balanced samples, labels that are text and the first of them positive."""
     train, model = folder / "train.csv", folder / "balanced.aucforest"
     mixed(300, 0).replace({"label": {"yes": "fraud", "no": "genuine"}}).to_csv(train, index=False)
     result = run(

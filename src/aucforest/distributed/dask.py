@@ -81,7 +81,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     Attributes
     ----------
     trees_, classes_, n_features_in_, feature_names_in_, categories_, dates_, split_features_, \
-    class_prior_, shrinkage_, threshold_, threshold_std_, oob_score_, oob_decision_function_
+    class_prior_, calibration_, shrinkage_, threshold_, threshold_std_, oob_score_, oob_decision_function_, \
+    n_classes_, n_outputs_, feature_importances_
         As in `AUCForestClassifier`.
 
     See Also
@@ -95,8 +96,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     computed partition by partition. Other methods need data in memory: call them on `to_local` with ``X.compute()``.
 
     This process holds the trees, and the labels and weights of all samples (2 and 8 bytes each). The workers hold the
-    partitions until they are binned, and compute them once more if `oob_score` or `threshold` needs
-    out-of-bag probabilities. A callable as `oob_score` is not supported.
+    partitions until they are binned, and compute them once more if `oob_score` or `threshold` needs out-of-bag
+    probabilities. A callable as `oob_score` is not supported.
 
     The results of a worker that dies are recomputed. A worker that stops responding is considered dead after
     ``distributed.scheduler.worker-ttl``, 5 minutes by default. 60 s are enough for a forest; with a much shorter time,

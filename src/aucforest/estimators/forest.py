@@ -144,7 +144,8 @@ class AUCForestClassifier(ForestFit):
         callable ``scorer(estimator, X, y)`` also gets ``sample_weight`` if there are weights; categories in its X are
         codes. Needs ``bootstrap=True``.
     max_bins : int or None, default=255
-        The maximum number of bins of a feature, 2 to 255. None considers all distinct values.
+        The maximum number of bins of a feature, 2 to 255. Times of dates have at most 32. None considers all distinct
+        values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     date_parts : "auto", list of str or None, default="auto"

@@ -198,11 +198,8 @@ def cross_fit_labels(
     A threshold suits the rows on which it is tuned better than new ones. Rows of a group are in the same part. Where
     the others are all of one class, the first class is predicted.
     """
-    scores, predicted, parts = (
-        proba[:, 1],
-        np.zeros(len(rows), dtype=np.int64),
-        parts_of_rows(rule.labels[rows], groups),
-    )
+    scores, predicted = proba[:, 1], np.zeros(len(rows), dtype=np.int64)
+    parts = parts_of_rows(rule.labels[rows], groups)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
         for part in np.unique(parts):
