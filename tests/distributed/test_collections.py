@@ -83,7 +83,7 @@ def test_columns_of_parquet_files_stay_at_the_rows_of_the_table(tmp_path, monkey
     for i in range(6):
         rows[10 * i : 10 * i + 10].to_parquet(tmp_path / f"{i}.parquet")
     frame = dd.read_parquet(tmp_path)
-    shuffled = frame.shuffle("a", npartitions=4)
+    shuffled = frame.shuffle("a", npartitions=4, shuffle_method="tasks")
     assert frame.y.optimize().npartitions < 6
     for X, *columns in (
         (frame.drop(columns="y"), frame.y),

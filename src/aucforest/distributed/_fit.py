@@ -38,7 +38,7 @@ def explain(forest: Any, X: Any, y: Any, sample_weight: Any) -> Plan:
     forest._validate_params()
     with closing(DaskExecutor(default_client(forest.client))) as executor:
         target, names = _read_target(executor, forest, X, y, sample_weight), _get_feature_names(X._meta)
-        dates = dates_of(X._meta, forest._params())[1]
+        dates = dates_of(X._meta, X.shape[1], forest._params())[1]
         table = SimpleNamespace(target=target, names=names, n_features=X.shape[1] + n_added(dates), dates=dates)
         # The plan does not depend on the seed, and a generator is left as it is.
         forest = copy(forest).set_params(random_state=0)

@@ -76,10 +76,10 @@ def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
     return ReadTarget(Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows)
 
 
-def dates_of(meta: Any, params: dict[str, Any]) -> tuple[list[int], Dates]:
+def dates_of(meta: Any, n_columns: int, params: dict[str, Any]) -> tuple[list[int], Dates]:
     """Return the categorical columns of a collection, and what is made of its columns of dates."""
     # The meta of an array has no columns.
-    table = read_table(meta if hasattr(meta, "columns") else np.empty((0, meta.shape[1]), dtype=meta.dtype))
+    table = read_table(meta if hasattr(meta, "columns") else np.empty((0, n_columns), dtype=meta.dtype))
     categorical = find_categorical(table, params["categorical_features"])
     return categorical, find_dates(table, params["date_parts"], categorical)
 
@@ -99,7 +99,7 @@ class RowsOnCluster(TrainingTable):
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
         self._executor, self._params, self._delayed = executor, params, partitions.X
         names = _get_feature_names(partitions.meta)
-        self._categorical, self.dates = dates_of(partitions.meta, params)
+        self._categorical, self.dates = dates_of(partitions.meta, partitions.n_features, params)
         self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
         self.target, self._labelled, self._X, self._firsts = read_target(executor, partitions)

@@ -28,6 +28,8 @@ LEAST = 1e-6
 _PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With fewer out-of-bag trees of a sample on average, in one of two halves of the trees, a forest is not calibrated.
 _LEAST_TREES = 0.5
+# Probabilities that differ by less are equal but for rounding, and say nothing about the slope.
+_LEAST_SPREAD = 1e-9
 # The last step of the optimization changes the penalized log likelihood of all samples by less than about this.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
 
@@ -91,6 +93,7 @@ class CalibrationSample(NamedTuple):
             of_class = self.weights[self.labels == k]
             if self.groups is not None:
                 of_class = np.bincount(self.groups[self.labels == k], of_class)
+                of_class = of_class[of_class > 0.0]
             counts.append(of_class.sum() ** 2 / np.sum(of_class**2))
         return np.array(counts)
 
@@ -122,6 +125,9 @@ def calibrate(
     seen = [sums.n_trees > 0 for sums in parts]
     inverse = [1.0 / max(sums.n_trees.mean(), np.finfo(np.float64).tiny) for sums in parts]
     if max(inverse) > 1.0 / _LEAST_TREES or any(len(np.unique(sample.labels[rows])) < n_classes for rows in seen):
+        return start
+
+    if np.max(np.ptp(whole.total[seen[0]] / whole.n_trees[seen[0], None], axis=0)) < _LEAST_SPREAD:
         return start
 
     def likelihood_of(part: int, scale: float) -> _Likelihood:

@@ -132,7 +132,7 @@ def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[st
 class ComparisonRow(NamedTuple):
     """Mean of a metric over folds for one criterion, and its difference from Gini, with confidence intervals.
 
-    `adjusted_pvalue` is `pvalue` adjusted for the number of criteria by Holm's method.
+    ``adjusted_pvalue`` is ``pvalue`` adjusted for the number of criteria by Holm's method.
     """
 
     criterion: str
