@@ -14,6 +14,7 @@ from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.inspection import predict_proba_stderr
 from aucforest.metrics import roc_auc_score
+from aucforest.persistence import model_file
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import calibration as reference
 
@@ -354,6 +355,12 @@ def test_files_with_the_old_name_of_the_parameter(flag, tmp_path, monkeypatch):
     monkeypatch.setattr(type(forest), "get_params", lambda self, deep=True: old)
     forest.save(tmp_path / "old.aucforest")
     monkeypatch.undo()
+    stored = model_file.read_model(tmp_path / "old.aucforest")
+    arrays = dict(stored._arrays)
+    if flag:
+        slope, _, _, *intercepts = arrays.pop("calibration")
+        arrays["prior_correction"] = np.array([slope, *intercepts])
+    model_file.write_model(tmp_path / "old.aucforest", arrays, stored._metadata)
     loaded = aucforest.load(tmp_path / "old.aucforest")
     assert loaded.calibration == ("auto" if flag else None)
     np.testing.assert_array_equal(loaded.predict_proba(X), expected)
