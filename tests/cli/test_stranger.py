@@ -25,7 +25,7 @@ from aucforest.report import report
 from tests.cli.data import check_refusal, run
 
 N_TRAIN, N_TEST = 120, 80
-# What commands write on standard error for every table: the files that they made, the positive class, and shifts, because
+# What commands write on standard error for every table: the files that they made, the positive class, and shifts, as
 # out-of-bag scores of so few trees vary more than those of new rows.
 USUAL = re.compile(
     r"(model|reference|report|metrics|positive class): .*|\d+ rows: .*|alerts: .*|shifts beyond limits: .*"
