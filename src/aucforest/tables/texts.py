@@ -101,7 +101,7 @@ def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
 def _date_note(date: str, stray: StrayText) -> str:
     """Return the note on a column of text that holds dates, and perhaps a few other values."""
     others = f"; {stray}: leave these empty" if stray.n_stray > 0 else ""
-    option = "convert the column to dates (in the command line, --date-format names another format than 2024-12-31)"
+    option = "--date-format reads those not written as 2024-12-31 (in Python, date_format, or convert the column)"
     return f"dates such as {date!r} are read as text, so that each is a category{others}; {option}"
 
 
