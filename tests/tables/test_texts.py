@@ -51,9 +51,12 @@ def test_text_is_only_text():
 def test_dates_among_text():
     days = [f"{day}.12.2024" for day in range(10, 30)]
     plain = text_note(days, [5] * 20)
-    assert plain.startswith("dates such as '10.12.2024' are read as text, so that each is a category; --date-format")
+    advice = "convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
+    assert plain == f"dates such as '10.12.2024' are read as text, so that each is a category; {advice}"
     stray = text_note([*days, "soon"], [5] * 20 + [2])
-    assert "; 2 of 102 values are no dates ('soon'): leave these empty; --date-format" in stray
+    assert stray.endswith(f"; 2 of 102 values are no dates ('soon'): leave these empty; {advice}")
+    iso = text_note(["2024-12-31", "2024-12-30", "soon"], [9, 9, 1])
+    assert iso.endswith("; 1 of 19 values is no date ('soon'): leave it empty")
     assert text_note([*days, "soon"], [1] * 20 + [20]) is None
 
 

@@ -21,6 +21,8 @@ _DATE = re.compile(
     rf"\s*({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+{_YEAR}"
     rf"|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR})([T ,]+\d\d?:\d\d.*)?\s*"
 )
+# Dates that need no format.
+_ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")
 
 
 class StrayText:
@@ -100,9 +102,12 @@ def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
 
 def _date_note(date: str, stray: StrayText) -> str:
     """Return the note on a column of text that holds dates, and perhaps a few other values."""
-    others = f"; {stray}: leave these empty" if stray.n_stray > 0 else ""
-    option = "--date-format reads those not written as 2024-12-31 (in Python, date_format, or convert the column)"
-    return f"dates such as {date!r} are read as text, so that each is a category{others}; {option}"
+    advice = []
+    if stray.n_stray > 0:
+        advice.append(f"{stray}: leave {'it' if stray.n_stray == 1 else 'these'} empty")
+    if not advice or _ISO.match(date) is None:
+        advice.append("convert the column to dates, or read a CSV with --date-format (in Python, date_format)")
+    return f"dates such as {date!r} are read as text, so that each is a category; {'; '.join(advice)}"
 
 
 def read_as_missing(name: str, stray: StrayText, can_be_text: bool = True) -> str:
