@@ -66,7 +66,7 @@ def meet():
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
         patch.setattr(_dask_source, "choose_coding", choose)
-        _dask_source._choose_coding(None, None, None)
+        _dask_source._choose_coding(None, None, None, {})
     return sorted(places) == [0, 1]
 
 

@@ -8,6 +8,8 @@ from tests.monitoring.simulation import AT_K, OF_ROWS, SHAPES, coverage, errors,
 
 LOW, HIGH = 0.93, 0.97
 
+pytestmark = pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide")
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shifted", [False, True], ids=["same scores", "other scores"])

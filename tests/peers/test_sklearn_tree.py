@@ -49,7 +49,10 @@ LEFT_OUT = {
         "test_multioutput",
     ),
     PARAMETER: ("test_min_impurity_decrease",),
-    ATTRIBUTE: ("test_build_pruned_tree_*", "test_max_features", "test_prune_tree_classifier_are_subtrees"),
+    deliberate("trees are not pruned afterwards", TypeError, message="^Argument 'orig_tree' has incorrect type"): (
+        "test_build_pruned_tree_*",
+    ),
+    ATTRIBUTE: ("test_max_features", "test_prune_tree_classifier_are_subtrees"),
     deliberate("y of a single class is refused", ValueError, message="^y has only one class"): (
         "test_prune_single_node_tree",
         "test_pure_set",
