@@ -397,7 +397,7 @@ def test_estimate_refuses():
         (([0.2, 0.3], None), {}, "'accuracy' needs y_pred"),
         (([0.2, 0.3], [0, 7]), {}, "y_pred has the label 7"),
         (([0.2, 0.3], [0, 1]), {"y_true": [0, 3]}, "y_true has the label 3"),
-        (([0.2, 0.3], [0, 1]), {"X": [[1.0]]}, "X must have 2 samples"),
+        (([0.2, 0.3], [0, 1]), {"X": [[1.0]]}, "X has 1 columns, but the reference has no X"),
         (([[0.2, 0.3, 0.5]], [0]), {}, "y_score has 3 columns"),
         (([0.2, 0.3], [0, 1]), {"chunks": Chunks.by_number(3)}, "2 samples cannot be split into 3 chunks"),
     ]:
