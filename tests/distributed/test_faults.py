@@ -67,17 +67,6 @@ def hardy_cluster():
         yield cluster, client
 
 
-@pytest.fixture
-def hardy(hardy_cluster):
-    """Return its client, when all workers are there: one that dies as it is starting is not started again."""
-    cluster, client = hardy_cluster
-    cluster.scale(2)
-    client.wait_for_workers(2)
-    while not all(nanny.process and nanny.process.status.name == "running" for nanny in cluster.workers.values()):
-        time.sleep(0.05)
-    return client
-
-
 @contextmanager
 def kept_up(cluster):
     """Start workers anew that nobody else does, as those who run clusters do: some nannies end with their workers."""
@@ -94,6 +83,18 @@ def kept_up(cluster):
     finally:
         done.set()
         thread.join()
+
+
+@pytest.fixture
+def hardy(hardy_cluster):
+    """Return its client, when all workers are there."""
+    cluster, client = hardy_cluster
+    # One that dies as it is starting is not started again, and a nanny that ended is forgotten only after a while.
+    with kept_up(cluster):
+        client.wait_for_workers(2)
+        while not all(nanny.process and nanny.process.status.name == "running" for nanny in [*cluster.workers.values()]):
+            time.sleep(0.05)
+    return client
 
 
 def fit(client, **options):
