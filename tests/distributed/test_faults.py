@@ -92,7 +92,8 @@ def hardy(hardy_cluster):
     # One that dies as it is starting is not started again, and a nanny that ended is forgotten only after a while.
     with kept_up(cluster):
         client.wait_for_workers(2)
-        while not all(nanny.process and nanny.process.status.name == "running" for nanny in [*cluster.workers.values()]):
+        nannies = cluster.workers.values()
+        while not all(nanny.process and nanny.process.status.name == "running" for nanny in list(nannies)):
             time.sleep(0.05)
     return client
 
