@@ -11,7 +11,7 @@ be continued. Needs the extra bench.
 
 import argparse
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -31,6 +31,7 @@ from sklearn.model_selection import RandomizedSearchCV, StratifiedKFold
 from tqdm import tqdm
 from xgboost import XGBClassifier
 
+import aucforest
 from aucforest import AUCForestClassifier
 from aucforest.datasets import load_abalone
 from aucforest.metrics.roc import class_average_precision, class_roc_auc
@@ -54,11 +55,17 @@ SPACE = {
 }
 
 
+Makers = dict[str, Callable[[], Any]]
+
+
 class Task(NamedTuple):
     name: str
     kind: str  # rare (under 10 %), binary, multiclass or large (20,000 rows and more)
-    X: np.ndarray
+    X: np.ndarray | pd.DataFrame
     y: np.ndarray
+
+    def rows(self, which: np.ndarray) -> tuple[np.ndarray | pd.DataFrame, np.ndarray]:
+        return self.X.iloc[which] if isinstance(self.X, pd.DataFrame) else self.X[which], self.y[which]
 
 
 def synthetic() -> Iterator[Task]:
@@ -112,7 +119,7 @@ def tasks(*, held_out: bool = False) -> Iterator[Task]:
     yield from synthetic()
 
 
-def make_models(n_trees: int, seed: int, n_classes: int) -> dict[str, Callable[[], Any]]:
+def make_models(n_trees: int, seed: int, n_classes: int) -> Makers:
     """Return what makes each model."""
     forest, boosted = partial(AUCForestClassifier, n_trees, random_state=seed), {"n_jobs": 1, "random_state": seed}
     tuned = partial(
@@ -131,6 +138,7 @@ def make_models(n_trees: int, seed: int, n_classes: int) -> dict[str, Callable[[
         "aucforest, auc": partial(forest, criterion="auc"),
         "aucforest, gini": partial(forest, criterion="gini"),
         "aucforest, 80 %": partial(forest, sampling="subsample", max_samples=0.8),
+        "aucforest, stack": lambda: aucforest.AUCStackingClassifier(AUCForestClassifier(n_trees), random_state=seed),
         "scikit-learn": partial(RandomForestClassifier, n_trees, random_state=seed),
         "extra trees": partial(ExtraTreesClassifier, n_trees, random_state=seed),
         "balanced forest": partial(BalancedRandomForestClassifier, n_trees, random_state=seed),
@@ -141,7 +149,15 @@ def make_models(n_trees: int, seed: int, n_classes: int) -> dict[str, Callable[[
     }
 
 
-def measure(model: Any, train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
+def make_feasible_models(options: argparse.Namespace, one: Task, seed: int) -> Makers:
+    """Return what makes each model that does not take too long on a set."""
+    models = make_models(options.trees, seed, int(one.y.max()) + 1)
+    return {
+        name: make for name, make in models.items() if options.sets or len(one.y) <= MOST_ROWS.get(name, len(one.y))
+    }
+
+
+def measure(model: Any, train: tuple[Any, np.ndarray], test: tuple[Any, np.ndarray]) -> dict[str, float]:
     """Fit a model and return its metrics and times."""
     start = perf_counter()
     model.fit(*train)
@@ -160,21 +176,24 @@ def measure(model: Any, train: tuple[np.ndarray, np.ndarray], test: tuple[np.nda
     }
 
 
-def run(options: argparse.Namespace) -> None:
+def run(
+    options: argparse.Namespace,
+    sets: Iterable[Task],
+    make: Callable[[argparse.Namespace, Task, int], Makers],
+) -> None:
     """Measure what the CSV does not have, and write it there row by row."""
     path, known = options.csv, set()
     if path.exists():
         there = pd.read_csv(path)
         known = set(zip(there["set"], there["fold"], there["model"]))
-    sets = [one for one in tasks(held_out=options.held_out) if not options.sets or one.name in options.sets]
+    sets = [one for one in sets if not options.sets or one.name in options.sets]
     for fold in options.folds:
         for one in tqdm(sets, desc=f"fold {fold}"):
             train, test = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(one.X, one.y))[fold]
-            for name, make in make_models(options.trees, fold, int(one.y.max()) + 1).items():
-                too_large = len(one.y) > MOST_ROWS.get(name, len(one.y)) and not options.sets
-                if too_large or name not in options.models or (one.name, fold, name) in known:
+            for name, model in make(options, one, fold).items():
+                if name not in options.models or (one.name, fold, name) in known:
                     continue
-                found = measure(make(), (one.X[train], one.y[train]), (one.X[test], one.y[test]))
+                found = measure(model(), one.rows(train), one.rows(test))
                 n_rarest = int(np.bincount(one.y).min())
                 row = {"set": one.name, "kind": one.kind, "rarest": n_rarest, "fold": fold, "model": name} | found
                 pd.DataFrame([row]).to_csv(path, mode="a", header=not path.exists(), index=False)
@@ -184,13 +203,17 @@ def report(results: pd.DataFrame, reference: str) -> None:
     """Print the means over sets, ranks, and gains over a reference with their standard errors, wins and losses."""
     by_set = results.groupby(["set", "model"]).mean(numeric_only=True)
     auc = by_set["auc"].unstack()
+    if reference not in auc:
+        raise ValueError(f"reference {reference!r} has no results in the CSV; name one of {list(auc)}")
     kinds = results.groupby("set")["kind"].first()
     rarest = results.groupby("set")["rarest"].first()
     everywhere = auc.columns[auc.notna().all()]
     limited = auc.columns.difference(everywhere)
     print(f"{len(auc)} sets, folds {sorted(results['fold'].unique().tolist())}: means over sets")
-    small = auc[auc.notna().all(axis=1)]
-    for title, some in (("all sets", auc[everywhere]), (f"sets that also had {', '.join(limited)}", small)):
+    tables = {"all sets": auc[everywhere]}
+    if len(limited):
+        tables[f"sets that also had {', '.join(limited)}"] = auc[auc.notna().all(axis=1)]
+    for title, some in tables.items():
         names = some.columns
         table = pd.DataFrame({kind: some[kinds[some.index] == kind].mean() for kind in kinds.unique()})
         table["AUC"], table["rank"] = some.mean(), some.rank(axis=1, ascending=False).mean()
@@ -204,7 +227,8 @@ def report(results: pd.DataFrame, reference: str) -> None:
         table["wins"], table["losses"] = (gain > 0.0).sum(), (gain < 0.0).sum()
         print(f"\n{title}: {len(some)}; gains, standard errors, wins and losses against {reference}")
         print(table.sort_values("rank").round(4).to_string())
-    if "scikit-learn" not in auc:
+    report_two_classes(results, "aucforest", "aucforest, stack")
+    if not {"aucforest", "scikit-learn"} <= set(auc.columns):
         return
     gain = (auc["aucforest"] - auc["scikit-learn"]).sort_values()
     for title, chosen in (("at most 300", rarest <= 300), ("more than 300", rarest > 300)):
@@ -217,24 +241,47 @@ def report(results: pd.DataFrame, reference: str) -> None:
         print(f"AUC above criterion='auc' {(auc['aucforest'] - auc['aucforest, auc']).mean():+.4f}")
 
 
-def main() -> None:
-    """Run what the command line asks for."""
-    names = list(make_models(300, 0, 2))
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def report_two_classes(results: pd.DataFrame, reference: str, model: str) -> None:
+    """Print what a model gains over a reference on sets of two classes, how often it is worse, and mean log losses."""
+    two = results[results["kind"].isin(["rare", "binary"])]
+    if not {reference, model} <= set(two["model"]):
+        return
+    by_fold = two.pivot_table(["auc", "log_loss"], ["set", "fold"], "model")
+    # An interrupted run has folds of one of them only.
+    by_fold = by_fold[by_fold["auc"][[reference, model]].notna().all(axis=1)]
+    gain = (by_fold["auc"][model] - by_fold["auc"][reference]).groupby("set").mean()
+    common = gain[two.groupby("set")["rarest"].first()[gain.index] >= 100]
+    error = gain.std() / np.sqrt(len(gain))
+    print(f"AUC of {model} above {reference}, two classes: {gain.mean():+.4f} (standard error {error:.4f})")
+    for title, some in (("sets", gain), ("sets with 100 and more rows of the rarer class", common)):
+        print(f"worse by more than .003: {np.mean(some < -0.003):.1%} of {len(some)} {title}")
+    losses = by_fold["log_loss"].dropna(axis=1).groupby("set").mean().mean()
+    print(f"mean log loss of models that have all {len(gain)} sets: {losses.sort_values().round(4).to_dict()}")
+
+
+def make_parser(description: str, names: list[str], reference: str, csv: str) -> argparse.ArgumentParser:
+    """Return the options of a comparison of models."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--folds", type=int, nargs="+", default=list(range(N_FOLDS)))
     parser.add_argument("--models", nargs="+", choices=names, default=names)
     parser.add_argument("--sets", nargs="+", help="names of some sets, on which every model runs")
-    parser.add_argument("--held-out", action="store_true", help="the sets on which no default was chosen")
-    parser.add_argument("--reference", choices=names, default="scikit-learn", help="the model of gains and losses")
+    parser.add_argument("--reference", choices=names, default=reference, help="the model of gains and losses")
     parser.add_argument("--trees", type=int, default=300, help="of every forest")
-    parser.add_argument("--csv", type=Path, default=Path("ranking.csv"), help="where the rows are kept")
+    parser.add_argument("--csv", type=Path, default=Path(csv), help="where the rows are kept")
     parser.add_argument(
         "--report", action="store_true", help="print the table of what the CSV has, and measure nothing"
     )
+    return parser
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = make_parser(__doc__.splitlines()[0], list(make_models(300, 0, 2)), "scikit-learn", "ranking.csv")
+    parser.add_argument("--held-out", action="store_true", help="the sets on which no default was chosen")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if not options.report:
-        run(options)
+        run(options, tasks(held_out=options.held_out), make_feasible_models)
     report(pd.read_csv(options.csv), options.reference)
 
 
