@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aucforest import datasets, distributed, inspection, losses, metrics, monitoring, report
-    from aucforest.estimators import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier, load
+    from aucforest.estimators import (
+        AUCForestClassifier,
+        AUCStackingClassifier,
+        AUCTreeClassifier,
+        LinearAUCClassifier,
+        load,
+    )
     from aucforest.persistence import ModelFormatError
 
 __all__ = [
     "AUCForestClassifier",
+    "AUCStackingClassifier",
     "AUCTreeClassifier",
     "LinearAUCClassifier",
     "ModelFormatError",
@@ -26,7 +33,8 @@ __all__ = [
 __version__ = "0.2.0"
 
 # the subpackages that define the classes and functions of this namespace
-_HOMES = dict.fromkeys(("AUCForestClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "load"), "estimators")
+_ESTIMATORS = ("AUCForestClassifier", "AUCStackingClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "load")
+_HOMES = dict.fromkeys(_ESTIMATORS, "estimators")
 _HOMES["ModelFormatError"] = "persistence"
 
 

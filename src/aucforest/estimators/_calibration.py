@@ -86,16 +86,24 @@ class CalibrationSample(NamedTuple):
     groups: NDArray[np.int64] | None  # numbers of the groups of dependent samples
     halves: Sequence[Sums]  # over two halves of the trees
 
-    def effective_counts(self) -> NDArray[np.float64]:
-        """Return the effective number of samples of each class, or of groups with samples of it (Kish 1965)."""
-        counts = []
-        for k in range(int(self.labels.max()) + 1):
-            of_class = self.weights[self.labels == k]
-            if self.groups is not None:
-                of_class = np.bincount(self.groups[self.labels == k], of_class)
-                of_class = of_class[of_class > 0.0]
-            counts.append(of_class.sum() ** 2 / np.sum(of_class**2))
-        return np.array(counts)
+
+def effective_counts(
+    labels: NDArray[Any], weights: NDArray[np.float64], groups: NDArray[Any] | None
+) -> NDArray[np.float64]:
+    """Return the effective number of samples of each class, or of groups with samples of it (Kish 1965)."""
+    counts = []
+    for k in range(int(labels.max()) + 1):
+        of_class = weights[labels == k]
+        if groups is not None:
+            of_class = np.bincount(groups[labels == k], of_class)
+            of_class = of_class[of_class > 0.0]
+        counts.append(of_class.sum() ** 2 / np.sum(of_class**2))
+    return np.array(counts)
+
+
+def n_of_rarer(counts: NDArray[np.float64]) -> float:
+    """Return about the number of samples of the rarer class, for K classes K**2 / (4 sum(1 / n_k))."""
+    return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
 
 def calibrate(
@@ -120,8 +128,8 @@ def calibrate(
     # The log class frequencies in the trees, towards which shrinkage and the mean over trees pull their probabilities.
     centre = base - offsets
     whole = Sums(*(first + second for first, second in zip(*sample.halves)))
-    parts, counts = (whole, *sample.halves), sample.effective_counts()
-    n_rarer = n_classes**2 / (4.0 * np.sum(1.0 / counts))
+    parts, counts = (whole, *sample.halves), effective_counts(sample.labels, sample.weights, sample.groups)
+    n_rarer = n_of_rarer(counts)
     seen = [sums.n_trees > 0 for sums in parts]
     inverse = [1.0 / max(sums.n_trees.mean(), np.finfo(np.float64).tiny) for sums in parts]
     if max(inverse) > 1.0 / _LEAST_TREES or any(len(np.unique(sample.labels[rows])) < n_classes for rows in seen):

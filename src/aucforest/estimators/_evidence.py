@@ -84,7 +84,7 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
     return np.empty(0, dtype=np.int64) if most < 2 else sample_classes(labels, n_classes, most, seed)
 
 
-def sample_classes(labels: NDArray[np.uint16], n_classes: int, most: int, seed: int) -> NDArray[np.int64]:
+def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: int) -> NDArray[np.int64]:
     """Return the positions, in ascending order, of a random sample of at most so many rows of each class."""
     generator, chosen = np.random.default_rng(seed), []
     for k in range(n_classes):

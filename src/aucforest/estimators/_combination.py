@@ -1,0 +1,79 @@
+"""The combination of class scores of several models by a penalized likelihood.
+
+It generalizes the calibration of a forest: class k has the score sum_m b_m s_mk + a_k, where s_mk are the scores of
+model m, and the class probabilities are their softmax. The weights b_m of the models are not negative, and the penalty
+c sum_m (b_m - d_m)^2 pulls them towards d = (1, 0, ..., 0), the first model alone. docs/mathematics/forests.md has the
+derivation.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+
+# Smaller probabilities are replaced by this one, because 0 has no logarithm.
+_LEAST = 1e-9
+
+
+def log_proba(proba: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the score of a model with these class probabilities; for two classes differences are log odds."""
+    logs: NDArray[np.float64] = np.log(np.maximum(proba, _LEAST))
+    return logs
+
+
+def residual_score(residual: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the score of a forest of residuals for class k, log q_k - log(1 - p_k) - log p_k.
+
+    p are the class probabilities of the forest, and q those of the residual forest. A sample of class k has the weight
+    1 - p_k in the fit of the latter, so q_k is proportional to (1 - p_k) times the true probability, and the score is
+    what has to be added to log p_k to get the logarithm of that. For two classes it is the log odds of q.
+    """
+    return log_proba(residual) - log_proba(proba) - log_proba(1.0 - proba)
+
+
+class Combination(NamedTuple):
+    """Weights of models and intercepts of classes."""
+
+    coef: NDArray[np.float64]  # (n_models,)
+    intercept: NDArray[np.float64]  # (n_classes,), with the mean 0
+
+    @classmethod
+    def first_alone(cls, n_models: int, n_classes: int) -> "Combination":
+        """Return the combination that is the first model."""
+        return cls(np.eye(n_models)[0], np.zeros(n_classes))
+
+    def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
+        """Return class probabilities; the scores of a model with the weight 0 may be None."""
+        total = self.intercept + sum(b * score for b, score in zip(self.coef, scores) if score is not None and b > 0.0)
+        proba: NDArray[np.float64] = softmax(total, axis=1)
+        return proba
+
+
+def combine(
+    scores: Sequence[NDArray[np.float64]], labels: NDArray[Any], weights: NDArray[np.float64], penalty: float
+) -> Combination:
+    """Fit a combination to the scores, (n_samples, n_classes) of each model, and the class numbers of samples."""
+    n_models, n_classes = len(scores), scores[0].shape[1]
+    # The scores of the first class are 0: only differences matter.
+    differences = np.stack([score[:, 1:] - score[:, :1] for score in scores])
+    is_label = np.equal(labels[:, None], np.arange(1, n_classes))
+    prior = np.eye(n_models)[0]
+
+    def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        coef, intercept = np.split(parameters, [n_models])
+        # Sums by einsum: those of BLAS depend on its number of threads.
+        total = np.einsum("m,mnk->nk", coef, differences) + intercept
+        norm = logsumexp(np.hstack((np.zeros((len(total), 1)), total)), axis=1)
+        residual = (np.exp(total - norm[:, None]) - is_label) * weights[:, None]
+        gradient = np.einsum("nk,mnk->m", residual, differences) + 2.0 * penalty * (coef - prior)
+        value = np.sum(weights * (norm - np.sum(total * is_label, axis=1))) + penalty * np.sum((coef - prior) ** 2)
+        return float(value), np.concatenate((gradient, residual.sum(axis=0)))
+
+    bounds = [(0.0, None)] * n_models + [(None, None)] * (n_classes - 1)
+    start = np.concatenate((prior, np.zeros(n_classes - 1)))
+    coef, intercept = np.split(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x, [n_models])
+    intercept = np.concatenate(([0.0], intercept))
+    return Combination(coef, intercept - intercept.mean())
