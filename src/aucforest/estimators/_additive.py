@@ -55,7 +55,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             weight = weight * sample_weight[sample]
         X, y = X[sample], y[sample]
-        if issparse(X):
+        self.is_sparse_ = issparse(X)
+        if self.is_sparse_:
             self.scale_ = StandardScaler(with_mean=False).fit(X).scale_
         else:
             self._choose_columns(X)
@@ -95,10 +96,11 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def _columns(self, X: Any) -> Any:
         """Return the columns that the coefficients belong to; those of a sparse matrix are not centred."""
-        if issparse(X):
+        if self.is_sparse_:
             scaled = csr_matrix(X, dtype=np.float64, copy=True)
             scaled.data = np.nan_to_num(np.clip(scaled.data / self.scale_[scaled.indices], -_MOST, _MOST))
             return scaled
+        X = X.toarray() if issparse(X) else X
         scaled = self._scaled(X)
         splines = np.maximum(scaled[:, self.knot_places_] - self.knots_, 0.0)
         return np.hstack((scaled, splines, np.isnan(X[:, self.missing_]), X[:, self.code_features_] == self.codes_))
