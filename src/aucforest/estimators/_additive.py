@@ -1,6 +1,7 @@
 """Logistic regression on linear splines of numbers and on frequent categories, the additive member of a stack."""
 
 import warnings
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -10,21 +11,44 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from aucforest.estimators._evidence import sample_classes
 
 # A number is scaled and clipped to +-_MOST, so that a few outliers do not decide about its coefficient.
 _MOST = 5.0
-# A number with more than two values has a knot at each of these quantiles.
-_KNOTS = (0.25, 0.5, 0.75)
+# Numbers are scaled by median and quartiles, and have a knot at each.
+_QUARTILES = (0.25, 0.5, 0.75)
+# The interquartile range of the standard normal distribution.
+_NORMAL_RANGE = 1.349
 # A category with fewer training samples has no coefficient.
 _LEAST_SAMPLES = 10
 # Maximum number of training samples, and of their values times classes, unless that would be less than _LEAST_ROWS:
 # with more the fit takes longer, but the coefficients hardly change.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
+# Maximum number of coefficients for Newton's method.
+_MOST_NEWTON = 256
 # Number of rows whose columns are in memory at a time.
 _BLOCK_ROWS = 2**13
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Return what limits the threads of BLAS; to find its libraries takes longer than a small fit."""
+    return ThreadpoolController()
+
+
+def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the median and the interquartile range of a normal distribution of variance 1 times the scale.
+
+    It is the standard deviation where the quartiles are equal, and 1 where all values are.
+    """
+    known = values[np.isfinite(values)]
+    if len(known) == 0:
+        return 0.0, 1.0
+    lower, median, upper = np.quantile(known, _QUARTILES)
+    scale = (upper - lower) / _NORMAL_RANGE if upper > lower else known.std()
+    return (median, scale) if scale > 0.0 else (median, 1.0)
 
 
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
@@ -47,7 +71,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         from sklearn.linear_model import LogisticRegression  # here, because its import is slow and forests need none
 
         n_classes = int(y.max()) + 1
-        n_values = 1 if issparse(X) else (1 + len(_KNOTS)) * X.shape[1] * (1 if n_classes == 2 else n_classes)
+        n_values = 1 if issparse(X) else (1 + len(_QUARTILES)) * X.shape[1] * (1 if n_classes == 2 else n_classes)
         most = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_CELLS // n_values)) // n_classes
         sample = sample_classes(y, n_classes, most, seed=0)
         # restores the class frequencies
@@ -60,11 +84,15 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             self.scale_ = StandardScaler(with_mean=False).fit(X).scale_
         else:
             self._choose_columns(X)
-        with threadpool_limits(1), warnings.catch_warnings():
+        columns = self._columns(X)
+        # Newton's method takes fewer steps, but each needs a matrix of all pairs of coefficients.
+        is_small = n_classes == 2 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
+        model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
+        # Sums of BLAS depend on its number of threads.
+        with _threads().limit(limits=1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             # The sum of the weights decides about the strength of the penalty.
-            weight *= len(weight) / weight.sum()
-            model = LogisticRegression().fit(self._columns(X), y, weight)
+            model.fit(columns, y, weight * (len(weight) / weight.sum()))
         self.classes_, self.coef_, self.intercept_ = model.classes_, model.coef_, model.intercept_
         return self
 
@@ -73,15 +101,14 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         is_number = np.ones(X.shape[1], dtype=np.bool_)
         is_number[list(self.categorical)] = False
         self.numbers_, self.missing_ = np.flatnonzero(is_number), np.flatnonzero(np.isnan(X).any(axis=0))
-        numbers = np.ma.masked_invalid(X[:, self.numbers_])
-        self.centre_, scale = numbers.mean(axis=0).filled(0.0), numbers.std(axis=0).filled(0.0)
-        self.scale_ = np.where(scale > 0.0, scale, 1.0)
-        knots: list[tuple[int, float]] = []
-        for place, values in enumerate(self._scaled(X).T):
-            within = np.unique(np.quantile(values, _KNOTS)) if len(np.unique(values)) > 2 else np.empty(0)
-            knots += [(place, knot) for knot in within if values.min() < knot < values.max()]
-        self.knot_places_ = np.array([place for place, _ in knots], dtype=np.int64)
-        self.knots_ = np.array([knot for _, knot in knots], dtype=np.float64)
+        self.centre_, self.scale_ = np.transpose([_location_and_scale(X[:, feature]) for feature in self.numbers_])
+        scaled = self._scaled(X)
+        quartiles = np.quantile(scaled, _QUARTILES, axis=0)
+        # A knot at the least or greatest value, or a second one at the same value, would make no other function.
+        is_knot = (quartiles > scaled.min(axis=0)) & (quartiles < scaled.max(axis=0))
+        is_knot[1:] &= quartiles[1:] > quartiles[:-1]
+        quantile, self.knot_places_ = np.nonzero(is_knot)
+        self.knots_ = quartiles[quantile, self.knot_places_]
         codes: list[tuple[int, float]] = []
         for feature in self.categorical:
             values, counts = np.unique(X[:, feature], return_counts=True)
@@ -111,11 +138,12 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) == 2:
             coef, intercept = np.vstack((np.zeros_like(coef), coef)), np.concatenate(([0.0], intercept))
         scores = np.empty((X.shape[0], len(intercept)))
-        with threadpool_limits(1):
-            for start in range(0, X.shape[0], _BLOCK_ROWS):
-                rows = slice(start, start + _BLOCK_ROWS)
-                scores[rows] = self._columns(X[rows]) @ coef.T + intercept
-        return scores
+        for start in range(0, X.shape[0], _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            columns = self._columns(X[rows])
+            # not by BLAS, see `fit`
+            scores[rows] = columns @ coef.T if self.is_sparse_ else np.einsum("np,kp->nk", columns, coef)
+        return scores + intercept
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, (n_samples, n_classes)."""

@@ -28,7 +28,7 @@ from aucforest.tables.sparse import SparseRows
 
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. Both constants were chosen on the
 # data sets of benchmarks/ranking.py whose names begin with a to q, and on synthetic ones.
-_FEW = 300.0
+_FEW = 600.0
 # Number of folds for the scores of the linear model, which divides fitting.out_of_bag.N_PARTS.
 _N_FOLDS = 5
 
@@ -64,7 +64,7 @@ class AUCStackingClassifier(Model):
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
     penalty : float, default=1.0
-        The penalty of the weights b of the members is ``penalty * (1 + 300 / n)`` times the squared distance from the
+        The penalty of the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance from the
         forest alone, (1, 0, 0), where n is about the number of samples of the rarer class.
     threshold : None, str, dict or float, default=None
         The rule by which `predict` turns probabilities into labels. See `AUCForestClassifier`.
