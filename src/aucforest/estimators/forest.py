@@ -232,11 +232,10 @@ class AUCForestClassifier(ForestFit):
     Then, and again after 96 trees, each variant gets the weight exp(2 n g), and the next trees are divided in
     proportion to the weights. Here g is the increase of the forest's out-of-bag ROC AUC when the variant gets more
     trees, and n = K**2 / (4 sum(1 / n_k)) for K classes with n_k scored samples (at most 4096 in all), or with scored
-    samples in n_k groups if `fit` has groups. Small data sets
-    thus get a mixture of all variants, and large ones mostly the variants that rank best. Without a bootstrap all
-    variants have the same number of trees. The variant of a tree depends on the data, the parameters and
-    `random_state`, but not on `n_jobs` or on where the data is stored. A forest with more trees starts with the trees
-    of a smaller one.
+    samples in n_k groups if `fit` has groups. Small data sets thus get a mixture of all variants, and large ones mostly
+    the variants that rank best. Without a bootstrap all variants have the same number of trees. The variant of a tree
+    depends on the data, the parameters and `random_state`, but not on `n_jobs` or on where the data is stored. A forest
+    with more trees starts with the trees of a smaller one.
 
     References
     ----------
