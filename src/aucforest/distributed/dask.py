@@ -182,7 +182,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         groups : None
             Whole groups are sampled by `AUCForestClassifier` in memory, or out of core by `fit_out_of_core`.
         cost : None
-            Costs of each sample are only known to a fit in memory.
+            Costs of each sample are set as ``threshold={"cost": array}`` here.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
                 "groups cannot be sampled on a cluster: fit an AUCForestClassifier in memory, or by fit_out_of_core"
             )
         if cost is not None:
-            raise ValueError("cost of each sample is not available on a cluster: fit an AUCForestClassifier in memory")
+            raise ValueError("cost cannot be passed to a fit on a cluster: set threshold={'cost': array} instead")
         fit_on_cluster(self, align(X, y, sample_weight))
         return self
 
