@@ -226,6 +226,17 @@ def test_too_many_classes_to_choose_by(n_classes):
     assert forest.shrinkage_ == PRIOR
 
 
+@pytest.mark.parametrize("criterion", ["auc", "auto"])
+@pytest.mark.parametrize("shrinkage", ["auto", None, _evidence.WEIGHED_BY, 7.5])
+@pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
+def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
+    forest = small_forest(shrinkage=shrinkage, criterion=criterion)
+    start, held = forest._start(), forest._hold(table, labels, None, None, None)
+    spec = forest._resolve(held, start)
+    scores = forest._score_rows(forest._training_rows(held, spec), held.target, spec, start, unit=1.0)
+    assert scores._sums.nbytes == spec.score_bytes > 0
+
+
 @pytest.mark.parametrize(
     ("n_classes", "n_rows", "n_scored"),
     [(2, 1_000, 1_000), (2, 20_000, 4096), (26, 5_200, 26 * 48), (26, 20_800, 2_600), (26, 260_000, 26 * 157)],

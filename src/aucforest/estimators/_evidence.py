@@ -68,9 +68,16 @@ def _count_sums(n_variants: int) -> int:
     return n_variants * max(2, _LEAST_SUMS // n_variants)
 
 
-def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int) -> int:
-    """Return the maximum bytes of the sums for a number of scored rows."""
-    return 8 * _count_sums(n_variants) * n_rows * (1 if n_classes == 2 else n_classes) * len(AMOUNTS)
+def amounts_to_score(shrinkage: float | str | None, n_variants: int) -> NDArray[np.float64]:
+    """Return the amounts to score: all that "auto" chooses from, or the one given and that of comparing variants."""
+    if shrinkage == "auto":
+        return AMOUNTS
+    return np.unique([float(shrinkage or 0.0), *([WEIGHED_BY] if n_variants > 1 else [])])
+
+
+def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
+    """Return the bytes of the sums for a number of scored rows."""
+    return 8 * _count_sums(n_variants) * n_rows * (1 if n_classes == 2 else n_classes) * n_amounts
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
@@ -118,7 +125,7 @@ class OutOfBagScores:
     n_variants : int
         The predictions of the trees of each variant are summed separately.
     amounts : ndarray of float64
-        Amounts of shrinkage in samples: `AMOUNTS`, or `WEIGHED_BY` and the amount that is given.
+        Amounts of shrinkage in samples; see `amounts_to_score`.
     unit : float
         The weight of a sample in trees.
     finish : callable

@@ -13,10 +13,9 @@ from sklearn.utils import check_random_state
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
 from aucforest.estimators._evidence import (
-    AMOUNTS,
     PRIOR,
-    WEIGHED_BY,
     OutOfBagScores,
+    amounts_to_score,
     bytes_of_sums,
     row_weight,
     rows_to_score,
@@ -179,7 +178,8 @@ class ForestFit(TreeBasedClassifier):
         if self.bootstrap and target.few_groups is None and is_chosen:
             n_variants = start.count_variants(variants)
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
-            score_bytes = bytes_of_sums(len(scored), n_classes, n_variants)
+            n_amounts = len(amounts_to_score(self.shrinkage, n_variants))
+            score_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
         if is_tuned(self.threshold, n_classes):
             # sums over groups of trees, twice
             score_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
@@ -211,15 +211,12 @@ class ForestFit(TreeBasedClassifier):
         if len(spec.scored) == 0:
             return None
         n_variants = start.count_variants(spec.variant_names)
-        amounts = AMOUNTS
-        if self.shrinkage != "auto":
-            amounts = np.unique([self.shrinkage or 0.0, *([WEIGHED_BY] if n_variants > 1 else [])])
         return OutOfBagScores(
             rows,
             target.rows_at(spec.scored),
             n_classes=len(target.classes),
             n_variants=n_variants,
-            amounts=amounts,
+            amounts=amounts_to_score(self.shrinkage, n_variants),
             unit=unit,
             finish=self._mean_of_trees,
             n_jobs=self.n_jobs,
