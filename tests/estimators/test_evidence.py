@@ -51,7 +51,7 @@ def test_amounts_that_are_none(amount):
 def test_no_rows_to_choose_by():
     forest = small_forest(bootstrap=False).fit(X, Y)
     assert forest.shrinkage_ == PRIOR == 5.0
-    mixed = small_forest(3, warm_start=True, max_samples=0.5).fit(X, Y)
+    mixed = small_forest(3, warm_start=True, max_samples=0.5, calibration=None).fit(X, Y)
     mixed.set_params(n_estimators=5, max_samples=None).fit(X, Y)
     assert mixed.shrinkage_ == PRIOR
     np.testing.assert_allclose(mixed.predict_proba(X), by_hand(mixed, X, PRIOR))

@@ -406,7 +406,7 @@ def test_a_warm_start_tunes_anew():
     ):
         forest.set_params(n_estimators=40, max_samples=0.5).fit(X, Y)
     assert len(forest) == 30
-    cost = small_forest(3, threshold={"cost": 1 - np.eye(3)}, warm_start=True).fit(X3, Y3)
+    cost = small_forest(3, threshold={"cost": 1 - np.eye(3)}, warm_start=True, calibration=None).fit(X3, Y3)
     assert len(cost.set_params(n_estimators=5, max_samples=0.5).fit(X3, Y3)) == 5
 
 

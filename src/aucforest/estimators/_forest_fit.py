@@ -356,8 +356,9 @@ class ForestFit(TreeBasedClassifier):
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
 
-        The bootstrap samples of all trees are reproduced with the current sampler to find out-of-bag rows, and the
-        calibration assumes the same sampling rates for all trees.
+        Warn if there is no calibration because trees were sampled in different ways. The bootstrap samples of all trees
+        are reproduced with the current sampler to find out-of-bag rows, and the calibration assumes the same sampling
+        rates for all trees.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.calibration is not None and any(len(some.sizes) > 1 for some in records)
@@ -372,3 +373,9 @@ class ForestFit(TreeBasedClassifier):
                     f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
                     f" {', '.join(map(str, records))}"
                 )
+        if self.calibration is not None and len(records) > 1:
+            warnings.warn(
+                "warm_start: probabilities are not calibrated, because trees were sampled in different ways:"
+                f" {', '.join(map(str, records))}",
+                stacklevel=5,
+            )

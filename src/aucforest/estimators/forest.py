@@ -154,7 +154,8 @@ class AUCForestClassifier(ForestFit):
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
-        Other forests with trees that were sampled in different ways are not calibrated: ``calibration_`` is None.
+        Other forests with trees that were sampled in different ways are not calibrated, with a warning:
+        ``calibration_`` is None.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction. None means 1 unless in a joblib ``parallel_config`` context, -1
         means all processors. Results are bitwise identical for every value and backend.
