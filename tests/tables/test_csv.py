@@ -283,6 +283,30 @@ def test_encodings(tmp_path, monkeypatch, encoding, ending):
     assert open_source(path, csv_format=CsvFormat(None, encoding)).place(1) == f"t{ending}, line 4"
 
 
+@pytest.mark.parametrize(
+    ("text", "written", "given", "is_suspicious"),
+    [
+        ("ü\n", "utf-8", "cp1252", True),
+        ("ü\n", "utf-8", "latin-1", True),
+        (7 * "bb\n" + "ü\n", "utf-8", "cp1252", True),  # the first block ends within a character
+        ("ü\n", "utf-8", "utf-8", False),
+        ("ü\n", "utf-8", "utf_8_sig", False),
+        ("ü\n", "cp1252", "cp1252", False),
+        ("u\n", "utf-8", "cp1252", False),
+        ("鼠\n", "gbk", "gbk", False),
+    ],
+)
+def test_utf8_that_is_read_as_another_encoding(tmp_path, monkeypatch, text, written, given, is_suspicious):
+    monkeypatch.setattr(csv, "_BLOCK", 24)
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"a\n{text}".encode(written))
+    sentence = rf"^t.csv is valid UTF-8, but is read as {given}: leave out --encoding \(in Python, encoding\)$"
+    expected = pytest.warns(UserWarning, match=sentence) if is_suspicious else nullcontext()
+    with expected, path.open("rb") as handle:
+        table = CsvTable(handle, "t.csv", path, CsvFormat(None, given)).whole()
+    assert (table.column(0).to_pylist() == text.split()) != is_suspicious
+
+
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 IN_UTF_16 = "pass its encoding, such as --encoding utf-16 (in Python, encoding='utf-16')"
 

@@ -8,6 +8,7 @@ import csv
 import re
 import sys
 import time
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader, BytesIO, TextIOWrapper
@@ -19,7 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat, check_date_format, check_encoding, check_separator
+from aucforest.tables.csv_format import (
+    DEFAULT_FORMAT,
+    CsvFormat,
+    check_date_format,
+    check_encoding,
+    check_separator,
+    has_one_byte,
+)
 from aucforest.tables.files import Files, check_names, check_same_names, split
 from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
@@ -161,9 +169,13 @@ class CsvTable:
 
     def _in_utf8(self, handle: BinaryIO) -> BinaryIO:
         """Return the content of the file: decompressed, and in UTF-8."""
-        content = _decompressed(handle, self.name)
+        content: Any = _decompressed(handle, self.name)
         if self._encoding is None:
             return content
+        content = BufferedReader(content, _BLOCK)
+        if has_one_byte(self._encoding) and _is_utf8(content.peek()):
+            what = f"{self.name} is valid UTF-8, but is read as {self._encoding}"
+            warnings.warn(f"{what}: leave out --encoding (in Python, encoding)", stacklevel=3)
         return BufferedReader(pa.transcoding_input_stream(pa.PythonFile(content, "r"), self._encoding, "utf-8"))
 
     def _wanted_separator(self) -> str | None:
@@ -361,6 +373,15 @@ def _decompressed(handle: BinaryIO, name: str) -> BinaryIO:
     if not name.lower().endswith(".gz"):
         return handle
     return BufferedReader(pa.CompressedInputStream(pa.PythonFile(handle), "gzip"))
+
+
+def _is_utf8(start: bytes) -> bool:
+    """Return whether the first bytes of a file are UTF-8 with characters that are not ASCII."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut off
+    except UnicodeDecodeError:
+        return False
+    return not start.isascii()
 
 
 def _first_lines(text: Iterable[str], separator: str) -> Iterator[int]:
