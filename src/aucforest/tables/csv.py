@@ -11,6 +11,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
@@ -29,7 +30,7 @@ from aucforest.tables.csv_format import (
     has_one_byte,
 )
 from aucforest.tables.files import Files, check_names, check_same_names, split
-from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
+from aucforest.tables.kinds import MISSING, WORDS, as_days, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
 
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -118,6 +119,9 @@ class CsvTable:
                     str(value.as_py() or b"", "utf-8")
                 except UnicodeDecodeError:
                     raise ValueError(f"{self.place(row)}: column {name!r} {_NOT_UTF8.format('cp1252')}") from None
+            if self._date_format is not None and column.type == pa.timestamp("s"):
+                with suppress(pa.ArrowInvalid):
+                    table = table.set_column(table.column_names.index(name), name, as_days(column))
         return table
 
     def _hint(self) -> str:
@@ -248,19 +252,21 @@ class CsvFiles(Files):
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
-        batches = self._read(columns, types and types | self._text_of(columns))
-        return split(self._without_stray(batches), first_row, rows)
+        batches = self._read(columns, types and types | self._types_read(columns))
+        return split(self._converted(batches), first_row, rows)
 
-    def _text_of(self, columns: Sequence[str]) -> dict[str, Any]:
-        """Return the type that columns with stray text are read in."""
-        return {name: pa.string() for name in columns if name in self.stray}
+    def _types_read(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Return the types in which Arrow reads columns with stray text, and days that are not in ISO 8601."""
+        days = [name for name in columns if self._format.date_format and self._types.get(name) == pa.date32()]
+        return {name: pa.string() for name in columns if name in self.stray} | dict.fromkeys(days, pa.timestamp("s"))
 
-    def _without_stray(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield record batches with numbers in the columns with stray text."""
+    def _converted(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield record batches with numbers in the columns with stray text, and with days."""
         for batch in batches:
-            for name in self._text_of(batch.schema.names):
-                numbers = to_numbers(batch.column(name), StrayText())
-                batch = batch.set_column(batch.schema.get_field_index(name), name, numbers)
+            for name, type_ in self._types_read(batch.schema.names).items():
+                column = batch.column(name)
+                column = to_numbers(column, StrayText()) if type_ == pa.string() else column.cast(pa.date32())
+                batch = batch.set_column(batch.schema.get_field_index(name), name, column)
             yield batch
 
     def _open(self, handle: BinaryIO, file: Path) -> CsvTable:
@@ -330,9 +336,9 @@ def _fitting(values: Any, types: list[Any], date_format: str | None) -> list[Any
         elif pa.types.is_time(type_):
             fits = pc.all(pc.match_substring_regex(trimmed, r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")).as_py()
         elif not (pa.types.is_floating(type_) and pa.int64() in fitting):
-            is_stamp = type_ in (pa.timestamp("s"), pa.timestamp("ns"))
+            has_format = type_ in (pa.date32(), pa.timestamp("s"), pa.timestamp("ns"))
             try:
-                parse_dates(trimmed, type_, date_format if is_stamp else None)
+                parse_dates(trimmed, type_, date_format if has_format else None)
             except pa.ArrowInvalid:
                 fits = False
         if fits:
