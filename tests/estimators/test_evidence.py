@@ -226,6 +226,14 @@ def test_too_many_classes_to_choose_by(n_classes):
     assert forest.shrinkage_ == PRIOR
 
 
+@pytest.mark.parametrize(("most", "n_variants"), [(362, 8), (512, 1)])
+def test_the_most_classes_with_evidence(most, n_variants):
+    """As the docstring of `calibration` says."""
+    for n_classes, n_rows in ((most, 2 * most), (most + 1, 0)):
+        labels = np.repeat(np.arange(n_classes, dtype=np.uint16), 20)
+        assert len(_evidence.rows_to_score(labels, n_classes, n_variants, seed=0)) == n_rows
+
+
 @pytest.mark.parametrize("criterion", ["auc", "auto"])
 @pytest.mark.parametrize("shrinkage", ["auto", None, _evidence.WEIGHED_BY, 7.5])
 @pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])

@@ -101,9 +101,9 @@ class AUCForestClassifier(ForestFit):
     calibration : {"auto"} or None, default="auto"
         Whether to calibrate probabilities by out-of-bag samples. "auto" maps the mean p_k over trees to
         p_k ** b * exp(a_k), normalized; the slope b and the intercepts a_k are fitted to out-of-bag samples. Where the
-        evidence is weak, b stays close to 1. If `sampling` samples the classes at different rates r_k, the map without
-        evidence is p_k / r_k. The ranking of two classes does not change. The effect of `class_weight` is not undone.
-        None predicts the mean over trees.
+        evidence is weak, b stays close to 1; for more than 362 classes (512 in a forest of one variant) there is none.
+        If `sampling` samples the classes at different rates r_k, the map without evidence is p_k / r_k. The ranking of
+        two classes does not change. The effect of `class_weight` is not undone. None predicts the mean over trees.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
