@@ -54,9 +54,24 @@ def test_exported_files_agree_with_the_model(files, tmp_path, kind):
 
 def test_a_difference_is_refused(files, tmp_path, monkeypatch):
     monkeypatch.setitem(command._TOLERANCES, "ONNX", 1e-12)
-    result = run("export", files.model_aucforest, "--onnx", tmp_path / "m.onnx", "--check", files.test_csv)
-    assert result.exit_code == 1
-    assert "the ONNX file differs from the model by" in result.stderr
+    outs = ("--onnx", tmp_path / "m.onnx", "--sklearn", tmp_path / "m.skops")
+    result = run("export", files.model_aucforest, *outs, "--check", files.test_csv)
+    check_refusal(result, "the ONNX file differs from the model by")
+    assert "no file is written" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stray_text_in_checked_rows(files, tmp_path):
+    rows = mixed(250, 1).astype({"width": object})
+    rows.loc[3, "width"] = "unknown"
+    rows.to_csv(tmp_path / "words.csv", index=False)
+    call = ("export", files.model_aucforest, "--onnx", tmp_path / "m.onnx", "--check", tmp_path / "words.csv")
+    check_refusal(run(*call, "--stray-text", "text"), "'unknown'")
+    assert not (tmp_path / "m.onnx").exists()
+    result = run(*call)
+    assert result.exit_code == 0, result.output
+    assert "'unknown'" in result.stderr
+    assert (tmp_path / "m.onnx").exists()
 
 
 def test_wrong_calls(files, tmp_path):

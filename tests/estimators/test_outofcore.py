@@ -167,6 +167,14 @@ def test_the_spread_of_a_threshold_is_that_of_the_same_rows(monkeypatch):
     check(TABLE, {"threshold": "gmean", "n_estimators": 30, "max_samples": 0.5}, "weight")
 
 
+def test_costs_of_rows_are_a_parameter():
+    costs = np.random.default_rng(0).exponential([[0.0, 1.0], [20.0, 0.0]], (len(TABLE), 2, 2))
+    X, y = features_and_labels(TABLE)
+    expected = make_forest(n_estimators=30, threshold="cost").fit(X, y, cost=costs)
+    forest = make_forest(n_estimators=30, threshold={"cost": costs})
+    assert_same_forests(fit_out_of_core(forest, TABLE, "label", drop=["weight"]), expected)
+
+
 def test_groups_that_are_not_groups(tmp_path):
     table = TABLE.drop_columns("weight").append_column("customer", pa.array([None, *["a"] * (len(TABLE) - 1)]))
     pyarrow.csv.write_csv(table.drop_columns("coded").select(["double", "label", "customer"]), tmp_path / "rows.csv")
@@ -248,6 +256,7 @@ def test_refusals(tmp_path, folder):
         ({"forest": make_forest(random_state=None), "folder": tmp_path / "f"}, "needs an integer random_state"),
         ({"folder": tmp_path / "f"}, "folder needs files as source: the Table may be different at the next call"),
         ({"forest": make_forest(threshold="gmena")}, "gmena"),
+        ({"forest": make_forest(threshold="cost")}, "or threshold={'cost': array} if the data are not in memory"),
     ]  # fmt: skip
     for options, sentence in cases:
         arguments = {"forest": make_forest(), "source": TABLE, "target": "label", "drop": ["weight"], **options}

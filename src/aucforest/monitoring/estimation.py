@@ -116,7 +116,8 @@ class CBPE(BaseEstimator):
         Whether each column of scores is calibrated. There is one column for two classes.
     limits_ : dict of str to (float, float)
         Alert limits of each metric, NaN if there are none. Those of counts and costs are for the mean size of full
-        reference chunks and are scaled in proportion for others.
+        reference chunks and are scaled in proportion for others. Other limits are the same for all chunks, so that much
+        smaller ones have more false alerts; the limits of shifts depend on the size.
 
     Notes
     -----
