@@ -39,7 +39,7 @@ def export(
     encoding: Encoding = None,
     date_format: DateFormat = None,
 ) -> None:
-    """Write a model as an ONNX file, or as a scikit-learn forest in a skops file.
+    """Write a model as an ONNX file, or a forest as a scikit-learn forest in a skops file.
 
     The input of both is a float32 matrix: the features in the order of the model, codes in place of categories, and NaN
     for missing values. "aucforest inspect MODEL --json -" lists the features, and categories in the order of their
@@ -53,6 +53,12 @@ def export(
     check_suffix("--sklearn", sklearn, (".skops",))
     check_outputs(onnx, sklearn, inputs=[model, check])
     forest, written = read_model(model), dict[str, Path]()
+    for option, out, method in (("--onnx", onnx, "to_onnx"), ("--sklearn", sklearn, "to_sklearn")):
+        if out is not None and not hasattr(forest, method):
+            hint = ": use --onnx" if hasattr(forest, "to_onnx") else ""
+            raise ValueError(
+                f"{option}: {model} is of the class {type(forest).__name__}, which has no such export{hint}"
+            )
     if onnx is not None:
         forest.to_onnx(onnx)
         written["ONNX"] = onnx

@@ -217,7 +217,7 @@ def fit(
             kind = f"{validate} folds" if by is None else f"{validate} folds by {by}"
             metrics = {kind: _cross_validate(forest, data, cv, seed)}
         forest.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
-    forest.classes_ = data.classes
+    forest._name_classes(data.classes)
     metrics = {"out of bag": [_out_of_bag(forest, data)], **metrics}
     # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
     proba = forest.oob_decision_function_
