@@ -41,7 +41,7 @@ def export(
     date_format: DateFormat = None,
     stray_text: StrayTextOfModel = "number",
 ) -> None:
-    """Write a model as an ONNX file, or as a scikit-learn forest in a skops file.
+    """Write a model as an ONNX file, or a forest as a scikit-learn forest in a skops file.
 
     The input of both is a float32 matrix: the features in the order of the model, codes in place of categories, and NaN
     for missing values. "aucforest inspect MODEL --json -" lists the features, and categories in the order of their
@@ -56,6 +56,12 @@ def export(
     check_suffix("--sklearn", sklearn, (".skops",))
     check_outputs(onnx, sklearn, inputs=[model, check])
     forest = read_model(model)
+    for option, out, method in (("--onnx", onnx, "to_onnx"), ("--sklearn", sklearn, "to_sklearn")):
+        if out is not None and not hasattr(forest, method):
+            hint = ": use --onnx" if hasattr(forest, "to_onnx") else ""
+            raise ValueError(
+                f"{option}: {model} is of the class {type(forest).__name__}, which has no such export{hint}"
+            )
     outs = {kind: out for kind, out in (("ONNX", onnx), ("scikit-learn", sklearn)) if out is not None}
     with ExitStack() as stack:
         beside = {kind: stack.enter_context(file_beside(out)) for kind, out in outs.items()}

@@ -217,7 +217,7 @@ def fit(
             kind = f"{validate} folds" if by is None else f"{validate} folds by {by}"
             metrics = {kind: _cross_validate(forest, data, cv, seed)}
         forest.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
-    forest.classes_ = data.classes
+    forest._name_classes(data.classes)
     proba = forest.oob_decision_function_
     seen = np.isfinite(proba[:, 0])  # rows that are out of bag for any tree
     metrics = {"out of bag": [_out_of_bag(forest, data, seen)], **metrics}

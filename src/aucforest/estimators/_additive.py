@@ -1,8 +1,9 @@
 """Logistic regression on linear splines of numbers and on frequent categories, the additive member of a stack."""
 
 import warnings
+from copy import copy
 from functools import cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,12 @@ from threadpoolctl import ThreadpoolController
 
 from aucforest.estimators._evidence import sample_classes
 
-# A number is scaled and clipped to +-_MOST, so that a few outliers do not decide about its coefficient.
-_MOST = 5.0
 # Numbers are scaled by median and quartiles, and have a knot at each.
 _QUARTILES = (0.25, 0.5, 0.75)
 # The interquartile range of the standard normal distribution.
 _NORMAL_RANGE = 1.349
+# Greater numbers have no finite variance.
+_MOST_KNOWN = 1e150
 # A category with fewer training samples has no coefficient.
 _LEAST_SAMPLES = 10
 # Maximum number of training samples, and of their values times classes, unless that would be less than _LEAST_ROWS:
@@ -43,7 +44,8 @@ def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
 
     It is the standard deviation where the quartiles are equal, and 1 where all values are.
     """
-    known = values[np.isfinite(values)]
+    values = values.astype(np.float64)
+    known = values[np.abs(values) < _MOST_KNOWN]
     if len(known) == 0:
         return 0.0, 1.0
     lower, median, upper = np.quantile(known, _QUARTILES)
@@ -63,6 +65,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         The features that are codes of categories.
     """
 
+    # A number is scaled and clipped to +-MOST_SCALED, so that a few outliers do not decide about its coefficient.
+    MOST_SCALED: ClassVar[float] = 5.0
+
     def __init__(self, categorical: tuple[int, ...] = ()) -> None:
         self.categorical = categorical
 
@@ -80,8 +85,12 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             weight = weight * sample_weight[sample]
         X, y = X[sample], y[sample]
         self.is_sparse_ = issparse(X)
+        self.numbers_ = self.find_numbers(X.shape[1])
         if self.is_sparse_:
-            self.scale_ = StandardScaler(with_mean=False).fit(X).scale_
+            scale = StandardScaler(with_mean=False).fit(X).scale_
+            self.centre_, self.scale_ = np.zeros(X.shape[1]), scale.astype(np.float64)
+            self.missing_ = self.knot_places_ = self.code_features_ = np.empty(0, dtype=np.int64)
+            self.knots_ = self.codes_ = np.empty(0)
         else:
             self._choose_columns(X)
         columns = self._columns(X)
@@ -93,15 +102,16 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             warnings.simplefilter("ignore", ConvergenceWarning)
             # The sum of the weights decides about the strength of the penalty.
             model.fit(columns, y, weight * (len(weight) / weight.sum()))
-        self.classes_, self.coef_, self.intercept_ = model.classes_, model.coef_, model.intercept_
+        self.classes_, self.intercept_ = model.classes_, model.intercept_
+        # Products of matrices may be rounded in another way if a loaded model has them in another order.
+        self.coef_ = np.ascontiguousarray(model.coef_)
         return self
 
     def _choose_columns(self, X: NDArray[np.float64]) -> None:
         """Set scales, knots and categories by training data."""
-        is_number = np.ones(X.shape[1], dtype=np.bool_)
-        is_number[list(self.categorical)] = False
-        self.numbers_, self.missing_ = np.flatnonzero(is_number), np.flatnonzero(np.isnan(X).any(axis=0))
-        self.centre_, self.scale_ = np.transpose([_location_and_scale(X[:, feature]) for feature in self.numbers_])
+        self.missing_ = np.flatnonzero(np.isnan(X).any(axis=0))
+        known = [_location_and_scale(X[:, feature]) for feature in self.numbers_]
+        self.centre_, self.scale_ = np.array(known, dtype=np.float64).reshape(-1, 2).T
         scaled = self._scaled(X)
         quartiles = np.quantile(scaled, _QUARTILES, axis=0)
         # A knot at the least or greatest value, or a second one at the same value, would make no other function.
@@ -116,27 +126,42 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.code_features_ = np.array([feature for feature, _ in codes], dtype=np.int64)
         self.codes_ = np.array([code for _, code in codes], dtype=np.float64)
 
+    def find_numbers(self, n_features: int) -> NDArray[np.int64]:
+        """Return the features that are not categorical."""
+        return np.setdiff1d(np.arange(n_features), self.categorical)
+
+    def _reversed(self) -> Self:
+        """Return a copy with the two classes in reverse order."""
+        model = copy(self)
+        model.coef_, model.intercept_ = -self.coef_, -self.intercept_
+        return model
+
     def _scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the numbers, scaled and clipped; missing ones are 0, the mean."""
         scaled = (X[:, self.numbers_] - self.centre_) / self.scale_
-        return np.nan_to_num(np.clip(scaled, -_MOST, _MOST))
+        return np.nan_to_num(np.clip(scaled, -self.MOST_SCALED, self.MOST_SCALED))
 
     def _columns(self, X: Any) -> Any:
         """Return the columns that the coefficients belong to; those of a sparse matrix are not centred."""
         if self.is_sparse_:
             scaled = csr_matrix(X, dtype=np.float64, copy=True)
-            scaled.data = np.nan_to_num(np.clip(scaled.data / self.scale_[scaled.indices], -_MOST, _MOST))
+            ratio = scaled.data / self.scale_[scaled.indices]
+            scaled.data = np.nan_to_num(np.clip(ratio, -self.MOST_SCALED, self.MOST_SCALED))
             return scaled
         X = X.toarray() if issparse(X) else X
         scaled = self._scaled(X)
         splines = np.maximum(scaled[:, self.knot_places_] - self.knots_, 0.0)
         return np.hstack((scaled, splines, np.isnan(X[:, self.missing_]), X[:, self.code_features_] == self.codes_))
 
+    def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the coefficients, (n_classes, n_columns), and intercepts of all classes, for the first of two 0."""
+        if len(self.classes_) > 2:
+            return self.coef_, self.intercept_
+        return np.vstack((np.zeros_like(self.coef_), self.coef_)), np.concatenate(([0.0], self.intercept_))
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of classes, (n_samples, n_classes), that of the first of two classes 0."""
-        coef, intercept = self.coef_, self.intercept_
-        if len(self.classes_) == 2:
-            coef, intercept = np.vstack((np.zeros_like(coef), coef)), np.concatenate(([0.0], intercept))
+        coef, intercept = self.coef_by_class()
         scores = np.empty((X.shape[0], len(intercept)))
         for start in range(0, X.shape[0], _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from aucforest.estimators._calibration import LEAST, Calibration
 from aucforest.estimators._foreign_names import describe_foreign
 from aucforest.estimators._model_files import Model
-from aucforest.exports.onnx import write_onnx
+from aucforest.exports.onnx import Ensemble, write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.growing import run_in_threads
@@ -551,10 +551,14 @@ class TreeBasedClassifier(Model):
         True
         """
         check_is_fitted(self, "trees_")
+        write_onnx(path, self._ensemble, self.classes_, getattr(self, "threshold_", None))
+
+    @property
+    def _ensemble(self) -> Ensemble:
+        """What an export to ONNX needs to know of the trees and their calibration."""
         calibration = self._calibration
         plain = None if calibration is None else (calibration.slope, calibration.intercepts, LEAST)
-        threshold = getattr(self, "threshold_", None)
-        write_onnx(path, self.trees_, self.classes_, self._n_codes, plain, threshold)
+        return Ensemble(self.trees_, self._n_codes, plain)
 
 
 def _find_all_leaves(*arguments: Any) -> None:

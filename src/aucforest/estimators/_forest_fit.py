@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
+from aucforest.estimators._class_order import ClassOrder
 from aucforest.estimators._evidence import (
     PRIOR,
     OutOfBagScores,
@@ -78,7 +79,7 @@ class Start(NamedTuple):
             )
 
 
-class ForestFit(TreeBasedClassifier):
+class ForestFit(ClassOrder, TreeBasedClassifier):
     """Base class of the forest with the steps of `fit`."""
 
     n_estimators: int
@@ -92,9 +93,6 @@ class ForestFit(TreeBasedClassifier):
     sampling: Any
     verbose: int
 
-    # Whether the command line fitted the forest with the first of two classes as the positive one, in reverse order.
-    _positive_first: bool = False
-    _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
     calibration_: Calibration | None
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]

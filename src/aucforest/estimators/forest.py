@@ -1,10 +1,9 @@
 """A random forest as a scikit-learn classifier."""
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -467,42 +466,19 @@ class AUCForestClassifier(ForestFit):
             params["threshold"] = OF_ROWS
         return params
 
-    def _as_fitted(self) -> Self:
-        if not self._positive_first:
-            return self
-        forest = copy(self)
-        forest._reverse_classes()
-        return forest
-
-    def _sort_classes(self) -> None:
-        if self.classes_[0] > self.classes_[1]:
-            self._reverse_classes()
-
     def _reverse_classes(self) -> None:
-        """Reverse the order of the two classes in all attributes and parameters; two calls restore the forest."""
-        self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
+        super()._reverse_classes()
         self.trees_ = [replace(tree, frequencies=tree.frequencies[:, ::-1].copy()) for tree in self.trees_]
-        if self.threshold_ is not None:
-            given, known = self.threshold_, self._thresholds
-            # The other class is predicted if its probability is above 1 - threshold, and not if it is equal.
-            reflected = max(0.0, float(np.nextafter(1.0 - given, 2.0)))
-            self.threshold_ = known[0] if known is not None and known[1] == given else reflected
-            self._thresholds = given, self.threshold_
         if self.calibration_ is not None:
             self.calibration_ = self.calibration_._replace(intercepts=self.calibration_.intercepts[::-1])
-        if hasattr(self, "oob_decision_function_"):
-            self.oob_decision_function_ = self.oob_decision_function_[:, ::-1].copy()
-        if isinstance(self.threshold, Real):
-            self.threshold = round(1.0 - float(self.threshold), 12)
-        elif isinstance(self.threshold, dict) and "cost" in self.threshold:
-            self.threshold = {"cost": np.asarray(self.threshold["cost"])[..., ::-1, ::-1]}
+
+    def _reverse_parameters(self) -> None:
+        super()._reverse_parameters()
         signs: Any = self.monotonic_cst
         if isinstance(signs, dict):
             self.monotonic_cst = {name: -sign for name, sign in signs.items()}
         elif signs is not None:
             self.monotonic_cst = [-sign for sign in signs]
-        self._cache.clear()
-        self._positive_first = not self._positive_first
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:

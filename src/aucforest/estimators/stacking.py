@@ -1,5 +1,7 @@
 """A stack of a forest, a forest of its residuals and a linear model, combined by out-of-bag scores."""
 
+import os
+from copy import copy
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -13,17 +15,20 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
-from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
-from aucforest.estimators._model_files import Model
+from aucforest.estimators._class_order import ClassOrder
+from aucforest.estimators._combination import SMALLEST, Combination, combine, log_proba, residual_score
+from aucforest.estimators._stack_files import STACK
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import OutOfBagScorer
 from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, fixed_threshold, is_tuned, resolve_threshold
+from aucforest.exports.onnx_stack import Stack, write_stack
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import check_groups, find_few_groups, number_groups
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, unmask
-from aucforest.tables.columns import decode_labels
+from aucforest.tables.columns import Categories, decode_labels
+from aucforest.tables.dates import Dates
 from aucforest.tables.sparse import SparseRows
 
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. Both constants were chosen on the
@@ -44,7 +49,7 @@ class _Training(NamedTuple):
     groups: NDArray[np.int64] | None
 
 
-class AUCStackingClassifier(Model):
+class AUCStackingClassifier(ClassOrder):
     """A forest, a forest of its residuals and an additive model, combined by their out-of-bag scores.
 
     A forest ranks less well where the classes depend on a sum of effects, and where there are many samples with little
@@ -129,6 +134,8 @@ class AUCStackingClassifier(Model):
     True
     """
 
+    _parts = (STACK,)
+    _nested: ClassVar[dict[str, str]] = {"forest": "AUCForestClassifier"}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "forest": [AUCForestClassifier, None],
         "linear": [StrOptions({"auto"}), HasMethods(["fit", "predict_proba"]), None],
@@ -332,7 +339,7 @@ class AUCStackingClassifier(Model):
             elif name == "residual":
                 scores.append(residual_score(member.predict_proba(X), proba))
             else:
-                matrix = self._matrix(X) if self.linear == "auto" else X
+                matrix = self._matrix(X) if isinstance(member, AdditiveClassifier) else X
                 scores.append(log_proba(self._predict_linear(member, matrix)))
         return scores
 
@@ -379,6 +386,98 @@ class AUCStackingClassifier(Model):
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    @property
+    def categories_(self) -> Categories:
+        """The categories of each categorical feature by feature index. See `AUCForestClassifier`."""
+        return self._forest.categories_
+
+    @property
+    def dates_(self) -> Dates:
+        """What is made of each column of dates by column index. See `AUCForestClassifier`."""
+        return self._forest.dates_
+
+    @property
+    def _forest(self) -> AUCForestClassifier:
+        check_is_fitted(self, "members_")
+        forest: AUCForestClassifier = self.members_["forest"]
+        return forest
+
+    def encode(self, X: Any) -> Any:
+        """Return X in the form that exported models read: float32, with codes for categories.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As in `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_split_features), float32, or a table or sparse matrix of the type of X
+            See `AUCForestClassifier.encode`.
+        """
+        return self._forest.encode(X)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the classifier to an ONNX file, including its threshold, without the members of weight 0.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write. Its input and outputs are those of `AUCForestClassifier.to_onnx`.
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        TypeError
+            If labels are not str, bool or numbers of at most 64 bits, or if the member "linear" is a classifier of
+            another package and its weight is not 0.
+
+        Notes
+        -----
+        On the same float32 values, probabilities equal those of `predict_proba` up to 1e-6, and labels equal those of
+        `predict` unless two classes are that close to a tie.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import onnxruntime
+        >>> from aucforest import AUCForestClassifier, AUCStackingClassifier
+        >>> from aucforest.datasets import load_abalone
+        >>> X, rings = load_abalone(return_X_y=True)
+        >>> X = X.astype("float32")
+        >>> stack = AUCStackingClassifier(AUCForestClassifier(50), random_state=0).fit(X, rings >= 18)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     stack.to_onnx(f"{folder}/stack.onnx")
+        ...     session = onnxruntime.InferenceSession(f"{folder}/stack.onnx")
+        >>> labels, probabilities = session.run(None, {"X": X})
+        >>> bool(abs(probabilities - stack.predict_proba(X)).max() < 1e-6)
+        True
+        """
+        forest, residual, linear = self._forest, self.members_.get("residual"), self.members_.get("linear")
+        coef = dict(zip(self.members_, self.coef_.tolist()))
+        if not isinstance(linear, AdditiveClassifier | None) and coef["linear"] > 0.0:
+            raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
+        ensembles = forest._ensemble, None if residual is None else residual._ensemble
+        write_stack(path, Stack(*ensembles, linear, coef, self.intercept_, SMALLEST), self.classes_, self.threshold_)
+
+    def _name_classes(self, classes: NDArray[Any]) -> None:
+        super()._name_classes(classes)
+        for name, member in self.members_.items():
+            if name != "linear":  # it knows the classes by their numbers
+                member._name_classes(classes)
+
+    def _reverse_classes(self) -> None:
+        super()._reverse_classes()
+        self.intercept_ = self.intercept_[::-1].copy()
+        self.members_ = {name: member._reversed() for name, member in self.members_.items()}
+
+    def _reverse_parameters(self) -> None:
+        super()._reverse_parameters()
+        if self.forest is not None:
+            self.forest = copy(self.forest)
+            self.forest._reverse_parameters()
 
     def _set_threshold(self, rule: Any, training: _Training) -> None:
         """Set the decision threshold, tuned out of bag if the rule is."""
