@@ -237,7 +237,7 @@ class AUCStackingClassifier(Model):
             with _no_warning_of_seen():
                 self.oob_decision_function_ = self._combine(training)
             n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
-            what = "out-of-bag probability and are ignored in the combination and in oob_score_"
+            what = "out-of-bag probability and are ignored in oob_score_ and in the combination"
             warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, forest.n_estimators, what, stacklevel=4)
             self._set_threshold(rule, training)
             if self.oob_score:
