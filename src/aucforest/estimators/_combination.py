@@ -46,7 +46,7 @@ class Combination(NamedTuple):
         return cls(np.eye(n_models)[0], np.zeros(n_classes))
 
     def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
-        """Return class probabilities; the scores of a model with the weight 0 may be None."""
+        """Return class probabilities; the scores of a model with the weight 0 may be None, except of the first."""
         total = self.intercept + sum(b * score for b, score in zip(self.coef, scores) if score is not None)
         proba: NDArray[np.float64] = softmax(total, axis=1)
         return proba

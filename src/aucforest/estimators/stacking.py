@@ -1,6 +1,9 @@
 """A stack of a forest, a forest of its residuals and a linear model, combined by out-of-bag scores."""
 
 import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
@@ -20,11 +23,20 @@ from aucforest.estimators._combination import SMALLEST, Combination, combine, lo
 from aucforest.estimators._stack_files import STACK
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import OutOfBagScorer
-from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, fixed_threshold, is_tuned, resolve_threshold
+from aucforest.estimators.thresholds import (
+    TunedRule,
+    check_groups_of_rule,
+    cross_fit_labels,
+    fixed_threshold,
+    is_of_positive,
+    is_tuned,
+    resolve_threshold,
+    warn_of_positive,
+)
 from aucforest.exports.onnx_stack import Stack, write_stack
-from aucforest.fitting.out_of_bag import parts_of_rows
+from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_seen
 from aucforest.fitting.spec import weights_by_class
-from aucforest.fitting.target import check_groups, find_few_groups, number_groups
+from aucforest.fitting.target import FewGroups, check_groups, find_few_groups, number_groups
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, unmask
 from aucforest.tables.columns import Categories, decode_labels
@@ -47,6 +59,18 @@ class _Training(NamedTuple):
     weights: NDArray[np.float64]  # class weights included
     sample_weight: NDArray[np.float64] | None
     groups: NDArray[np.int64] | None
+
+    def few_groups(self, classes: NDArray[Any], rows: NDArray[np.bool_]) -> FewGroups | None:
+        """Return the class with the fewest groups in some rows if these are too few for evidence out of bag."""
+        return find_few_groups(classes, self.labels[rows], None if self.groups is None else self.groups[rows])
+
+
+@contextmanager
+def _no_warning_of_seen() -> Iterator[None]:
+    """Ignore warnings of samples that are not out of bag in one of the forests, as the stack has its own."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* samples are not out of bag ", UserWarning)
+        yield
 
 
 class AUCStackingClassifier(ClassOrder):
@@ -209,14 +233,19 @@ class AUCStackingClassifier(ClassOrder):
             If the forest is not an AUCForestClassifier that is fitted in memory.
         """
         with self._fitting():
-            forest = self._make_forest().fit(X, y, sample_weight, groups)
+            with _no_warning_of_seen():
+                forest = self._make_forest().fit(X, y, sample_weight, groups)
             for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_"):
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
             self.members_: dict[str, Any] = {"forest": forest}
             training = self._number(X, y, sample_weight, groups)
             rule = resolve_threshold(self.threshold, cost, len(self.classes_), len(training.labels))
-            self.oob_decision_function_ = self._combine(training)
+            with _no_warning_of_seen():
+                self.oob_decision_function_ = self._combine(training)
+            n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
+            what = "out-of-bag probability and are ignored in oob_score_ and in the combination"
+            warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, forest.n_estimators, what, stacklevel=4)
             self._set_threshold(rule, training)
             if self.oob_score:
                 self._score_out_of_bag(rule, training)
@@ -260,8 +289,7 @@ class AUCStackingClassifier(ClassOrder):
         proba: NDArray[np.float64] = forest.oob_decision_function_
         self.coef_, self.intercept_ = Combination.first_alone(1, n_classes)
         is_seen = np.isfinite(proba[:, 0])
-        seen_groups = None if training.groups is None else training.groups[is_seen]
-        few = find_few_groups(self.classes_, training.labels[is_seen], seen_groups)
+        few = training.few_groups(self.classes_, is_seen)
         if few is not None or np.bincount(training.labels[is_seen], minlength=n_classes).min() < 2:
             return proba
         scores = [log_proba(proba)]
@@ -298,7 +326,8 @@ class AUCStackingClassifier(ClassOrder):
         X, linear = training.X, self.linear
         if linear == "auto":
             X, linear = self._matrix(X), AdditiveClassifier(tuple(forest.categories_))
-        is_weighted = np.ptp(training.weights) > 0.0
+        kept = np.flatnonzero(training.weights)
+        is_weighted = np.ptp(training.weights[kept]) > 0.0
         if is_weighted and not has_fit_parameter(linear, "sample_weight"):
             raise ValueError(f"linear: {type(linear).__name__}.fit takes no sample_weight, which the samples have")
 
@@ -306,7 +335,6 @@ class AUCStackingClassifier(ClassOrder):
             weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
             return clone(linear).fit(_safe_indexing(X, rows), labels[rows], **weight)
 
-        kept = np.flatnonzero(training.weights)
         self.members_["linear"] = fit(kept)
         fold = parts_of_rows(labels[kept], None if training.groups is None else training.groups[kept]) % _N_FOLDS
         proba = np.full((len(labels), len(self.classes_)), np.nan)
@@ -486,7 +514,14 @@ class AUCStackingClassifier(ClassOrder):
         if not is_tuned(rule, len(self.classes_)):
             self.threshold_ = fixed_threshold(rule, self.class_prior_)
             return
+        few = training.few_groups(self.classes_, is_seen)
+        if few is not None:
+            check_groups_of_rule(rule, len(self.classes_), few)
+        if is_of_positive(rule):
+            warn_of_positive(f"threshold={rule!r}", self.classes_, self.class_prior_)
         self.threshold_ = TunedRule(rule, training.labels, training.sample_weight).best(proba[is_seen, 1], is_seen)
+        if np.isnan(self.threshold_):
+            raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
 
     def _score_out_of_bag(self, rule: Any, training: _Training) -> None:
         """Set the out-of-bag score, by labels of thresholds that were not tuned on the row."""

@@ -1,0 +1,174 @@
+"""The combination of scores by penalized likelihood: a general optimizer, logistic regression, and what must hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+
+from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
+from tests.reference import stacking as reference
+
+
+def simulate(n_models, n_classes, n_rows=60, seed=0):
+    """Return the scores of models that know more or less of the classes, and the classes."""
+    rng = np.random.default_rng(seed)
+    true = rng.normal(size=(n_rows, n_classes)) * 1.5
+    scores = [true + rng.normal(scale=1.0 + m, size=true.shape) for m in range(n_models)]
+    labels = (softmax(true, axis=1).cumsum(axis=1) < rng.random((n_rows, 1))).sum(axis=1)
+    return scores, labels.astype(np.uint16), rng.uniform(0.2, 2.0, n_rows)
+
+
+def gradient(combination, scores, labels, weights, penalty):
+    """Return the gradient of the penalized likelihood by the weights, and by the intercepts."""
+    residual = weights[:, None] * (combination.apply(scores) - np.eye(len(combination.intercept))[labels])
+    prior = np.eye(len(scores))[0]
+    by_coef = np.array([np.sum(residual * score) for score in scores]) + 2.0 * penalty * (combination.coef - prior)
+    return by_coef, residual.sum(axis=0)
+
+
+data = st.builds(simulate, st.integers(1, 3), st.integers(2, 4), st.integers(20, 200), st.integers(0, 2**32 - 1))
+penalties = st.floats(0.1, 100.0)
+
+
+@pytest.mark.parametrize("n_models", [1, 2, 3])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("penalty", [0.5, 30.0])
+def test_the_reference(n_models, n_classes, penalty):
+    scores, labels, weights = simulate(n_models, n_classes, seed=n_models)
+    found = combine(scores, labels, weights, penalty)
+    coef, intercept = reference.combine(scores, labels, weights, penalty)
+    np.testing.assert_allclose(found.coef, coef, atol=2e-4)
+    np.testing.assert_allclose(found.intercept, intercept, atol=2e-4)
+    ours, theirs = (
+        reference.penalized_loss(*each, scores, labels, weights, penalty) for each in (found, (coef, intercept))
+    )
+    assert ours == pytest.approx(theirs, rel=1e-7)
+    expected = [softmax(reference.class_scores(coef, intercept, scores, row)) for row in range(len(labels))]
+    np.testing.assert_allclose(found.apply(scores), expected, atol=2e-4)
+
+
+def test_two_classes_without_a_penalty_are_a_logistic_regression():
+    scores, labels, weights = simulate(2, 2, 4000)
+    found = combine(scores, labels, weights, 0.0)
+    odds = np.column_stack([score[:, 1] - score[:, 0] for score in scores])
+    peer = LogisticRegression(C=np.inf, tol=1e-10).fit(odds, labels, weights)
+    np.testing.assert_allclose(found.coef, peer.coef_[0], rtol=1e-3)
+    np.testing.assert_allclose(found.apply(scores), peer.predict_proba(odds), atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_it_finds_what_made_the_labels(n_classes):
+    rng = np.random.default_rng(1)
+    scores = [rng.normal(size=(40_000, n_classes)) for _ in range(2)]
+    true = Combination(np.array([1.6, 0.4]), np.linspace(0.5, -0.5, n_classes))
+    labels = (true.apply(scores).cumsum(axis=1) < rng.random((40_000, 1))).sum(axis=1)
+    found = combine(scores, labels, np.ones(40_000), 3.0)
+    np.testing.assert_allclose(found.coef, true.coef, atol=0.05)
+    np.testing.assert_allclose(found.intercept, true.intercept, atol=0.05)
+
+
+def test_a_model_that_harms_has_the_weight_0():
+    scores, labels, weights = simulate(1, 3, 300)
+    coef, _ = combine([scores[0], -scores[0] + np.eye(3)[labels]], labels, weights, 1.0)
+    assert coef[0] > 0.2
+    harmful = combine([scores[0], -3.0 * np.eye(3)[labels]], labels, weights, 1.0)
+    assert harmful.coef[1] == 0.0
+    np.testing.assert_allclose(harmful.coef[:1], combine(scores, labels, weights, 1.0).coef, atol=1e-4)
+    # The scores of a model of weight 0 are not needed.
+    np.testing.assert_array_equal(harmful.apply([scores[0], None]), harmful.apply([scores[0], scores[0]]))
+
+
+def test_a_large_penalty_leaves_the_first_model():
+    scores, labels, weights = simulate(3, 3, 300)
+    found = combine(scores, labels, weights, 1e9)
+    np.testing.assert_allclose(found.coef, [1, 0, 0], atol=1e-6)
+    alone = Combination.first_alone(3, 3)
+    np.testing.assert_array_equal(alone.coef, [1, 0, 0])
+    np.testing.assert_allclose(alone.apply([scores[0], None, None]), softmax(scores[0], axis=1))
+
+
+def test_all_weights_may_be_0():
+    _, labels, weights = simulate(1, 2, 300)
+    opposite = [-2.0 * np.eye(2)[labels]]
+    found = combine(opposite, labels, weights, 0.1)
+    assert found.coef.tolist() == [0.0]
+    expected = np.bincount(labels, weights) / weights.sum()
+    np.testing.assert_allclose(found.apply(opposite), np.tile(expected, (300, 1)), atol=1e-4)
+
+
+@given(data, penalties)
+def test_the_gradient_is_zero(drawn, penalty):
+    """And points to smaller weights where a weight is 0."""
+    scores, labels, weights = drawn
+    found = combine(scores, labels, weights, penalty)
+    by_coef, by_intercept = gradient(found, scores, labels, weights, penalty)
+    size = weights.sum() * max(np.abs(score).max() for score in scores)
+    assert np.all(found.coef >= 0.0)
+    assert np.all(np.abs(by_coef[found.coef > 0]) < 1e-4 * size)
+    assert np.all(by_coef[found.coef == 0] > -1e-4 * size)
+    if len(np.unique(labels)) == len(found.intercept):
+        assert np.all(np.abs(by_intercept) < 1e-4 * size)
+    assert found.intercept.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+@given(data, penalties, st.floats(-5.0, 5.0), st.integers(0, 2))
+def test_shifts_change_nothing(drawn, penalty, shift, model):
+    """Of all classes of a sample; of a class of all samples only the intercept."""
+    scores, labels, weights = drawn
+    model %= len(scores)
+    first = combine(scores, labels, weights, penalty).apply(scores)
+    of_samples = [score + shift * np.arange(len(labels))[:, None] % 3 for score in scores]
+    np.testing.assert_allclose(combine(of_samples, labels, weights, penalty).apply(of_samples), first, atol=2e-3)
+    of_class = [score + shift * (m == model) * np.eye(score.shape[1])[0] for m, score in enumerate(scores)]
+    np.testing.assert_allclose(combine(of_class, labels, weights, penalty).apply(of_class), first, atol=2e-3)
+
+
+@given(data, penalties, st.floats(0.1, 10.0))
+def test_only_the_ratio_of_weights_and_penalty_matters(drawn, penalty, scale):
+    scores, labels, weights = drawn
+    one, other = combine(scores, labels, weights, penalty), combine(scores, labels, scale * weights, scale * penalty)
+    np.testing.assert_allclose(one.apply(scores), other.apply(scores), atol=2e-3)
+
+
+@given(data, penalties, st.integers(0, 2**32 - 1))
+def test_weights_are_repetitions(drawn, penalty, seed):
+    scores, labels, _ = drawn
+    times = np.random.default_rng(seed).integers(0, 4, len(labels))
+    weighted = combine(scores, labels, times.astype(float), penalty)
+    copies = [np.repeat(score, times, axis=0) for score in scores]
+    repeated = combine(copies, np.repeat(labels, times), np.ones(times.sum()), penalty)
+    np.testing.assert_allclose(weighted.apply(scores), repeated.apply(scores), atol=2e-3)
+
+
+@given(data, penalties)
+def test_the_order_of_classes_does_not_matter(drawn, penalty):
+    scores, labels, weights = drawn
+    n_classes = scores[0].shape[1]
+    first = combine(scores, labels, weights, penalty).apply(scores)
+    reverse = [score[:, ::-1] for score in scores]
+    other = combine(reverse, n_classes - 1 - labels.astype(int), weights, penalty).apply(reverse)
+    np.testing.assert_allclose(other[:, ::-1], first, atol=2e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_residual_score(n_classes):
+    """It leads from the probabilities of the first forest to the true ones, if that of the residuals is right."""
+    rng = np.random.default_rng(n_classes)
+    proba, true = rng.dirichlet(np.ones(n_classes), 50), rng.dirichlet(np.ones(n_classes), 50)
+    residual = (1.0 - proba) * true / np.sum((1.0 - proba) * true, axis=1, keepdims=True)
+    score = residual_score(residual, proba)
+    np.testing.assert_allclose(score, reference.residual_score(residual, proba), rtol=1e-9)
+    np.testing.assert_allclose(softmax(log_proba(proba) + score, axis=1), true, rtol=1e-9)
+    if n_classes == 2:
+        np.testing.assert_allclose(expit(score[:, 1] - score[:, 0]), residual[:, 1], rtol=1e-9)
+
+
+def test_probabilities_of_0_and_1_have_finite_scores():
+    certain = np.array([[1.0, 0.0], [0.0, 1.0]])
+    assert np.all(np.isfinite(log_proba(certain)))
+    assert np.all(np.isfinite(residual_score(certain, certain)))
+    assert np.all(np.isfinite(residual_score(1.0 - certain, certain)))
+    proba = Combination(np.array([1.5]), np.zeros(2)).apply([log_proba(certain)])
+    np.testing.assert_allclose(proba, certain, atol=1e-9)

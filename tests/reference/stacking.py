@@ -1,0 +1,82 @@
+"""A stack with everything written out: its combination by a general optimizer, its additive model by loops."""
+
+import math
+
+import numpy as np
+from scipy.optimize import minimize
+
+
+def class_scores(coef, intercept, scores, row):
+    """Return the score of each class, from those of each model."""
+    n_classes = len(intercept)
+    return [sum(b * score[row][k] for b, score in zip(coef, scores)) + intercept[k] for k in range(n_classes)]
+
+
+def penalized_loss(coef, intercept, scores, labels, weights, penalty):
+    """Return the sum of weighted log losses, and the penalty of the distance from the first model alone."""
+    total = 0.0
+    for row, (label, weight) in enumerate(zip(labels, weights)):
+        of_class = class_scores(coef, intercept, scores, row)
+        largest = max(of_class)
+        total += weight * (largest + math.log(sum(math.exp(s - largest) for s in of_class)) - of_class[label])
+    return total + penalty * sum((b - (1.0 if m == 0 else 0.0)) ** 2 for m, b in enumerate(coef))
+
+
+def combine(scores, labels, weights, penalty):
+    """Return the weights of the models, none negative, and the intercepts less their mean."""
+    n_models, n_classes = len(scores), len(scores[0][0])
+
+    def loss(parameters):
+        return penalized_loss(parameters[:n_models], [0.0, *parameters[n_models:]], scores, labels, weights, penalty)
+
+    start = np.array([1.0] + [0.1] * (n_models - 1) + [0.0] * (n_classes - 1))
+    bounds = [(0.0, None)] * n_models + [(None, None)] * (n_classes - 1)
+    found = minimize(loss, start, method="SLSQP", bounds=bounds, options={"ftol": 1e-12, "maxiter": 500}).x
+    intercept = np.append(0.0, found[n_models:])
+    return found[:n_models], intercept - intercept.mean()
+
+
+def residual_score(residual, proba):
+    """Return the log of the residual forest's probability of each class, less those of p and of 1 - p."""
+    return np.array(
+        [
+            [math.log(q) - math.log(p) - math.log(1.0 - p) for q, p in zip(q_row, p_row)]
+            for q_row, p_row in zip(residual, proba)
+        ]
+    )
+
+
+def quantile(values, order):
+    """Return a quantile, interpolated between the two sorted values beside it."""
+    values, place = sorted(values), order * (len(values) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (place - below) * (values[above] - values[below])
+
+
+def additive_columns(train, rows, categorical, *, most, knots, least_samples):
+    """Return the columns of the additive model for some rows; lists of numbers, NaN where a value is missing."""
+    numbers, splines, missing, categories = [], [], [], []
+    for feature in range(len(train[0])):
+        values, new = [row[feature] for row in train], [row[feature] for row in rows]
+        if any(math.isnan(value) for value in values):
+            missing.append([float(math.isnan(value)) for value in new])
+        if feature in categorical:
+            for code in sorted({value for value in values if not math.isnan(value)}):
+                if values.count(code) >= least_samples:
+                    categories.append([float(value == code) for value in new])
+            continue
+        known = [value for value in values if math.isfinite(value)]
+        mean = sum(known) / len(known) if known else 0.0
+        spread = math.sqrt(sum((value - mean) ** 2 for value in known) / len(known)) if known else 0.0
+
+        def scale(value, mean=mean, spread=spread):
+            return 0.0 if math.isnan(value) else min(max((value - mean) / (spread or 1.0), -most), most)
+
+        scaled = [scale(value) for value in values]
+        numbers.append([scale(value) for value in new])
+        if len(set(scaled)) > 2:
+            for knot in sorted({quantile(scaled, order) for order in knots}):
+                if min(scaled) < knot < max(scaled):
+                    splines.append([max(scale(value) - knot, 0.0) for value in new])
+    return np.array([*numbers, *splines, *missing, *categories]).T
