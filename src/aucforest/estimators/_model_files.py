@@ -268,6 +268,7 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
         prefix = f"{outer}__"
         nested = {each.removeprefix(prefix): values.pop(each) for each in list(values) if each.startswith(prefix)}
         if nested:
+            require(outer not in values, f"{outer} is stored twice")
             values[outer] = _make_estimator(kind, nested)
     known = _ESTIMATORS[name]().get_params()
     if unknown := [parameter for parameter in values if parameter not in known]:
