@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from aucforest import AUCStackingClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.fitting import on_disk
 from aucforest.tables import csv
@@ -335,6 +336,12 @@ def test_labels_of_numbers_are_classes_of_numbers():
     forest = fit_out_of_core(make_forest(n_estimators=2), TABLE.append_column("y", y), "y", drop=["weight", "label"])
     assert forest.classes_.tolist() == [3, 4, 5]
     assert forest.classes_.dtype == np.int8
+
+
+def test_a_stack_is_fitted_in_memory():
+    sentence = "^fit_out_of_core needs an AUCForestClassifier, got AUCStackingClassifier: fit it in memory$"
+    with pytest.raises(TypeError, match=sentence):
+        fit_out_of_core(AUCStackingClassifier(make_forest()), TABLE, "label")
 
 
 def test_a_single_name_is_no_list():

@@ -391,6 +391,12 @@ def test_the_page_is_well_made(n_classes, with_training_rows, three_classes):
     assert len(html.encode()) < 1e6
 
 
+def test_a_comparison_with_a_stack_says_what_it_compares():
+    how = {"cv": 2, "metrics": ["roc_auc"], "n_estimators": 25, "verbose": 0, "random_state": 0}
+    page = report(compare_criteria(X, Y, criteria=["stack"], **how)).html
+    assert "Forests that differ only in the split criterion, and a stack of a forest, on the same 2 folds" in page
+
+
 def test_a_comparison_is_shown_with_its_tests(tmp_path):
     metrics, criteria = ["roc_auc", "fit_seconds", "brier"], ["auc", "gini"]
     comparison = compare_criteria(

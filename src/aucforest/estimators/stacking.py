@@ -69,6 +69,8 @@ class AUCStackingClassifier(StackFit):
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies of the training data, by sample weight.
+    categories_, dates_ : dict
+        The categories of features, and what is made of columns of dates. See `AUCForestClassifier`.
     threshold_ : float, ndarray or None
         The fitted rule of `predict`. See `AUCForestClassifier`.
     oob_score_ : float
