@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import aucforest
@@ -36,6 +37,8 @@ def make_frame(n_rows=240, seed=0):
 def assert_same_value(one, other):
     """Assert that two fitted values are the same to the last bit, types included."""
     assert type(one) is type(other) or {type(one), type(other)} <= {float, np.float64}
+    if isinstance(one, BaseEstimator):
+        one, other = knows(one), knows(other)
     if isinstance(one, Tree):
         assert type(one.frequencies) is type(other.frequencies)
         one, other = ({**vars(some), "frequencies": some.value} for some in (one, other))

@@ -99,6 +99,7 @@ def test_features_that_are_neither_numbers_nor_categories_are_named(forest_rows)
 DAY = date(2024, 2, 29)
 
 
+@pytest.mark.filterwarnings("ignore:there are no alert limits:UserWarning")
 @pytest.mark.parametrize(
     "X",
     [
@@ -113,7 +114,7 @@ DAY = date(2024, 2, 29)
 )
 def test_dates_are_refused_in_every_form(forest_rows, X):
     forest, _, y = forest_rows
-    cbpe = CBPE.from_forest(forest, y[:800], np.zeros((800, 1)))
+    cbpe = CBPE.from_forest(forest, y[:800], np.zeros((800, 1)), chunks=ONE)
     sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because new ones alone tell new samples"
     for attempt in (lambda: CBPE().fit([0.5], [1], X=X), lambda: cbpe.estimate([0.5], X=X)):
         with pytest.raises(TypeError, match=sentence):

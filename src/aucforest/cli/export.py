@@ -59,9 +59,7 @@ def export(
     for option, out, method in (("--onnx", onnx, "to_onnx"), ("--sklearn", sklearn, "to_sklearn")):
         if out is not None and not hasattr(forest, method):
             hint = ": use --onnx" if hasattr(forest, "to_onnx") else ""
-            raise ValueError(
-                f"{option}: {model} is of the class {type(forest).__name__}, which has no such export{hint}"
-            )
+            raise ValueError(f"{option}: {type(forest).__name__} has no such export{hint}")
     outs = {kind: out for kind, out in (("ONNX", onnx), ("scikit-learn", sklearn)) if out is not None}
     with ExitStack() as stack:
         beside = {kind: stack.enter_context(file_beside(out)) for kind, out in outs.items()}

@@ -24,7 +24,6 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
-from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import (
     Categories,
@@ -392,35 +391,6 @@ class TreeBasedClassifier(Model):
     def _calibration(self) -> Calibration | None:
         """The calibration of the mean of the trees; None for a single tree."""
         return getattr(self, "calibration_", None)
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict class log-probabilities, -inf for a probability of 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), float64
-        """
-        with np.errstate(divide="ignore"):
-            log_proba: NDArray[np.float64] = np.log(self.predict_proba(X))
-        return log_proba
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict class labels: the most probable class, or for a forest the class that its `threshold` rule selects.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        proba = self.predict_proba(X)
-        return self.classes_[decide(proba, getattr(self, "threshold_", None))]
 
     def _find_leaves(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf of each sample in each tree, (n_samples, n_trees)."""

@@ -17,6 +17,7 @@ from aucforest._restoring import restoring
 from aucforest.estimators._calibration import Calibration
 from aucforest.estimators._mixture import describe_mixture
 from aucforest.fitting.bootstrap import SampleRecord, digest_groups, stream_of
+from aucforest.metrics.thresholds import decide
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
@@ -90,6 +91,35 @@ class Model(ClassifierMixin, BaseEstimator):
 
     def _sort_classes(self) -> None:
         """Put the classes of the fit into sorted order; only a forest or a stack can have others."""
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict class log-probabilities, -inf for a probability of 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), float64
+        """
+        with np.errstate(divide="ignore"):
+            log_proba: NDArray[np.float64] = np.log(self.predict_proba(X))
+        return log_proba
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict class labels: the most probable class, or the one that the `threshold` rule selects if there is one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[decide(proba, getattr(self, "threshold_", None))]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to a file, to be read by `aucforest.load`.
@@ -238,6 +268,7 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
         prefix = f"{outer}__"
         nested = {each.removeprefix(prefix): values.pop(each) for each in list(values) if each.startswith(prefix)}
         if nested:
+            require(outer not in values, f"{outer} is stored twice")
             values[outer] = _make_estimator(kind, nested)
     known = _ESTIMATORS[name]().get_params()
     if unknown := [parameter for parameter in values if parameter not in known]:

@@ -91,6 +91,7 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     model.coef_ = stored.take_array("coef_", "d", (n_rows, n_columns))
     model.intercept_ = stored.take_array("intercept_", "d", (n_rows,))
     require(np.abs(model.coef_).sum() + np.abs(model.intercept_).sum() < _GREATEST, "coef_ is not finite")
+    stored.check_taken()
     return model
 
 

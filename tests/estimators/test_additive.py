@@ -1,0 +1,159 @@
+"""The additive model: its columns, what is fitted to them, and the rows and classes that it must not stumble over."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from threadpoolctl import threadpool_limits
+
+from aucforest.estimators import _additive
+from aucforest.estimators._additive import AdditiveClassifier
+from tests.reference.stacking import additive_columns
+
+CATEGORICAL = (1, 4)
+
+
+def make(n_rows=300, seed=0):
+    """Return numbers with outliers and missing values, codes of categories, and a constant and an empty column."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 8))
+    X[:, 1] = rng.choice(4, n_rows, p=[0.5, 0.3, 0.18, 0.02])
+    X[:, 2] = rng.random(n_rows) < 0.3  # two values have no spline
+    X[:, 3] = np.exp(2.0 * X[:, 3])
+    X[:, 4] = np.where(rng.random(n_rows) < 0.1, np.nan, rng.choice(12, n_rows))
+    X[:, 5] = 7.0
+    X[:, 6] = np.where(rng.random(n_rows) < 0.7, 0.0, X[:, 6])  # quartiles that are equal
+    X[rng.random(n_rows) < 0.2, 0] = np.nan
+    X[:, 7] = np.nan
+    score = np.nan_to_num(X[:, 0]) + (X[:, 1] == 1) - X[:, 2] + np.abs(X[:, 6])
+    return X, score
+
+
+X, SCORE = make()
+NEW, _ = make(50, seed=1)
+NEW[:3, 1], NEW[3:6, 3], NEW[6, 0], NEW[7, 0] = 9, np.nan, np.inf, -np.inf
+LABELS = {2: (SCORE > 0.4).astype(int), 3: np.digitize(SCORE, [-0.3, 0.8])}
+
+
+def columns(train, rows):
+    constants = {
+        "most": _additive._MOST,
+        "knots": _additive._KNOTS,
+        "least_samples": _additive._LEAST_SAMPLES,
+    }
+    return additive_columns(train.tolist(), rows.tolist(), CATEGORICAL, **constants)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weight", [None, np.random.default_rng(0).uniform(0.1, 3.0, 300)], ids=["alike", "weighted"])
+def test_it_is_a_logistic_regression_on_columns_by_loops(n_classes, weight):
+    y = LABELS[n_classes]
+    model = AdditiveClassifier(CATEGORICAL).fit(X, y, weight)
+    scaled = None if weight is None else weight / weight.mean()
+    peer = LogisticRegression().fit(columns(X, X), y, scaled)
+    assert model.coef_.shape == peer.coef_.shape
+    for rows in (X, NEW):
+        np.testing.assert_allclose(model.predict_proba(rows), peer.predict_proba(columns(X, rows)), atol=1e-3)
+    np.testing.assert_array_equal(model.classes_, np.arange(n_classes))
+    scores = model.decision_function(NEW)
+    assert scores.shape == (50, n_classes)
+    if n_classes == 2:
+        np.testing.assert_allclose(expit(scores[:, 1] - scores[:, 0]), model.predict_proba(NEW)[:, 1])
+
+
+def test_splines_see_what_a_line_does_not():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(2000, 3))
+    y = (np.abs(table[:, 0]) + rng.normal(scale=0.3, size=2000) > 0.7).astype(int)
+    model = AdditiveClassifier().fit(table[:1000], y[:1000])
+    line = LogisticRegression().fit(table[:1000], y[:1000])
+    ours, theirs = (roc_auc_score(y[1000:], each.predict_proba(table[1000:])[:, 1]) for each in (model, line))
+    assert ours > 0.85 > 0.7 > theirs
+
+
+def test_only_ratios_of_weights_matter():
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, 300)
+    one, other = (AdditiveClassifier(CATEGORICAL).fit(X, LABELS[2], scale * weight) for scale in (1.0, 1000.0))
+    np.testing.assert_allclose(one.predict_proba(NEW), other.predict_proba(NEW), atol=1e-6)
+
+
+def test_units_of_numbers_do_not_matter():
+    scale, shift = np.ones(8), np.zeros(8)
+    scale[[0, 3, 6]], shift[[0, 3, 6]] = [1e3, 1e-3, 7.0], [5.0, -1.0, 2.0]
+    one = AdditiveClassifier(CATEGORICAL).fit(X, LABELS[2])
+    other = AdditiveClassifier(CATEGORICAL).fit(X * scale + shift, LABELS[2])
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X * scale + shift), atol=1e-3)
+
+
+def test_rows_are_predicted_one_by_one_as_together():
+    """They are passed through the columns in blocks."""
+    many = np.tile(X, (-(-_additive._BLOCK_ROWS // 300) + 1, 1))
+    model = AdditiveClassifier(CATEGORICAL).fit(X, LABELS[3])
+    expected = np.vstack([model.predict_proba(row[None]) for row in X])
+    assert len(many) > _additive._BLOCK_ROWS
+    np.testing.assert_allclose(model.predict_proba(many), np.tile(expected, (len(many) // 300, 1)), rtol=1e-12)
+    assert model.predict_proba(X[:0]).shape == (0, 3)
+
+
+def test_a_class_without_samples():
+    """As in a fold without a rare class."""
+    y = np.where(LABELS[2] == 1, 3, 0)
+    model = AdditiveClassifier(CATEGORICAL).fit(X, y)
+    assert model.classes_.tolist() == [0, 3]
+    expected = AdditiveClassifier(CATEGORICAL).fit(X, LABELS[2]).predict_proba(NEW)
+    np.testing.assert_allclose(model.predict_proba(NEW), expected)
+
+
+def test_of_many_rows_a_sample_is_fitted(monkeypatch):
+    """As many of each class; weights restore the class frequencies."""
+    table, score = make(6000, seed=2)
+    y = (score > 1.5).astype(int)
+    whole = AdditiveClassifier(CATEGORICAL).fit(table, y)
+    seen = []
+    fit = LogisticRegression.fit
+
+    def record(self, columns, labels, weight):
+        seen.append((len(columns), np.bincount(labels, weight)))
+        return fit(self, columns, labels, weight)
+
+    monkeypatch.setattr(LogisticRegression, "fit", record)
+    monkeypatch.setattr(_additive, "_MOST_ROWS", 2000)
+    monkeypatch.setattr(_additive, "_LEAST_ROWS", 0)
+    part = AdditiveClassifier(CATEGORICAL).fit(table, y)
+    assert 300 < y.sum() < 1000
+    n_rows, weights = seen[0]
+    assert n_rows == y.sum() + 1000
+    np.testing.assert_allclose(weights / weights.sum(), np.bincount(y) / 6000)
+    of_part, of_whole = (model.predict_proba(table)[:, 1] for model in (part, whole))
+    assert of_part.mean() == pytest.approx(y.mean(), abs=0.01)
+    assert roc_auc_score(y, of_part) > roc_auc_score(y, of_whole) - 0.005 > 0.9
+
+
+def test_sparse_rows():
+    """Scaled numbers alone, which are not centred; rows may be dense in one call and sparse in another."""
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((400, 12)) < 0.2, rng.normal(size=(400, 12)) * 10.0 ** np.arange(-6, 6), 0.0)
+    dense[:, 11] = 0.0
+    dense[0, 0] = np.nan
+    y = (np.nan_to_num(dense[:, 0]) * 1e6 + rng.normal(size=400) > 0.3).astype(int)
+    matrix = sp.csr_array(dense)
+    model = AdditiveClassifier().fit(matrix, y)
+    scale = np.nanstd(dense, axis=0)
+    scaled = np.nan_to_num(np.clip(dense / np.where(scale > 0, scale, 1.0), -_additive._MOST, _additive._MOST))
+    expected = LogisticRegression().fit(scaled, y).predict_proba(scaled)
+    np.testing.assert_allclose(model.predict_proba(matrix), expected, atol=1e-3)
+    np.testing.assert_allclose(model.predict_proba(dense), model.predict_proba(matrix))
+    by_dense = AdditiveClassifier().fit(dense, y)
+    np.testing.assert_allclose(by_dense.predict_proba(matrix), by_dense.predict_proba(dense))
+
+
+def test_the_same_to_the_last_bit_for_every_number_of_threads_of_blas():
+    table = np.random.default_rng(0).normal(size=(3000, 60))
+    y = (table[:, :5].sum(axis=1) > 0).astype(int)
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            found.append(AdditiveClassifier().fit(table, y).predict_proba(table))
+    np.testing.assert_array_equal(*found)
