@@ -27,15 +27,14 @@ def members_section(rows: ScoredRows) -> Section | None:
     stack = rows.model
     if not isinstance(stack, AUCStackingClassifier):
         return None
-    alone = replace(rows, scores=scores_of(stack.members_["forest"], rows.X))
     meanings = _MEMBERS | ({} if stack.linear == "auto" else {"linear": type(stack.linear).__name__})
     weights = [[name, number(weight), meanings[name]] for name, weight in zip(stack.members_, stack.coef_.tolist())]
-    columns = ["metric", "forest alone", "stack", "difference", "95 % interval"]
-    body = [_auc(alone, rows), _log_loss(alone, rows)]
-    tables = [
-        Table("The members of the stack and their weights", ["member", "weight", "what it is"], weights, "lrl"),
-        Table("The stack and its forest alone, on these rows", columns, body, "lrrrr"),
-    ]
+    tables = [Table("The members of the stack and their weights", ["member", "weight", "what it is"], weights, "lrl")]
+    if len(weights) > 1:
+        alone = replace(rows, scores=scores_of(stack.members_["forest"], rows.X))
+        columns = ["metric", "forest alone", "stack", "difference", "95 % interval"]
+        body = [_auc(alone, rows), _log_loss(alone, rows)]
+        tables.append(Table("The stack and its forest alone, on these rows", columns, body, "lrrrr"))
     lead = (
         "The score of a class is the sum of the scores of the members, with two classes of log odds, times their "
         "weights. A member of weight 0 did not help on the out-of-bag samples, and is not used."
