@@ -20,7 +20,7 @@ def make(n_rows=300, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 8))
     X[:, 1] = rng.choice(4, n_rows, p=[0.5, 0.3, 0.18, 0.02])
-    X[:, 2] = rng.random(n_rows) < 0.3  # two values have no spline
+    X[:, 2] = rng.permutation(n_rows) % 2  # two values have no spline, though the median is between them
     X[:, 3] = np.exp(2.0 * X[:, 3])
     X[:, 4] = np.where(rng.random(n_rows) < 0.1, np.nan, rng.choice(12, n_rows))
     X[:, 5] = 7.0

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from scipy.stats import spearmanr
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -354,6 +355,34 @@ def test_groups_stay_together():
     Recorder.calls.clear()
     small_stack(stack={"linear": Recorder()}).fit(table, Y)
     assert Recorder.calls[1][1] & Recorder.calls[2][1]
+
+
+class Contrary(Recorder):
+    """Predicts the classes that it should not."""
+
+    def predict_proba(self, X):
+        return 1.0 - super().predict_proba(X)
+
+
+def test_a_member_that_harms_is_not_asked():
+    stack = small_stack(stack={"linear": Contrary()}).fit(FILLED, Y)
+    assert stack.coef_[2] == 0.0
+    Recorder.calls.clear()
+    ours = stack.predict_proba(FILLED)
+    assert Recorder.calls == []
+    np.testing.assert_allclose(
+        ours, small_stack(stack={"linear": None}).fit(FILLED, Y).predict_proba(FILLED), atol=1e-3
+    )
+
+
+def test_groups_are_routed():
+    train, test = np.arange(250), np.arange(250, 300)
+    with config_context(enable_metadata_routing=True):
+        stack = small_stack().set_fit_request(groups=True)
+        options = {"cv": [(train, test)], "params": {"groups": GROUPS}, "return_estimator": True}
+        found = cross_validate(stack, X, Y, scoring="roc_auc", **options)["estimator"][0]
+    expected = small_stack().fit(X[train], Y[train], groups=GROUPS[train])
+    assert_same(fitted_state(found, X), fitted_state(expected, X))
 
 
 def make_frame():
