@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
@@ -43,16 +43,19 @@ def module_name(path: Path, sources: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_names(path: Path, sources: Path) -> Iterator[str]:
-    """Yield every dotted name that a file imports anywhere, functions and type checking included."""
+@cache
+def imported_names(path: Path, sources: Path) -> list[str]:
+    """Return every dotted name that a file imports anywhere, functions and type checking included."""
+    found: list[str] = []
     name = module_name(path, sources)
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = resolve_name("." * node.level + (node.module or ""), package)
-            yield from (f"{origin}.{alias.name}" for alias in node.names)
+            found.extend(f"{origin}.{alias.name}" for alias in node.names)
+    return found
 
 
 def import_graph(sources: Path) -> dict[str, set[str]]:

@@ -98,6 +98,22 @@ def test_the_command_line_is_the_function(table, tmp_path):
     assert [row for row in found if row[1] != "fit_seconds"] == [(*names, pytest.approx(v)) for *names, v in of_clock]
 
 
+def test_a_stack_is_compared(table, tmp_path):
+    options = ["--drop", "kind", "--criteria", "auto,stack", "--trees", "30", *FAST[2:]]
+    result = run(table, "--target", "grade", *options, "--json", tmp_path / "a.json")
+    assert result.exit_code == 0, result.output
+    frame = pd.read_csv(table)
+    expected = compare_criteria(
+        frame[["width", "height", "count"]], frame["grade"], criteria=["auto", "stack"], cv=2, n_estimators=30,
+        random_state=0, verbose=0,
+    )  # fmt: skip
+    found = [row for row in json.loads((tmp_path / "a.json").read_text())["summary"] if row["criterion"] == "stack"]
+    of_python = [row for row in expected.summary() if row.criterion == "stack"]
+    assert [row["metric"] for row in found] == [row.metric for row in of_python]
+    assert found[0]["mean"] == pytest.approx(of_python[0].mean)
+    assert "stack" in result.stdout
+
+
 def test_folds_that_are_all_equal_have_no_interval(table, tmp_path):
     numeric = edited(table, "kind", np.repeat([0.0, 1.0], 30))
     result = run(numeric, "--target", "grade", "--trees", 20, *FAST[2:], "--json", tmp_path / "a.json")
@@ -314,7 +330,7 @@ def test_wrong_calls_exit_with_2(table):
     repeated = run(table, "--target", "grade", "--time", "count", "--repeats", "2")
     check_usage(repeated, "--repeats: folds by time cannot be repeated")
     unknown = run(table, "--target", "grade", "--criteria", "auc,ginny")
-    check_usage(unknown, "'ginny' is not among auto, auc, ")
+    check_usage(unknown, "'ginny' is not among auto, stack, auc, ")
     check_usage(unknown, "did you mean 'gini'?")
     check_usage(run(table, "--target", "grade", "--splitter", "worst"), "'worst' is not one of")
     check_usage(run(table, "--target", "grade", "--plot", "a.txt"), "must end in .png, .svg, .pdf, got a.txt")

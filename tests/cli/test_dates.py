@@ -72,6 +72,21 @@ def test_the_same_dates_in_files_of_every_kind(tables, tmp_path):
     assert f",reason_{len(NAMES)}\n" in run("predict", tmp_path / "csv", train, "--reasons", "99").stdout
 
 
+def test_days_in_another_format_have_no_hour(tables, tmp_path):
+    rows = pd.read_csv(tables / "train.csv", usecols=["day", "amount", "label"])
+    rows.to_csv(tmp_path / "iso.csv", index=False)
+    rows["day"] = pd.to_datetime(rows["day"]).dt.strftime("%d.%m.%Y")
+    rows.to_csv(tmp_path / "german.csv", index=False)
+    format_ = "--date-format", "%d.%m.%Y"
+    expected = fit(tmp_path / "iso.csv", tmp_path / "iso")
+    for options in ((), ("--memory-limit", "1GB")):
+        model = fit(tmp_path / "german.csv", tmp_path / "german", *format_, *options)
+        assert model.split_features_.tolist() == expected.split_features_.tolist() == [*NAMES[1:3], *NAMES[-2:]]
+        assert predict(tmp_path / "german", tmp_path / "german.csv", *format_) == predict(
+            tmp_path / "iso", tmp_path / "iso.csv"
+        )
+
+
 def test_periods_of_dates_in_another_format(tables, tmp_path):
     """The reference has ISO dates, the new rows those of the file."""
     arguments = "--target", "label", "--trees", 20, "--out", tmp_path / "m", "--date-format", GERMAN

@@ -52,11 +52,47 @@ def test_exported_files_agree_with_the_model(files, tmp_path, kind):
     assert np.allclose(np.sort(proba, axis=1), expected, rtol=0, atol=1e-12)
 
 
+def test_a_stack(files, tmp_path):
+    X, y = frame_of(mixed(300, 0)), (mixed(300, 0)["label"] == "yes").to_numpy()
+    stack = aucforest.AUCStackingClassifier(aucforest.AUCForestClassifier(20, random_state=0)).fit(X, y.astype(int))
+    stack._name_classes(np.array(["yes", "no"]))
+    model, onnx, sklearn = tmp_path / "stack.aucforest", tmp_path / "stack.onnx", tmp_path / "stack.skops"
+    stack.save(model)
+    result = run("export", model, "--onnx", onnx, "--check", files.test_csv)
+    assert result.exit_code == 0, result.output
+    assert "compared on 250 rows" in result.stdout
+    result = run("export", model, "--onnx", tmp_path / "no.onnx", "--sklearn", sklearn)
+    check_refusal(result, "--sklearn: AUCStackingClassifier has no such export: use --onnx")
+    assert not (tmp_path / "no.onnx").exists()
+
+
+def test_a_linear_model_is_refused(tmp_path):
+    X = np.arange(40.0).reshape(20, 2)
+    aucforest.LinearAUCClassifier().fit(X, X[:, 0] > 20).save(tmp_path / "m.aucforest")
+    result = run("export", tmp_path / "m.aucforest", "--onnx", tmp_path / "m.onnx")
+    check_refusal(result, "--onnx: LinearAUCClassifier has no such export")
+
+
 def test_a_difference_is_refused(files, tmp_path, monkeypatch):
     monkeypatch.setitem(command._TOLERANCES, "ONNX", 1e-12)
-    result = run("export", files.model_aucforest, "--onnx", tmp_path / "m.onnx", "--check", files.test_csv)
-    assert result.exit_code == 1
-    assert "the ONNX file differs from the model by" in result.stderr
+    outs = ("--onnx", tmp_path / "m.onnx", "--sklearn", tmp_path / "m.skops")
+    result = run("export", files.model_aucforest, *outs, "--check", files.test_csv)
+    check_refusal(result, "the ONNX file differs from the model by")
+    assert "no file is written" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stray_text_in_checked_rows(files, tmp_path):
+    rows = mixed(250, 1).astype({"width": object})
+    rows.loc[3, "width"] = "unknown"
+    rows.to_csv(tmp_path / "words.csv", index=False)
+    call = ("export", files.model_aucforest, "--onnx", tmp_path / "m.onnx", "--check", tmp_path / "words.csv")
+    check_refusal(run(*call, "--stray-text", "text"), "'unknown'")
+    assert not (tmp_path / "m.onnx").exists()
+    result = run(*call)
+    assert result.exit_code == 0, result.output
+    assert "'unknown'" in result.stderr
+    assert (tmp_path / "m.onnx").exists()
 
 
 def test_wrong_calls(files, tmp_path):

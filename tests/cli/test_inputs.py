@@ -77,6 +77,11 @@ def test_an_encoding_is_read_by_every_command(tmp_path, monkeypatch):
         written[encoding] = [(tmp_path / name).read_bytes() for name in ("m", "m2", "r.csv", "p.csv", "e.json")]
     assert written["utf-8"] == written["cp1252"]
     assert "grün".encode() in (tmp_path / "p.csv").read_bytes()
+    rows.to_csv("u.csv", index=False)
+    for command in (commands[1], commands[2]):
+        result = run(*command.replace("t.csv", "u.csv").split(), "--encoding", "cp1252")
+        assert result.exit_code == 0, result.output
+        assert result.stderr.count("u.csv is valid UTF-8, but is read as cp1252: leave out --encoding") == 1
     refused = run("predict", "m", "t.csv")
     check_refusal(refused, "column 'colour' is not encoded in UTF-8: pass its encoding, such as --encoding cp1252")
     check_usage(run("predict", "m", "t.csv", "--encoding", "cp999"), "the encoding must be one that Python has")

@@ -44,9 +44,9 @@ def test_refusals(files, tmp_path):
 def test_subgroups_of_columns_that_the_model_does_not_know(files, tmp_path):
     test = mixed(250, 1)
     test["region"] = np.where(np.arange(250) < 100, "north", "south")
-    test.to_csv(tmp_path / "test.csv", index=False)
+    test.to_csv(tmp_path / "test.csv", index=False, sep=";")
     arguments = ["report", files.model_aucforest, tmp_path / "test.csv", "--target", "label"]
-    arguments += ["--out", tmp_path / "p.html"]
+    arguments += ["--out", tmp_path / "p.html", "--separator", ";"]
     result = run(*arguments, "--by", "region,colour", "--intended-use", "Sorts <labels>.")
     assert result.exit_code == 0, result.output
     page = (tmp_path / "p.html").read_text()
@@ -57,8 +57,6 @@ def test_subgroups_of_columns_that_the_model_does_not_know(files, tmp_path):
     check_refusal(run(*arguments, "--by", "regoin"), "has no column 'regoin'; did you mean 'region'?")
     by_input = run(*arguments[:2], "-", *arguments[3:], "--by", "region", input=(tmp_path / "test.csv").read_bytes())
     check_usage(by_input, "is for files: standard input and pipes cannot be read twice")
-    test.to_csv(tmp_path / "test.csv", index=False, sep=";")
-    assert run(*arguments, "--by", "region", "--separator", ";").exit_code == 0
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

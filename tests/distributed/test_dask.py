@@ -376,12 +376,23 @@ def test_too_little_memory_is_told_before_growing(client, monkeypatch):
 
 
 def test_groups_and_costs_of_samples_are_refused():
-    with pytest.raises(
-        ValueError, match=r"^groups cannot be sampled on a cluster: fit an AUCForestClassifier in memory$"
-    ):
+    with pytest.raises(ValueError, match=r"^groups cannot be sampled on a cluster: .* memory, or by fit_out_of_core$"):
         DaskAUCForestClassifier(**OPTIONS).fit(*chunked(2, X, Y), groups=np.arange(len(Y)))
-    with pytest.raises(ValueError, match=r"^cost of each sample is not available on a cluster: fit an AUCForest"):
+    with pytest.raises(
+        ValueError, match=r"^cost cannot be passed .* a cluster: set threshold={'cost': array} instead$"
+    ):
         DaskAUCForestClassifier(**OPTIONS).fit(*chunked(2, X, Y), cost=np.ones((len(Y), 2, 2)))
+
+
+def test_costs_of_samples_are_a_parameter(client):
+    costs = np.random.default_rng(0).exponential([[0.0, 1.0], [20.0, 0.0]], (len(Y), 2, 2))
+    local = AUCForestClassifier(20, random_state=0, threshold="cost").fit(X, Y, cost=costs)
+    parts, options = chunked(3, X, Y), {"n_estimators": 20, "random_state": 0}
+    assert_same(local, DaskAUCForestClassifier(**options, threshold={"cost": costs}).fit(*parts))
+    with pytest.raises(
+        ValueError, match=r"^threshold='cost' needs .* or threshold={'cost': array} if the data are not"
+    ):
+        DaskAUCForestClassifier(**options, threshold="cost").fit(*parts)
 
 
 def test_dates_are_those_of_the_local_forest(client):

@@ -51,7 +51,7 @@ def test_amounts_that_are_none(amount):
 def test_no_rows_to_choose_by():
     forest = small_forest(bootstrap=False).fit(X, Y)
     assert forest.shrinkage_ == PRIOR == 5.0
-    mixed = small_forest(3, warm_start=True, max_samples=0.5).fit(X, Y)
+    mixed = small_forest(3, warm_start=True, max_samples=0.5, calibration=None).fit(X, Y)
     mixed.set_params(n_estimators=5, max_samples=None).fit(X, Y)
     assert mixed.shrinkage_ == PRIOR
     np.testing.assert_allclose(mixed.predict_proba(X), by_hand(mixed, X, PRIOR))
@@ -224,6 +224,25 @@ def test_too_many_classes_to_choose_by(n_classes):
     table = np.random.default_rng(0).normal(size=(len(y), 3))
     forest = small_forest(1, shrinkage="auto", max_depth=3).fit(table, y)
     assert forest.shrinkage_ == PRIOR
+
+
+@pytest.mark.parametrize(("most", "n_variants"), [(362, 8), (512, 1)])
+def test_the_most_classes_with_evidence(most, n_variants):
+    """As the docstring of `calibration` says."""
+    for n_classes, n_rows in ((most, 2 * most), (most + 1, 0)):
+        labels = np.repeat(np.arange(n_classes, dtype=np.uint16), 20)
+        assert len(_evidence.rows_to_score(labels, n_classes, n_variants, seed=0)) == n_rows
+
+
+@pytest.mark.parametrize("criterion", ["auc", "auto"])
+@pytest.mark.parametrize("shrinkage", ["auto", None, _evidence.WEIGHED_BY, 7.5])
+@pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
+def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
+    forest = small_forest(shrinkage=shrinkage, criterion=criterion)
+    start, held = forest._start(), forest._hold(table, labels, None, None, None)
+    spec = forest._resolve(held, start)
+    scores = forest._score_rows(forest._training_rows(held, spec), held.target, spec, start, unit=1.0)
+    assert scores._sums.nbytes == spec.score_bytes > 0
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,8 @@ def test_bootstrap_samples_that_are_not_known():
     assert [rows.tolist() for rows in of_all] == [[*range(240)]] * 2
     with pytest.raises(AttributeError, match=r"^estimators_samples_ needs the same sampling of all classes and trees"):
         small_forest(sampling="balanced").fit(X, Y).estimators_samples_
-    forest = small_forest(2, warm_start=True).fit(X, Y).set_params(n_estimators=4, max_samples=99).fit(X, Y)
+    forest = small_forest(2, warm_start=True, calibration=None).fit(X, Y)
+    forest.set_params(n_estimators=4, max_samples=99).fit(X, Y)
     assert not hasattr(forest, "estimators_samples_")
     assert not hasattr(small_forest(), "estimators_samples_")
 

@@ -103,7 +103,10 @@ def test_warm_start():
         with pytest.raises(ValueError, match=sentence + other):
             forest.fit(X, Y, groups=groups)
     assert len(forest) == 12
-    forest.set_params(oob_score=False).fit(X, Y)
+    with pytest.warns(
+        UserWarning, match=r"^warm_start: probabilities are not .*: 60 of 60 groups \(300 samples\), 300 of"
+    ):
+        forest.set_params(oob_score=False).fit(X, Y)
     assert forest._groups is None
 
 

@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from aucforest import AUCStackingClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.fitting import on_disk
 from aucforest.tables import csv
@@ -167,6 +168,14 @@ def test_the_spread_of_a_threshold_is_that_of_the_same_rows(monkeypatch):
     check(TABLE, {"threshold": "gmean", "n_estimators": 30, "max_samples": 0.5}, "weight")
 
 
+def test_costs_of_rows_are_a_parameter():
+    costs = np.random.default_rng(0).exponential([[0.0, 1.0], [20.0, 0.0]], (len(TABLE), 2, 2))
+    X, y = features_and_labels(TABLE)
+    expected = make_forest(n_estimators=30, threshold="cost").fit(X, y, cost=costs)
+    forest = make_forest(n_estimators=30, threshold={"cost": costs})
+    assert_same_forests(fit_out_of_core(forest, TABLE, "label", drop=["weight"]), expected)
+
+
 def test_groups_that_are_not_groups(tmp_path):
     table = TABLE.drop_columns("weight").append_column("customer", pa.array([None, *["a"] * (len(TABLE) - 1)]))
     pyarrow.csv.write_csv(table.drop_columns("coded").select(["double", "label", "customer"]), tmp_path / "rows.csv")
@@ -248,6 +257,7 @@ def test_refusals(tmp_path, folder):
         ({"forest": make_forest(random_state=None), "folder": tmp_path / "f"}, "needs an integer random_state"),
         ({"folder": tmp_path / "f"}, "folder needs files as source: the Table may be different at the next call"),
         ({"forest": make_forest(threshold="gmena")}, "gmena"),
+        ({"forest": make_forest(threshold="cost")}, "or threshold={'cost': array} if the data are not in memory"),
     ]  # fmt: skip
     for options, sentence in cases:
         arguments = {"forest": make_forest(), "source": TABLE, "target": "label", "drop": ["weight"], **options}
@@ -326,6 +336,12 @@ def test_labels_of_numbers_are_classes_of_numbers():
     forest = fit_out_of_core(make_forest(n_estimators=2), TABLE.append_column("y", y), "y", drop=["weight", "label"])
     assert forest.classes_.tolist() == [3, 4, 5]
     assert forest.classes_.dtype == np.int8
+
+
+def test_a_stack_is_fitted_in_memory():
+    sentence = "^fit_out_of_core needs an AUCForestClassifier, got AUCStackingClassifier: fit it in memory$"
+    with pytest.raises(TypeError, match=sentence):
+        fit_out_of_core(AUCStackingClassifier(make_forest()), TABLE, "label")
 
 
 def test_a_single_name_is_no_list():

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucforest import AUCForestClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.distributed import predict_out_of_core
 from aucforest.tables import files
 from tests.fitting.tables import features_and_labels, make_forest, make_rows
@@ -34,6 +34,14 @@ def test_batches_are_the_whole(forest):
     assert got["coded"].to_pylist() == NEW["coded"].to_pylist()
     assert got["prediction"].to_pylist() == forest.predict(X).tolist()
     assert np.array_equal(got["probability_b"], forest.predict_proba(X)[:, 1])
+
+
+def test_a_stack_reads_the_columns_of_its_forest():
+    stack = AUCStackingClassifier(make_forest(n_estimators=30), threshold="gmean").fit(*features_and_labels(TABLE))
+    X, _ = features_and_labels(NEW)
+    got = pa.Table.from_batches(predict_out_of_core(stack, NEW.select(NEW.column_names[::-1])))
+    assert np.array_equal(got["probability_b"], stack.predict_proba(X)[:, 1])
+    assert got["prediction"].to_pylist() == stack.predict(X).tolist()
 
 
 @pytest.mark.parametrize(("proba", "names"), [(True, ["probability_a", "probability_b"]), (False, ["prediction"])])

@@ -25,6 +25,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from aucforest import AUCStackingClassifier
 from tests.estimators.data import make_table, small_forest
 
 matplotlib.use("Agg")
@@ -56,7 +57,14 @@ def fitted():
     return forest().fit(FILLED, Y)
 
 
-def test_partial_dependence_is_the_mean_prediction(fitted):
+@pytest.fixture(scope="module")
+def stack():
+    return AUCStackingClassifier(forest()).fit(FILLED, Y)
+
+
+@pytest.mark.parametrize("name", ["fitted", "stack"])
+def test_partial_dependence_is_the_mean_prediction(name, request):
+    fitted = request.getfixturevalue(name)
     found = partial_dependence(fitted, FILLED, [0], grid_resolution=4, kind="both", response_method="predict_proba")
     for i, value in enumerate(found["grid_values"][0]):
         table = FILLED.copy()
@@ -156,8 +164,10 @@ def test_thresholds_tuned_from_outside():
     np.testing.assert_array_equal(model.predict(FILLED), expected.astype(int))
 
 
-def test_permutation_importance(fitted):
-    drop = permutation_importance(fitted, FILLED, Y, n_repeats=2, random_state=0, scoring="roc_auc")
+@pytest.mark.parametrize("name", ["fitted", "stack"])
+def test_permutation_importance(name, request):
+    model = request.getfixturevalue(name)
+    drop = permutation_importance(model, FILLED, Y, n_repeats=2, random_state=0, scoring="roc_auc")
     assert drop.importances_mean.argsort()[:-3:-1].tolist() == [0, 1]
 
 

@@ -68,7 +68,7 @@ def test_other_data_are_refused(data, sentence):
 def test_forests_whose_draws_cannot_be_made_anew():
     with pytest.raises(ValueError, match="out-of-bag samples need a forest with bootstrap=True"):
         training_rows(small_forest(3, bootstrap=False).fit(X, LABELS), X, LABELS, None)
-    grown = small_forest(3, warm_start=True).fit(X[:200], LABELS[:200])
+    grown = small_forest(3, warm_start=True, calibration=None).fit(X[:200], LABELS[:200])
     grown.set_params(n_estimators=5).fit(X, LABELS)
     with pytest.raises(ValueError, match="the trees were grown on 200 of 200 samples, 300 of 300 samples"):
         training_rows(grown, X, LABELS, None)

@@ -71,12 +71,17 @@ def test_a_warm_start_that_fails_keeps_all(table, labels, message):
 def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after, n_rows, drawn):
     """Draws are not kept but drawn anew: those of other sizes would call rows unseen that a tree was grown from."""
     forest = small_forest(3, warm_start=True, **before).fit(X, Y)
-    forest.set_params(n_estimators=4, **after).fit(X[:n_rows], Y[:n_rows])
+    not_calibrated = f"^warm_start: probabilities are not calibrated, because trees .* different ways: {drawn}$"
+    with pytest.warns(UserWarning, match=not_calibrated) as caught:
+        forest.set_params(n_estimators=4, **after).fit(X[:n_rows], Y[:n_rows])
+    assert [warning.filename for warning in caught] == [__file__]
+    assert forest.calibration_ is None
     before_refusal = digest(forest)
     with pytest.raises(
         ValueError, match=f"^warm_start: oob_score=True needs the same bootstrap sampling for all trees, not {drawn}$"
     ):
         forest.set_params(n_estimators=5, oob_score=True).fit(X[:n_rows], Y[:n_rows])
     assert digest(forest) == before_refusal
-    forest.set_params(warm_start=False, n_estimators=40).fit(X[:n_rows], Y[:n_rows])
+    forest.set_params(oob_score=False, calibration=None).fit(X[:n_rows], Y[:n_rows])
+    forest.set_params(warm_start=False, n_estimators=40, oob_score=True).fit(X[:n_rows], Y[:n_rows])
     assert 0 <= forest.oob_score_ <= 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.exports.onnx import write_onnx
+from aucforest.exports.onnx import Ensemble, write_onnx
 from tests.exports.data import mean_of, random_rows, random_tree
 
 N_CODES = {1: 7, 3: 3}
@@ -35,7 +35,7 @@ def run(path, X):
 def test_the_mean_is_the_same(tmp_path_factory, seed, n_cuts, n_classes):
     path = tmp_path_factory.getbasetemp() / "mean.onnx"
     trees, X = drawn(seed, n_cuts=n_cuts, n_classes=n_classes, shrinkage=2.0)
-    write_onnx(path, trees, np.arange(n_classes) * 10, N_CODES)
+    write_onnx(path, Ensemble(trees, N_CODES), np.arange(n_classes) * 10)
     labels, proba = run(path, X)
     expected = mean_of(trees, X)
     np.testing.assert_allclose(proba, expected, **TOLERANCE)
@@ -54,7 +54,7 @@ def test_the_mean_is_the_same(tmp_path_factory, seed, n_cuts, n_classes):
 )  # fmt: skip
 def test_labels_keep_their_type(tmp_path, classes):
     trees, X = drawn(1)
-    write_onnx(tmp_path / "a.onnx", trees, np.asarray(classes), N_CODES)
+    write_onnx(tmp_path / "a.onnx", Ensemble(trees, N_CODES), np.asarray(classes))
     labels, proba = run(tmp_path / "a.onnx", X)
     assert labels.tolist() == np.asarray(classes)[proba.argmax(axis=1)].tolist()
     assert type(labels.tolist()[0]) is type(np.asarray(classes).tolist()[0])
@@ -68,14 +68,14 @@ def test_labels_of_other_types_are_refused(tmp_path, classes, dtype):
     trees, _ = drawn(1)
     sentence = f"labels that are str, bool or numbers of at most 64 bits, not {np.dtype(dtype)}$"
     with pytest.raises(TypeError, match=sentence):
-        write_onnx(tmp_path / "a.onnx", trees, np.array(classes, dtype=dtype), N_CODES)
+        write_onnx(tmp_path / "a.onnx", Ensemble(trees, N_CODES), np.array(classes, dtype=dtype))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_correction(tmp_path):
     trees, X = drawn(2, n_classes=3)
     offsets = np.array([0.3, -2.0, -np.inf])
-    write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, (1.4, offsets, 1e-6))
+    write_onnx(tmp_path / "a.onnx", Ensemble(trees, N_CODES, (1.4, offsets, 1e-6)), np.arange(3))
     powers = np.maximum(mean_of(trees, X), 1e-6) ** 1.4 * np.exp(offsets)
     np.testing.assert_allclose(run(tmp_path / "a.onnx", X)[1], powers / powers.sum(axis=1, keepdims=True), **TOLERANCE)
 
@@ -84,28 +84,28 @@ def test_a_sample_at_the_threshold_is_in_the_second_class(tmp_path):
     trees, X = drawn(3, n_trees=7)
     proba = mean_of(trees, X)[:, 1]
     for threshold in np.unique(proba):
-        write_onnx(tmp_path / "a.onnx", trees, np.array(["no", "yes"]), N_CODES, None, threshold)
+        write_onnx(tmp_path / "a.onnx", Ensemble(trees, N_CODES), np.array(["no", "yes"]), threshold)
         assert (run(tmp_path / "a.onnx", X)[0] == "yes").tolist() == (proba >= threshold).tolist()
 
 
 def test_class_thresholds_and_costs(tmp_path):
     trees, X = drawn(4, n_classes=3)
     proba = mean_of(trees, X)
-    write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, None, np.array([0.61, 0.39, 0.0]))
+    write_onnx(tmp_path / "a.onnx", Ensemble(trees, N_CODES), np.arange(3), np.array([0.61, 0.39, 0.0]))
     assert run(tmp_path / "a.onnx", X)[0].tolist() == (proba[:, :2] / [0.61, 0.39]).argmax(axis=1).tolist()
     cost = np.array([[0.0, 1.3, 2.7], [4.1, 0.0, 1.9], [0.7, 3.3, 0.0]])
     for unit in (1.0, 1e-60, 1e300):
-        write_onnx(tmp_path / "a.onnx", trees, np.arange(3), N_CODES, None, unit * cost)
+        write_onnx(tmp_path / "a.onnx", Ensemble(trees, N_CODES), np.arange(3), unit * cost)
         assert run(tmp_path / "a.onnx", X)[0].tolist() == (proba @ cost).argmin(axis=1).tolist()
 
 
 def test_an_infinite_threshold(tmp_path):
     trees, X = drawn(4)
-    write_onnx(tmp_path / "a.onnx", trees, np.arange(2), N_CODES, None, np.inf)
+    write_onnx(tmp_path / "a.onnx", Ensemble(trees, N_CODES), np.arange(2), np.inf)
     assert not np.any(run(tmp_path / "a.onnx", X)[0])
 
 
 def test_a_missing_onnx_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"^writing ONNX needs onnx: pip install aucforest\[onnx\]$"):
-        write_onnx(tmp_path / "a.onnx", drawn(0)[0], np.arange(2), N_CODES)
+        write_onnx(tmp_path / "a.onnx", Ensemble(drawn(0)[0], N_CODES), np.arange(2))

@@ -11,8 +11,10 @@ import matplotlib as mpl
 import numba
 import numpy as np
 import pytest
+from sklearn.metrics import recall_score, roc_auc_score
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
 
+from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.datasets import load_page_blocks
 from aucforest.inspection import CriteriaComparison, compare_criteria, folds
 from tests.reference.nadeau_bengio import corrected_resampled_ttest
@@ -314,6 +316,30 @@ def test_a_function_is_compared_under_a_name_of_its_own(data):
 def test_two_names_of_one_criterion_give_the_same_figures(data):
     comparison = run(data, ("entropy", "log_loss"))
     assert quality(comparison, "entropy") == quality(comparison, "log_loss")
+
+
+def test_a_stack_is_compared_with_the_forest_that_it_holds(data):
+    """Of the same folds and seeds, so that its forest is that of "auto"; the other criteria are judged as without."""
+    found = run(data, ("auto", "stack"), n_estimators=30, oob_score="neg_log_loss", threshold="gmean")
+    assert found.criteria == ("auto", "stack", "gini")
+    assert quality(found, "auto") == quality(run(data, ("auto",), n_estimators=30, threshold="gmean"), "auto")
+    (X, y), random = data, np.random.RandomState(0)
+    train, test = folds.make_folds(X, y, cv=3, random_state=random)[1]
+    seeds = random.randint(np.iinfo(np.int32).max, size=3)
+    stack = AUCStackingClassifier(AUCForestClassifier(30, random_state=seeds[1]), threshold="gmean")
+    stack.fit(X[train], y[train])
+    forest = AUCForestClassifier(30, random_state=seeds[1]).fit(X[train], y[train])
+    assert np.array_equal(stack.members_["forest"].predict_proba(X), forest.predict_proba(X))
+    assert found.folds["roc_auc"][1, 1] == roc_auc_score(y[test] == "other", stack.predict_proba(X[test])[:, 1])
+    recalls = recall_score(y[test], stack.predict(X[test]), average=None)
+    assert found.folds["g_mean"][1, 1] == pytest.approx(np.sqrt(recalls.prod()))
+    trees = [*stack.members_["forest"].trees_, *stack.members_["residual"].trees_]
+    assert found.folds["n_nodes"][1, 1] == np.mean([tree.n_nodes for tree in trees])
+
+
+def test_a_stack_needs_rows_out_of_bag(data):
+    with pytest.raises(ValueError, match="bootstrap=False is not available in a stack"):
+        run(data, ("stack",), bootstrap=False)
 
 
 def test_the_default_is_to_judge_the_default_forest_by_labels_that_find_a_rare_class():

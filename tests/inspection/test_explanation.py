@@ -1,5 +1,7 @@
 """Explanations: as shap's where scikit-learn's trees say the same, as all subsets of features elsewhere."""
 
+import re
+
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from aucforest import LinearAUCClassifier
+from aucforest import AUCStackingClassifier, LinearAUCClassifier
 from aucforest.inspection import Explanation, Reason, explain
 from tests.estimators.data import make_table, own_auc, small_forest, small_tree
 from tests.inspection.test_shapley import by_subsets
@@ -224,6 +226,9 @@ def test_bad_input():
     forest = MODELS["mixed"]()
     with pytest.raises(TypeError, match=r"^explain needs an AUCForestClassifier or an AUCTreeClassifier, got Linear"):
         explain(LinearAUCClassifier(), X)
+    stack = re.escape("""got AUCStackingClassifier: pass its forest, stack.members_["forest"]""")
+    with pytest.raises(TypeError, match=stack):
+        explain(AUCStackingClassifier(), X)
     with pytest.raises(NotFittedError):
         explain(small_forest(), X)
     with pytest.raises(ValueError, match="X has 4 features, but AUCForestClassifier is expecting 5 features"):

@@ -77,7 +77,8 @@ def test_other_draws_are_refused(params, drawn):
 
 
 def test_trees_of_unequal_bootstraps_are_refused():
-    forest = small_forest(2, warm_start=True).fit(X[:60], Y[:60]).set_params(n_estimators=4).fit(X, Y)
+    forest = small_forest(2, warm_start=True, calibration=None).fit(X[:60], Y[:60])
+    forest.set_params(n_estimators=4).fit(X, Y)
     with pytest.raises(ValueError, match="these were grown on 60 of 60 samples, 80 of 80 samples"):
         predict_proba_stderr(forest, NEW)
 

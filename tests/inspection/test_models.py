@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 
-from aucforest import AUCForestClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import (
     category_names_of,
@@ -13,6 +13,7 @@ from aucforest.inspection.models import (
     class_names_of,
     conditions,
     feature_names_of,
+    forest_of,
     trees_of,
 )
 from tests.estimators.data import make_table, small_forest, small_tree
@@ -25,6 +26,17 @@ def test_a_tree_a_forest_and_a_bare_tree():
     assert trees_of(forest) is forest.trees_
     assert trees_of(tree) == trees_of(tree.tree_) == [tree.tree_]
     assert check_forest(forest) is forest
+
+
+def test_the_forest_of_a_stack():
+    forest, stack = small_forest(20).fit(X, Y), AUCStackingClassifier(small_forest(20)).fit(X, Y)
+    assert forest_of(forest) is forest
+    assert forest_of(stack) is stack.members_["forest"]
+    assert forest_of(small_tree().fit(X, Y)) is None
+    advice = re.escape("""got AUCStackingClassifier: pass its forest, stack.members_["forest"]""")
+    for read in (trees_of, check_forest):
+        with pytest.raises(TypeError, match=advice):
+            read(stack)
 
 
 def test_names_come_from_the_call_the_fit_or_numbers():

@@ -12,7 +12,8 @@ import pytest
 from scipy.special import expit
 from sklearn.base import clone
 
-from aucforest import AUCForestClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest.metrics.thresholds import decide
 from aucforest.monitoring import CBPE, Chunks
 
 ONE = Chunks.by_number(1)
@@ -39,6 +40,21 @@ def test_from_forest(forest_rows):
     for row in result.estimates:
         assert row.low <= row.realized <= row.high
     assert result.shifts["[0:399]"].domain_auc > 0
+
+
+def test_from_a_stack(forest_rows):
+    """Its own out-of-bag probabilities and threshold, not those of its forest."""
+    forest, X, y = forest_rows
+    stack = AUCStackingClassifier(clone(forest), threshold="gmean").fit(X[:800], y[:800])
+    cbpe = CBPE.from_forest(stack, y[:800], chunks=TWO, metrics=["roc_auc", "accuracy"])
+    proba = stack.oob_decision_function_
+    labels = stack.classes_[decide(proba, stack.threshold_)]
+    expected = CBPE(["roc_auc", "accuracy"]).fit(proba, y[:800], labels, chunks=TWO)
+    new = stack.predict_proba(X[800:]), stack.predict(X[800:])
+    found = cbpe.estimate(*new, y_true=y[800:], chunks=ONE).estimates
+    assert found == expected.estimate(*new, y_true=y[800:], chunks=ONE).estimates
+    for row in found:
+        assert row.low <= row.realized <= row.high
 
 
 @pytest.mark.parametrize("form", ["pandas", "category", "polars", "object"])
@@ -83,6 +99,7 @@ def test_features_that_are_neither_numbers_nor_categories_are_named(forest_rows)
 DAY = date(2024, 2, 29)
 
 
+@pytest.mark.filterwarnings("ignore:there are no alert limits:UserWarning")
 @pytest.mark.parametrize(
     "X",
     [
@@ -97,7 +114,7 @@ DAY = date(2024, 2, 29)
 )
 def test_dates_are_refused_in_every_form(forest_rows, X):
     forest, _, y = forest_rows
-    cbpe = CBPE.from_forest(forest, y[:800], np.zeros((800, 1)))
+    cbpe = CBPE.from_forest(forest, y[:800], np.zeros((800, 1)), chunks=ONE)
     sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because new ones alone tell new samples"
     for attempt in (lambda: CBPE().fit([0.5], [1], X=X), lambda: cbpe.estimate([0.5], X=X)):
         with pytest.raises(TypeError, match=sentence):

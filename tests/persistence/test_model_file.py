@@ -220,3 +220,17 @@ def test_metadata_need_the_type():
         StoredModel({}, {"rest": 1}).check_taken()
     with pytest.raises(ModelFormatError, match="rest is unknown"):
         StoredModel({"rest": np.ones(1)}, {}).check_taken()
+
+
+def test_a_model_within_another():
+    arrays = {"a": np.zeros(1), "one/a": np.ones(1), "one/two/a": np.full(1, 2.0), "onerous": np.full(1, 3.0)}
+    stored = StoredModel(arrays, {"one": {"name": "x", "two": {}}, "name": "y"})
+    one = stored.take_model("one")
+    assert (one.take_array("a", "d")[0], stored.take_array("a", "d")[0]) == (1.0, 0.0)
+    assert (one.take("name", str), stored.take("name", str)) == ("x", "y")
+    assert one.take_model("two").take_array("a", "d")[0] == 2.0
+    one.check_taken()
+    with pytest.raises(ModelFormatError, match="onerous is unknown"):
+        stored.check_taken()
+    with pytest.raises(ModelFormatError, match="one is missing"):
+        stored.take_model("one")

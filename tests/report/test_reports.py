@@ -28,6 +28,9 @@ from aucforest.inspection import compare_criteria, oob_permutation_importance
 from aucforest.metrics import auc_confidence_interval, hand_till_score
 from aucforest.report import report
 from aucforest.report.data import column_table, describe_columns
+from aucforest.report.explorer import find_thresholds
+from aucforest.report.importances import held_out_importance
+from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=500, missing=0.0, seed=3)
@@ -121,12 +124,11 @@ def printed(value):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [small_forest(threshold="gmean"), RandomForestClassifier(20, random_state=0),
-     make_pipeline(StandardScaler(), LogisticRegression())],
+    ("model", "weighted"),
+    [(small_forest(threshold="gmean"), True), (RandomForestClassifier(20, random_state=0), False),
+     (make_pipeline(StandardScaler(), LogisticRegression()), True)],
     ids=["aucforest", "forest", "pipeline"],
 )  # fmt: skip
-@pytest.mark.parametrize("weighted", [False, True])
 def test_the_scores_are_those_of_scikit_learn(model, weighted):
     model.fit(X[TRAIN], Y[TRAIN])
     weight = 1.0 + np.arange(200) % 3 if weighted else None
@@ -200,6 +202,7 @@ def test_importances_are_those_out_of_bag_where_training_rows_are_given(with_tra
     found = figures(page, DECREASES)
     for name, fall in zip(expected.feature_names, expected.importances_mean):
         assert printed(found[name][0]) == pytest.approx(fall, abs=5e-4)
+    assert "<strong>Warning:</strong>" not in with_training_rows[1].html
     assert "Out-of-bag ROC AUC by the number of trees, with 95 % intervals." in page.alts
     assert [cells[1] for cells in page.tables["Classes of the training rows"][1:]] == [
         str(n) for n in np.bincount(Y[TRAIN])
@@ -209,8 +212,9 @@ def test_importances_are_those_out_of_bag_where_training_rows_are_given(with_tra
 DECREASES = "Decrease of the ROC AUC by column"
 
 
-def test_equal_seeds_give_equal_pages(model, made):
+def test_equal_seeds_give_equal_pages_and_nothing_is_printed(model, made, capfd):
     assert report_on(model).html == made.html
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_model_of_decision_values_has_no_calibration():
@@ -224,12 +228,16 @@ def test_a_model_of_decision_values_has_no_calibration():
     assert [page.explorer["fp"][own], page.explorer["tp"][own]] == called.tolist()
 
 
+def explorer_of(model, X, y):
+    """Return the data of the explorer without its page."""
+    return find_thresholds(score_rows(model, X, y, None)).as_json(np.array([[0, 1], [1, 0]]))
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9, 1.0])
 def test_the_threshold_of_a_model_is_found(threshold):
     model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(X[TRAIN], Y[TRAIN])
-    page = Page(report(model, X[TEST], Y[TEST], **BARE).html)
-    own, called = page.explorer["own"], confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
-    assert [page.explorer["fp"][own], page.explorer["tp"][own]] == called.tolist()
+    found, called = explorer_of(model, X[TEST], Y[TEST]), confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
+    assert [found["fp"][found["own"]], found["tp"][found["own"]]] == called.tolist()
 
 
 def test_labels_that_follow_no_threshold_are_said():
@@ -247,7 +255,7 @@ def test_many_scores_keep_the_model_s_own_cut():
     x, y = rng.normal(size=(6000, 1)), rng.random(6000) < 0.3
     x[y] += 1.0
     model = LogisticRegression().fit(x, y)
-    explorer = Page(report(model, x, y, n_bootstrap=2, n_repeats=0, cost=[[0, 1], [1, 0]]).html).explorer
+    explorer = explorer_of(model, x, y)
     assert len(explorer["tp"]) <= 600
     scores = model.predict_proba(x)[:, 1]
     for threshold, tp, fp in zip(explorer["thresholds"][:-1], explorer["tp"], explorer["fp"]):
@@ -287,9 +295,10 @@ def test_a_frame_of_numbered_columns_is_described():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, index=np.arange(500) % 7)
     page = Page(report(LogisticRegression().fit(frame[:300], Y[TRAIN]), frame[300:], Y[TEST], **QUICK).html)
-    plain = Page(report(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], **QUICK).html)
-    found, expected = figures(page, DECREASES), figures(plain, DECREASES)
-    assert [found[str(j)] for j in range(5)] == [expected[f"feature_{j}"] for j in range(5)]
+    plain = score_rows(LogisticRegression().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None)
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    expected, found = held_out_importance(plain, 1, seed).importances_mean, figures(page, DECREASES)
+    assert [printed(found[str(j)][0]) for j in range(5)] == pytest.approx(expected, abs=5e-4)
 
 
 def test_flags_with_gaps_are_described():
@@ -382,6 +391,12 @@ def test_the_page_is_well_made(n_classes, with_training_rows, three_classes):
     assert len(html.encode()) < 1e6
 
 
+def test_a_comparison_with_a_stack_says_what_it_compares():
+    how = {"cv": 2, "metrics": ["roc_auc"], "n_estimators": 25, "verbose": 0, "random_state": 0}
+    page = report(compare_criteria(X, Y, criteria=["stack"], **how)).html
+    assert "Forests that differ only in the split criterion, and a stack of a forest, on the same 2 folds" in page
+
+
 def test_a_comparison_is_shown_with_its_tests(tmp_path):
     metrics, criteria = ["roc_auc", "fit_seconds", "brier"], ["auc", "gini"]
     comparison = compare_criteria(
@@ -448,7 +463,7 @@ def test_the_summary_says_in_words_what_scikit_learn_counts(model, made):
     assert f"finds {100 * recall_score(y, predicted):.1f} % of all rows" in lead
 
 
-def test_suspicious_columns_are_named(model):
+def test_suspicious_columns_are_named(made):
     pandas = pytest.importorskip("pandas")
     rows = np.arange(200)
     columns = {
@@ -465,11 +480,9 @@ def test_suspicious_columns_are_named(model):
         "'outcome' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?",
     ):
         assert sentence in page, sentence
-    assert "at prediction time" not in report(model, X[TEST], Y[TEST], **BARE).html
+    assert "at prediction time" not in made.html
 
 
 def test_progress_is_shown(model, capfd):
     report(model, X[TEST], Y[TEST], verbose=1, **BARE)
     assert "report: " in capfd.readouterr().err
-    report(model, X[TEST], Y[TEST], **BARE)
-    assert capfd.readouterr().err == ""

@@ -15,6 +15,7 @@ X, Y = make_table(n_rows=500, missing=0.0, seed=3)
 TRAIN, TEST = slice(0, 300), slice(300, 500)
 QUICK = {"n_bootstrap": 20, "n_repeats": 1, "random_state": 0}
 FITTED = small_forest().fit(X[TRAIN], Y[TRAIN])
+COMPARISON = compare_criteria(X, Y, cv=2, metrics=["roc_auc"], n_estimators=2, verbose=0, random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,8 @@ def test_a_column_that_is_not_there_is_named():
 
 
 def test_a_comparison_takes_no_rows():
-    comparison = compare_criteria(X, Y, cv=2, metrics=["roc_auc"], n_estimators=2, verbose=0, random_state=0)
     with pytest.raises(ValueError, match=r"^the report of a comparison takes no rows"):
-        report(comparison, X, Y)
+        report(COMPARISON, X, Y)
 
 
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
@@ -69,7 +69,7 @@ def test_a_missing_extra_is_one_sentence(monkeypatch, module):
 
 
 def test_nothing_half_written(tmp_path):
-    page = report(FITTED, X[TEST], Y[TEST], **QUICK)
+    page = report(COMPARISON)
     with pytest.raises(OSError, match="nowhere"):
         page.save(tmp_path / "nowhere" / "page.html")
     assert list(tmp_path.iterdir()) == []

@@ -32,7 +32,7 @@ def sections(page):
     return dict(re.findall(r'<section id="(.*?)"(.*?)</section>', page, re.DOTALL))
 
 
-SOME = ["array bsr", "list of lists", "array-like", "pyarrow"]
+SOME = ["array bsr", "array-like", "pyarrow"]
 OTHERS = [form for form in FORMS if form not in SOME and not form.startswith("matrix")]
 
 

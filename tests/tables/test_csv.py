@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from contextlib import nullcontext
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -281,6 +282,47 @@ def test_encodings(tmp_path, monkeypatch, encoding, ending):
     assert whole == again == frame.to_dict("records")
     assert batches == frame.astype(str).to_dict("records")
     assert open_source(path, csv_format=CsvFormat(None, encoding)).place(1) == f"t{ending}, line 4"
+
+
+def test_days_in_another_format(written, monkeypatch):
+    """They are days like those in ISO 8601, unless one of them has a time of day."""
+    monkeypatch.setattr(csv, "_BLOCK", 100)
+    numbers = [f"{i % 28 + 1:02d}" for i in range(60)]
+    rows = "".join(f"{day}.02.2024,2024-02-{day},\n" for day in numbers)
+    path = written(f"a,b,c\n2024-02-29,,01.02.2024\n{rows},,2024-02-29 12:00\n")
+    csv_format = CsvFormat(date_format="%d.%m.%Y")
+    with open_table(path, csv_format) as table:
+        whole = table.whole()
+    source = open_source(path, csv_format=csv_format)
+    assert pa.Table.from_batches(source.batches(source.columns)).equals(whole)
+    assert whole.schema.types == [pa.date32(), pa.date32(), pa.timestamp("s")]
+    days = [date(2024, 2, int(day)) for day in numbers]
+    assert whole["a"].to_pylist() == [date(2024, 2, 29), *days, None]
+    assert whole["b"].to_pylist() == [None, *days, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "given", "is_suspicious"),
+    [
+        ("ü\n", "utf-8", "cp1252", True),
+        ("ü\n", "utf-8", "latin-1", True),
+        (7 * "bb\n" + "ü\n", "utf-8", "cp1252", True),  # the first block ends within a character
+        ("ü\n", "utf-8", "utf-8", False),
+        ("ü\n", "utf-8", "utf_8_sig", False),
+        ("ü\n", "cp1252", "cp1252", False),
+        ("u\n", "utf-8", "cp1252", False),
+        ("鼠\n", "gbk", "gbk", False),
+    ],
+)
+def test_utf8_that_is_read_as_another_encoding(tmp_path, monkeypatch, text, written, given, is_suspicious):
+    monkeypatch.setattr(csv, "_BLOCK", 24)
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"a\n{text}".encode(written))
+    sentence = rf"^t.csv is valid UTF-8, but is read as {given}: leave out --encoding \(in Python, encoding\)$"
+    expected = pytest.warns(UserWarning, match=sentence) if is_suspicious else nullcontext()
+    with expected, path.open("rb") as handle:
+        table = CsvTable(handle, "t.csv", path, CsvFormat(None, given)).whole()
+    assert (table.column(0).to_pylist() == text.split()) != is_suspicious
 
 
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"

@@ -1,4 +1,4 @@
-"""``aucforest compare``: split criteria side by side."""
+"""``aucforest compare``: split criteria and the stack side by side."""
 
 import math
 import sys
@@ -32,7 +32,7 @@ from aucforest.cli._options import (
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
-from aucforest.inspection.comparison import decimals
+from aucforest.inspection.comparison import STACK, decimals
 from aucforest.inspection.scoring import find_metric
 from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import nearest
@@ -43,7 +43,7 @@ SIGNIFICANT = 0.05
 
 def _check_criteria(criteria: str) -> str:
     """Raise a usage error if a criterion is unknown."""
-    known = ("auto", *CRITERIA)
+    known = ("auto", STACK, *CRITERIA)
     for name in names_in(criteria):
         if name not in known:
             raise typer.BadParameter(f"{name!r} is not among {', '.join(known)}{nearest(name, known)}")
@@ -65,7 +65,8 @@ def compare(
         typer.Option(
             metavar="A,B",
             callback=_check_criteria,
-            help=f"Split criteria ({', '.join(CRITERIA)}), or auto for a mixed forest; gini is always included.",
+            help=f"Split criteria ({', '.join(CRITERIA)}), auto for a mixed forest, or stack for a stack of it; gini is"
+            " always included.",
         ),
     ] = "auto,auc,gini",
     splitter: Annotated[
@@ -93,6 +94,9 @@ def compare(
     plot_out: PlotOut = None,
 ) -> None:
     """Compare split criteria by cross-validation on the same folds and seeds, with a significance test against Gini.
+
+    A stack of the mixed forest, which "aucforest fit --model stack" fits, can be compared, too: --criteria
+    auto,stack,gini.
 
     Example: aucforest compare train.csv --target label --criteria auc,gini,hellinger --plot comparison.png
     """

@@ -1,6 +1,7 @@
 """``aucforest export``: a model as an ONNX or skops file, compared with the model on the rows of a table."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +12,10 @@ import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
-from aucforest._files import write_whole
+from aucforest._files import file_beside
 from aucforest._optional import import_optional
 from aucforest.cli._inputs import open_table, read_model, say
-from aucforest.cli._options import TABLE_HELP, DateFormat, Encoding, Model, Separator
+from aucforest.cli._options import TABLE_HELP, DateFormat, Encoding, Model, Separator, StrayTextOfModel
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.kinds import ModelColumns
@@ -38,12 +39,14 @@ def export(
     separator: Separator = None,
     encoding: Encoding = None,
     date_format: DateFormat = None,
+    stray_text: StrayTextOfModel = "number",
 ) -> None:
-    """Write a model as an ONNX file, or as a scikit-learn forest in a skops file.
+    """Write a model as an ONNX file, or a forest as a scikit-learn forest in a skops file.
 
     The input of both is a float32 matrix: the features in the order of the model, codes in place of categories, and NaN
     for missing values. "aucforest inspect MODEL --json -" lists the features, and categories in the order of their
-    codes. ONNX includes the threshold; the scikit-learn forest predicts the most probable class.
+    codes. ONNX includes the threshold; the scikit-learn forest predicts the most probable class. With --check, a file
+    is only written if it agrees with the model.
 
     Example: aucforest export model.aucforest --onnx model.onnx --check new.csv
     """
@@ -52,20 +55,25 @@ def export(
     check_suffix("--onnx", onnx, (".onnx",))
     check_suffix("--sklearn", sklearn, (".skops",))
     check_outputs(onnx, sklearn, inputs=[model, check])
-    forest, written = read_model(model), dict[str, Path]()
-    if onnx is not None:
-        forest.to_onnx(onnx)
-        written["ONNX"] = onnx
-    if sklearn is not None:
-        skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
-        write_whole(sklearn, skops.dumps(forest.to_sklearn()))
-        written["scikit-learn"] = sklearn
-    for kind, out in written.items():
+    forest = read_model(model)
+    for option, out, method in (("--onnx", onnx, "to_onnx"), ("--sklearn", sklearn, "to_sklearn")):
+        if out is not None and not hasattr(forest, method):
+            hint = ": use --onnx" if hasattr(forest, "to_onnx") else ""
+            raise ValueError(f"{option}: {type(forest).__name__} has no such export{hint}")
+    outs = {kind: out for kind, out in (("ONNX", onnx), ("scikit-learn", sklearn)) if out is not None}
+    with ExitStack() as stack:
+        beside = {kind: stack.enter_context(file_beside(out)) for kind, out in outs.items()}
+        if onnx is not None:
+            forest.to_onnx(beside["ONNX"])
+        if sklearn is not None:
+            skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
+            skops.dump(forest.to_sklearn(), beside["scikit-learn"])
+        if check is not None:
+            csv_format = CsvFormat(separator, encoding, date_format, stray_text)
+            readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
+            _compare(forest, {kind: readers[kind](file) for kind, file in beside.items()}, check, csv_format)
+    for kind, out in outs.items():
         typer.echo(f"{kind}: {out}", err=True)
-    if check is not None:
-        csv_format = CsvFormat(separator, encoding, date_format)
-        readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
-        _compare(forest, {kind: readers[kind](out) for kind, out in written.items()}, check, csv_format)
 
 
 def _read_onnx(file: Path) -> PredictProba:
@@ -101,8 +109,8 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_for
         typer.echo(f"{kind}: largest difference of probabilities {difference:.2g}")
         if difference > _TOLERANCES[kind]:
             raise ValueError(
-                f"the {kind} file differs from the model by {difference:.2g}, more than {_TOLERANCES[kind]:.0e}: do not"
-                " use it, and report this as a bug"
+                f"the {kind} file differs from the model by {difference:.2g}, more than {_TOLERANCES[kind]:.0e}: no"
+                " file is written; report this as a bug"
             )
 
 

@@ -217,10 +217,11 @@ def fit(
             kind = f"{validate} folds" if by is None else f"{validate} folds by {by}"
             metrics = {kind: _cross_validate(forest, data, cv, seed)}
         forest.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
-    forest.classes_ = data.classes
-    metrics = {"out of bag": [_out_of_bag(forest, data)], **metrics}
-    # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
+    forest._name_classes(data.classes)
     proba = forest.oob_decision_function_
+    seen = np.isfinite(proba[:, 0])  # rows that are out of bag for any tree
+    metrics = {"out of bag": [_out_of_bag(forest, data, seen)], **metrics}
+    # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
     del forest.oob_decision_function_
     forest.set_params(n_jobs=None, verbose=0)
     forest.save(out)
@@ -242,7 +243,7 @@ def fit(
     }
     write_json(json_out, content | ({"time_folds": by_time} if by_time else {}))
     if reference is not None:
-        scored, seen = _scored(forest, data, target, proba), np.isfinite(proba[:, 0])
+        scored = _scored(forest, data, target, proba, seen)
         schema = table.schema(kept) if streams else data.kept.schema
         batches = table.batches(kept) if streams else data.kept.to_batches()
         _write_reference(reference, scored, seen, schema, batches if kept else ())
@@ -322,9 +323,10 @@ def _check_names(names: list[str], train: Path) -> None:
             raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
 
 
-def _scored(forest: AUCForestClassifier, data: Labelled, target: str, proba: NDArray[np.float64]) -> Any:
-    """Return label, predicted label and probabilities of the rows that have out-of-bag probabilities."""
-    seen = np.isfinite(proba[:, 0])
+def _scored(
+    forest: AUCForestClassifier, data: Labelled, target: str, proba: NDArray[np.float64], seen: NDArray[np.bool_]
+) -> Any:
+    """Return label, predicted label and probabilities of the rows seen, which have out-of-bag probabilities."""
     predicted = data.classes[decide(proba[seen], forest.threshold_)]
     columns = dict(zip(_prediction_names(data), [predicted, *proba[seen].T]))
     return pa.table({target: data.classes[data.y[seen]], **columns})
@@ -366,11 +368,9 @@ def _cross_validate(forest: AUCForestClassifier, data: Labelled, cv: Any, seed: 
     ]
 
 
-def _out_of_bag(forest: AUCForestClassifier, data: Labelled) -> MetricValue:
+def _out_of_bag(forest: AUCForestClassifier, data: Labelled, seen: NDArray[np.bool_]) -> MetricValue:
     """Return the out-of-bag ROC AUC; for two classes with an interval that assumes independent rows."""
     if len(forest.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", forest.oob_score_)
-    score = forest.oob_decision_function_[:, 1]
-    seen = np.isfinite(score)
     weight = None if data.weight is None else data.weight[seen]
-    return auc_with_interval(data.y[seen] == 1, score[seen], weight)
+    return auc_with_interval(data.y[seen] == 1, forest.oob_decision_function_[seen, 1], weight)

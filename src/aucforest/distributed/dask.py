@@ -180,9 +180,9 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         sample_weight : dask Series or Array of shape (n_samples,), default=None
             Non-negative sample weights, partitioned like X.
         groups : None
-            Whole groups can only be sampled in memory, by `AUCForestClassifier`.
+            Whole groups are sampled by `AUCForestClassifier` in memory, or out of core by `fit_out_of_core`.
         cost : None
-            Costs of each sample are only known to a fit in memory.
+            Costs of each sample are set as ``threshold={"cost": array}`` here.
 
         Returns
         -------
@@ -199,9 +199,11 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             is interrupted cancels its tasks and does not change the forest.
         """
         if groups is not None:
-            raise ValueError("groups cannot be sampled on a cluster: fit an AUCForestClassifier in memory")
+            raise ValueError(
+                "groups cannot be sampled on a cluster: fit an AUCForestClassifier in memory, or by fit_out_of_core"
+            )
         if cost is not None:
-            raise ValueError("cost of each sample is not available on a cluster: fit an AUCForestClassifier in memory")
+            raise ValueError("cost cannot be passed to a fit on a cluster: set threshold={'cost': array} instead")
         fit_on_cluster(self, align(X, y, sample_weight))
         return self
 

@@ -1,7 +1,9 @@
 """Logistic regression on linear splines of numbers and on frequent categories, the additive member of a stack."""
 
 import warnings
-from typing import Any, Self
+from copy import copy
+from functools import cache
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,21 +12,45 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from aucforest.estimators._evidence import sample_classes
 
-# A number is scaled and clipped to +-_MOST, so that a few outliers do not decide about its coefficient.
-_MOST = 5.0
-# A number with more than two values has a knot at each of these quantiles.
-_KNOTS = (0.25, 0.5, 0.75)
+# Numbers are scaled by median and quartiles, and have a knot at each.
+_QUARTILES = (0.25, 0.5, 0.75)
+# The interquartile range of the standard normal distribution.
+_NORMAL_RANGE = 1.349
+# Greater numbers have no finite variance.
+_MOST_KNOWN = 1e150
 # A category with fewer training samples has no coefficient.
 _LEAST_SAMPLES = 10
 # Maximum number of training samples, and of their values times classes, unless that would be less than _LEAST_ROWS:
 # with more the fit takes longer, but the coefficients hardly change.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
+# Maximum number of coefficients for Newton's method.
+_MOST_NEWTON = 256
 # Number of rows whose columns are in memory at a time.
 _BLOCK_ROWS = 2**13
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Return what limits the threads of BLAS; to find its libraries takes longer than a small fit."""
+    return ThreadpoolController()
+
+
+def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the median and the interquartile range of a normal distribution of variance 1 times the scale.
+
+    It is the standard deviation where the quartiles are equal, and 1 where all values are.
+    """
+    values = values.astype(np.float64)
+    known = values[np.abs(values) < _MOST_KNOWN]
+    if len(known) == 0:
+        return 0.0, 1.0
+    lower, median, upper = np.quantile(known, _QUARTILES)
+    scale = (upper - lower) / _NORMAL_RANGE if upper > lower else known.std()
+    return (median, scale) if scale > 0.0 else (median, 1.0)
 
 
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
@@ -39,6 +65,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         The features that are codes of categories.
     """
 
+    # A number is scaled and clipped to +-MOST_SCALED, so that a few outliers do not decide about its coefficient.
+    MOST_SCALED: ClassVar[float] = 5.0
+
     def __init__(self, categorical: tuple[int, ...] = ()) -> None:
         self.categorical = categorical
 
@@ -47,7 +76,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         from sklearn.linear_model import LogisticRegression  # here, because its import is slow and forests need none
 
         n_classes = int(y.max()) + 1
-        n_values = 1 if issparse(X) else (1 + len(_KNOTS)) * X.shape[1] * (1 if n_classes == 2 else n_classes)
+        n_values = 1 if issparse(X) else (1 + len(_QUARTILES)) * X.shape[1] * (1 if n_classes == 2 else n_classes)
         most = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_CELLS // n_values)) // n_classes
         sample = sample_classes(y, n_classes, most, seed=0)
         # restores the class frequencies
@@ -56,32 +85,40 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             weight = weight * sample_weight[sample]
         X, y = X[sample], y[sample]
         self.is_sparse_ = issparse(X)
+        self.numbers_ = self.find_numbers(X.shape[1])
         if self.is_sparse_:
-            self.scale_ = StandardScaler(with_mean=False).fit(X).scale_
+            scale = StandardScaler(with_mean=False).fit(X).scale_
+            self.centre_, self.scale_ = np.zeros(X.shape[1]), scale.astype(np.float64)
+            self.missing_ = self.knot_places_ = self.code_features_ = np.empty(0, dtype=np.int64)
+            self.knots_ = self.codes_ = np.empty(0)
         else:
             self._choose_columns(X)
-        with threadpool_limits(1), warnings.catch_warnings():
+        columns = self._columns(X)
+        # Newton's method takes fewer steps, but each needs a matrix of all pairs of coefficients.
+        is_small = n_classes == 2 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
+        model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
+        # Sums of BLAS depend on its number of threads.
+        with _threads().limit(limits=1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             # The sum of the weights decides about the strength of the penalty.
-            weight *= len(weight) / weight.sum()
-            model = LogisticRegression().fit(self._columns(X), y, weight)
-        self.classes_, self.coef_, self.intercept_ = model.classes_, model.coef_, model.intercept_
+            model.fit(columns, y, weight * (len(weight) / weight.sum()))
+        self.classes_, self.intercept_ = model.classes_, model.intercept_
+        # Products of matrices may be rounded in another way if a loaded model has them in another order.
+        self.coef_ = np.ascontiguousarray(model.coef_)
         return self
 
     def _choose_columns(self, X: NDArray[np.float64]) -> None:
         """Set scales, knots and categories by training data."""
-        is_number = np.ones(X.shape[1], dtype=np.bool_)
-        is_number[list(self.categorical)] = False
-        self.numbers_, self.missing_ = np.flatnonzero(is_number), np.flatnonzero(np.isnan(X).any(axis=0))
-        numbers = np.ma.masked_invalid(X[:, self.numbers_])
-        self.centre_, scale = numbers.mean(axis=0).filled(0.0), numbers.std(axis=0).filled(0.0)
-        self.scale_ = np.where(scale > 0.0, scale, 1.0)
-        knots: list[tuple[int, float]] = []
-        for place, values in enumerate(self._scaled(X).T):
-            within = np.unique(np.quantile(values, _KNOTS)) if len(np.unique(values)) > 2 else np.empty(0)
-            knots += [(place, knot) for knot in within if values.min() < knot < values.max()]
-        self.knot_places_ = np.array([place for place, _ in knots], dtype=np.int64)
-        self.knots_ = np.array([knot for _, knot in knots], dtype=np.float64)
+        self.missing_ = np.flatnonzero(np.isnan(X).any(axis=0))
+        known = [_location_and_scale(X[:, feature]) for feature in self.numbers_]
+        self.centre_, self.scale_ = np.array(known, dtype=np.float64).reshape(-1, 2).T
+        scaled = self._scaled(X)
+        quartiles = np.quantile(scaled, _QUARTILES, axis=0)
+        # A knot at the least or greatest value, or a second one at the same value, would make no other function.
+        is_knot = (quartiles > scaled.min(axis=0)) & (quartiles < scaled.max(axis=0))
+        is_knot[1:] &= quartiles[1:] > quartiles[:-1]
+        quantile, self.knot_places_ = np.nonzero(is_knot)
+        self.knots_ = quartiles[quantile, self.knot_places_]
         codes: list[tuple[int, float]] = []
         for feature in self.categorical:
             values, counts = np.unique(X[:, feature], return_counts=True)
@@ -89,33 +126,49 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.code_features_ = np.array([feature for feature, _ in codes], dtype=np.int64)
         self.codes_ = np.array([code for _, code in codes], dtype=np.float64)
 
+    def find_numbers(self, n_features: int) -> NDArray[np.int64]:
+        """Return the features that are not categorical."""
+        return np.setdiff1d(np.arange(n_features), self.categorical)
+
+    def _reversed(self) -> Self:
+        """Return a copy with the two classes in reverse order."""
+        model = copy(self)
+        model.coef_, model.intercept_ = -self.coef_, -self.intercept_
+        return model
+
     def _scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the numbers, scaled and clipped; missing ones are 0, the mean."""
         scaled = (X[:, self.numbers_] - self.centre_) / self.scale_
-        return np.nan_to_num(np.clip(scaled, -_MOST, _MOST))
+        return np.nan_to_num(np.clip(scaled, -self.MOST_SCALED, self.MOST_SCALED))
 
     def _columns(self, X: Any) -> Any:
         """Return the columns that the coefficients belong to; those of a sparse matrix are not centred."""
         if self.is_sparse_:
             scaled = csr_matrix(X, dtype=np.float64, copy=True)
-            scaled.data = np.nan_to_num(np.clip(scaled.data / self.scale_[scaled.indices], -_MOST, _MOST))
+            ratio = scaled.data / self.scale_[scaled.indices]
+            scaled.data = np.nan_to_num(np.clip(ratio, -self.MOST_SCALED, self.MOST_SCALED))
             return scaled
         X = X.toarray() if issparse(X) else X
         scaled = self._scaled(X)
         splines = np.maximum(scaled[:, self.knot_places_] - self.knots_, 0.0)
         return np.hstack((scaled, splines, np.isnan(X[:, self.missing_]), X[:, self.code_features_] == self.codes_))
 
+    def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the coefficients, (n_classes, n_columns), and intercepts of all classes, for the first of two 0."""
+        if len(self.classes_) > 2:
+            return self.coef_, self.intercept_
+        return np.vstack((np.zeros_like(self.coef_), self.coef_)), np.concatenate(([0.0], self.intercept_))
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of classes, (n_samples, n_classes), that of the first of two classes 0."""
-        coef, intercept = self.coef_, self.intercept_
-        if len(self.classes_) == 2:
-            coef, intercept = np.vstack((np.zeros_like(coef), coef)), np.concatenate(([0.0], intercept))
+        coef, intercept = self.coef_by_class()
         scores = np.empty((X.shape[0], len(intercept)))
-        with threadpool_limits(1):
-            for start in range(0, X.shape[0], _BLOCK_ROWS):
-                rows = slice(start, start + _BLOCK_ROWS)
-                scores[rows] = self._columns(X[rows]) @ coef.T + intercept
-        return scores
+        for start in range(0, X.shape[0], _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            columns = self._columns(X[rows])
+            # not by BLAS, see `fit`
+            scores[rows] = columns @ coef.T if self.is_sparse_ else np.einsum("np,kp->nk", columns, coef)
+        return scores + intercept
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, (n_samples, n_classes)."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from aucforest.estimators._calibration import LEAST, Calibration
 from aucforest.estimators._foreign_names import describe_foreign
 from aucforest.estimators._model_files import Model
-from aucforest.exports.onnx import write_onnx
+from aucforest.exports.onnx import Ensemble, write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.growing import run_in_threads
@@ -24,7 +24,6 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
-from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import (
     Categories,
@@ -393,35 +392,6 @@ class TreeBasedClassifier(Model):
         """The calibration of the mean of the trees; None for a single tree."""
         return getattr(self, "calibration_", None)
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict class log-probabilities, -inf for a probability of 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), float64
-        """
-        with np.errstate(divide="ignore"):
-            log_proba: NDArray[np.float64] = np.log(self.predict_proba(X))
-        return log_proba
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict class labels: the most probable class, or for a forest the class that its `threshold` rule selects.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        proba = self.predict_proba(X)
-        return self.classes_[decide(proba, getattr(self, "threshold_", None))]
-
     def _find_leaves(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf of each sample in each tree, (n_samples, n_trees)."""
         check_is_fitted(self, "trees_")
@@ -551,10 +521,14 @@ class TreeBasedClassifier(Model):
         True
         """
         check_is_fitted(self, "trees_")
+        write_onnx(path, self._ensemble, self.classes_, getattr(self, "threshold_", None))
+
+    @property
+    def _ensemble(self) -> Ensemble:
+        """What an export to ONNX needs to know of the trees and their calibration."""
         calibration = self._calibration
         plain = None if calibration is None else (calibration.slope, calibration.intercepts, LEAST)
-        threshold = getattr(self, "threshold_", None)
-        write_onnx(path, self.trees_, self.classes_, self._n_codes, plain, threshold)
+        return Ensemble(self.trees_, self._n_codes, plain)
 
 
 def _find_all_leaves(*arguments: Any) -> None:

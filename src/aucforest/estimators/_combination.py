@@ -15,12 +15,12 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 # Smaller probabilities are replaced by this one, because 0 has no logarithm.
-_LEAST = 1e-9
+SMALLEST = 1e-9
 
 
 def log_proba(proba: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the score of a model with these class probabilities; for two classes differences are log odds."""
-    logs: NDArray[np.float64] = np.log(np.maximum(proba, _LEAST))
+    logs: NDArray[np.float64] = np.log(np.maximum(proba, SMALLEST))
     return logs
 
 

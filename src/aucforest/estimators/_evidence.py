@@ -68,9 +68,16 @@ def _count_sums(n_variants: int) -> int:
     return n_variants * max(2, _LEAST_SUMS // n_variants)
 
 
-def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int) -> int:
-    """Return the maximum bytes of the sums for a number of scored rows."""
-    return 8 * _count_sums(n_variants) * n_rows * (1 if n_classes == 2 else n_classes) * len(AMOUNTS)
+def amounts_to_score(shrinkage: float | str | None, n_variants: int) -> NDArray[np.float64]:
+    """Return the amounts to score: all that "auto" chooses from, or the one given and that of comparing variants."""
+    if shrinkage == "auto":
+        return AMOUNTS
+    return np.unique([float(shrinkage or 0.0), *([WEIGHED_BY] if n_variants > 1 else [])])
+
+
+def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
+    """Return the bytes of the sums for a number of scored rows."""
+    return 8 * _count_sums(n_variants) * n_rows * (1 if n_classes == 2 else n_classes) * n_amounts
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
@@ -118,7 +125,7 @@ class OutOfBagScores:
     n_variants : int
         The predictions of the trees of each variant are summed separately.
     amounts : ndarray of float64
-        Amounts of shrinkage in samples: `AMOUNTS`, or `WEIGHED_BY` and the amount that is given.
+        Amounts of shrinkage in samples; see `amounts_to_score`.
     unit : float
         The weight of a sample in trees.
     finish : callable
@@ -219,11 +226,10 @@ class OutOfBagScores:
     def _place_of(self, amount: float) -> int:
         return int(np.searchsorted(self._amounts, amount))
 
-    def _halves(self, amount: float) -> list[Sums]:
-        """Return the sums over two halves of the trees, for an amount of shrinkage."""
-        place = self._place_of(amount)
+    def _halves(self, places: int | slice = slice(None)) -> list[Sums]:
+        """Return the sums over two halves of the trees, for all amounts of shrinkage or that of a place."""
         return [
-            Sums(self._sums[start::2, ..., place].sum(axis=0), self._n_trees[start::2].sum(axis=0))
+            Sums(self._sums[start::2, ..., places].sum(axis=0), self._n_trees[start::2].sum(axis=0))
             for start in range(2)
         ]
 
@@ -232,7 +238,7 @@ class OutOfBagScores:
 
         `amount` is the shrinkage of the forest.
         """
-        halves = self._halves(amount)
+        halves = self._halves(self._place_of(amount))
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
         found = np.bincount(self._truth, self._weights, minlength=self._n_classes)
@@ -285,11 +291,11 @@ class OutOfBagScores:
         extrapolated linearly in 1 / n_trees from those of all scored trees and of two halves of them. The result is
         `PRIOR` unless another amount is better by `_STANDARD_ERRORS` standard errors.
         """
-        halves = [(self._sums[start::2].sum(axis=0), self._n_trees[start::2].sum(axis=0)) for start in range(2)]
-        whole = halves[0][0] + halves[1][0], halves[0][1] + halves[1][1]
-        if np.sort(np.bincount(self._truth[whole[1] > 0], minlength=self._n_classes))[-2] < 2:
+        halves = self._halves()
+        whole = Sums(*(first + second for first, second in zip(*halves)))
+        if np.sort(np.bincount(self._truth[whole.n_trees > 0], minlength=self._n_classes))[-2] < 2:
             return PRIOR
-        further = 1.0 - float(whole[1].mean()) / n_trees
+        further = 1.0 - float(whole.n_trees.mean()) / n_trees
 
         def rank(amount: int) -> list[Ranked]:
             return [self._rank(sums[:, :, amount], n_seen, self._finish) for sums, n_seen in (*halves, whole)]

@@ -1,7 +1,7 @@
 """The fit of a forest, step by step: trees, shrinkage, calibration, threshold, out-of-bag score."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
+from aucforest.estimators._class_order import ClassOrder
 from aucforest.estimators._evidence import (
-    AMOUNTS,
     PRIOR,
-    WEIGHED_BY,
     OutOfBagScores,
+    amounts_to_score,
     bytes_of_sums,
     row_weight,
     rows_to_score,
@@ -60,6 +60,10 @@ class Start(NamedTuple):
     categories: Categories
     dates: Dates
 
+    def count_variants(self, names: Iterable[tuple[str, str]]) -> int:
+        """Return the number of variants of the existing trees and of new ones together."""
+        return len({*names, *self.variants})
+
     def check(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data have other features or classes than the existing trees."""
         if not self.trees:
@@ -75,7 +79,7 @@ class Start(NamedTuple):
             )
 
 
-class ForestFit(TreeBasedClassifier):
+class ForestFit(ClassOrder, TreeBasedClassifier):
     """Base class of the forest with the steps of `fit`."""
 
     n_estimators: int
@@ -89,9 +93,6 @@ class ForestFit(TreeBasedClassifier):
     sampling: Any
     verbose: int
 
-    # Whether the command line fitted the forest with the first of two classes as the positive one, in reverse order.
-    _positive_first: bool = False
-    _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
     calibration_: Calibration | None
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]
@@ -116,53 +117,56 @@ class ForestFit(TreeBasedClassifier):
             )
         if self.n_estimators == n_trees:
             warnings.warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added", stacklevel=4)
-        known = self._seed, self.trees_, self.variants_, self._sample_records
-        return Start(*known, self.classes_, self.categories_, self.dates_)
+        return Start(
+            seed=self._seed,
+            trees=self.trees_,
+            variants=self.variants_,
+            sample_records=self._sample_records,
+            classes=self.classes_,
+            categories=self.categories_,
+            dates=self.dates_,
+        )
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
         target, n_classes = table.target, len(table.target.classes)
-        rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
-        if callable(self.oob_score) and table.sum_rows is not None:
-            raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
-        target.check_classes()
-        if target.few_groups is not None:
-            check_groups_of_rule(rule, n_classes, target.few_groups)
-            warn_of_few_groups(target.few_groups)
+        rule = self._check_target(target, can_call=table.sum_rows is None)
         start.check(table)
         spec = self._resolve(table, start)
-        sampler = spec.sampler
-        records = list(dict.fromkeys([*start.sample_records, SampleRecord.of(sampler, len(target.kept_labels))]))
+        records = list(dict.fromkeys([*start.sample_records, SampleRecord.of(spec.sampler, len(target.kept_labels))]))
         self._check_sampling(records, n_classes)
         coding = self._code(table, spec)
         if start.trees:
             check_same_categories(start.categories, coding.categories)
             check_same_dates(start.dates, coding.dates)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
-        self.calibration_ = odds_formula(sampler, n_classes) if self.calibration is not None else None
-        self.class_prior_ = self._class_frequencies(target, sampler)
-        rows, scores = None, None
-        unit = row_weight(spec.weights, target.kept_weight, bootstrap=sampler is not None)
-        if sampler is not None and len(records) == 1:
-            bags = Bags(sampler, tree_keys(start.seed, range(self.n_estimators)), target.kept)
-            rows = TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
-            if len(spec.scored) > 0:
-                n_variants = len({*spec.variant_names, *start.variants})
-                amounts = AMOUNTS
-                if self.shrinkage != "auto":
-                    amounts = np.unique([self.shrinkage or 0.0, *([WEIGHED_BY] if n_variants > 1 else [])])
-                scored = rows, target.rows_at(spec.scored), n_classes, n_variants, amounts, unit
-                scores = OutOfBagScores(*scored, self._mean_of_trees, self.n_jobs)
+        self.calibration_ = odds_formula(spec.sampler, n_classes) if self.calibration is not None else None
+        self.class_prior_ = self._class_frequencies(target, spec.sampler)
+        unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
+        rows = self._training_rows(table, spec) if len(records) == 1 else None
+        scores = None if rows is None else self._score_rows(rows, target, spec, start, unit)
         self.trees_ = self._grow(table, spec.variant_names, start, scores)
         self._shrink(scores, unit)
-        if self.calibration is not None and scores is not None:
-            frequencies = self._weighted_frequencies(spec)
-            sample = scores.calibration_sample(self.shrinkage_, frequencies)
-            self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
+        self._calibrate(scores, spec)
         sums, groups = self._sum_for(rule, rows)
         self._set_threshold(rule, rows, sums, groups)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums, rule)
+
+    def _check_target(self, target: Target, *, can_call: bool) -> Any:
+        """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit.
+
+        `can_call` tells whether scorers that are callables can be used.
+        """
+        n_classes = len(target.classes)
+        rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
+        if callable(self.oob_score) and not can_call:
+            raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
+        target.check_classes()
+        if target.few_groups is not None:
+            check_groups_of_rule(rule, n_classes, target.few_groups)
+            warn_of_few_groups(target.few_groups)
+        return rule
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
@@ -170,15 +174,51 @@ class ForestFit(TreeBasedClassifier):
         variants = resolve_variants(self.criterion, self.splitter)
         is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
         if self.bootstrap and target.few_groups is None and is_chosen:
-            n_variants = len({*variants, *start.variants})
+            n_variants = start.count_variants(variants)
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
-            score_bytes = bytes_of_sums(len(scored), n_classes, n_variants)
+            n_amounts = len(amounts_to_score(self.shrinkage, n_variants))
+            score_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
         if is_tuned(self.threshold, n_classes):
             # sums over groups of trees, twice
             score_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
-        known = (self._params(), target, table.names, table.n_features, start.seed)
-        sums: dict[str, Any] = {"scored": scored, "n_sums": self._n_sums(n_classes), "score_bytes": score_bytes}
-        return FitSpec.resolve(*known, n_trees_before=len(start.trees), dates=table.dates, **sums)
+        return FitSpec.resolve(
+            self._params(),
+            target,
+            table.names,
+            table.n_features,
+            start.seed,
+            n_trees_before=len(start.trees),
+            scored=scored,
+            n_sums=self._n_sums(n_classes),
+            score_bytes=score_bytes,
+            dates=table.dates,
+        )
+
+    def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
+        """Return the training data with the bootstrap samples of all trees, or None without a bootstrap."""
+        if spec.sampler is None:
+            return None
+        target, keys = table.target, tree_keys(spec.seed, range(self.n_estimators))
+        bags = Bags(spec.sampler, keys, target.kept)
+        return TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
+
+    def _score_rows(
+        self, rows: TrainingRows, target: Target, spec: FitSpec, start: Start, unit: float
+    ) -> OutOfBagScores | None:
+        """Return the out-of-bag scores of the rows that `spec` chose, without trees yet, or None if it chose none."""
+        if len(spec.scored) == 0:
+            return None
+        n_variants = start.count_variants(spec.variant_names)
+        return OutOfBagScores(
+            rows,
+            target.rows_at(spec.scored),
+            n_classes=len(target.classes),
+            n_variants=n_variants,
+            amounts=amounts_to_score(self.shrinkage, n_variants),
+            unit=unit,
+            finish=self._mean_of_trees,
+            n_jobs=self.n_jobs,
+        )
 
     def _n_sums(self, n_classes: int) -> int:
         """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""
@@ -222,6 +262,13 @@ class ForestFit(TreeBasedClassifier):
         else:
             self.shrinkage_ = PRIOR if scores is None else scores.choose_amount(len(self.trees_))
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
+
+    def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
+        """Fit the calibration to out-of-bag samples, if there are any."""
+        if self.calibration is not None and scores is not None:
+            frequencies = self._weighted_frequencies(spec)
+            sample = scores.calibration_sample(self.shrinkage_, frequencies)
+            self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, GroupSums | None]:
         """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""
@@ -307,8 +354,9 @@ class ForestFit(TreeBasedClassifier):
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
 
-        The bootstrap samples of all trees are reproduced with the current sampler to find out-of-bag rows, and the
-        calibration assumes the same sampling rates for all trees.
+        Warn if there is no calibration because trees were sampled in different ways. The bootstrap samples of all trees
+        are reproduced with the current sampler to find out-of-bag rows, and the calibration assumes the same sampling
+        rates for all trees.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.calibration is not None and any(len(some.sizes) > 1 for some in records)
@@ -323,3 +371,9 @@ class ForestFit(TreeBasedClassifier):
                     f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
                     f" {', '.join(map(str, records))}"
                 )
+        if self.calibration is not None and len(records) > 1:
+            warnings.warn(
+                "warm_start: probabilities are not calibrated, because trees were sampled in different ways:"
+                f" {', '.join(map(str, records))}",
+                stacklevel=5,
+            )

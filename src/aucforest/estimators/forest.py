@@ -1,10 +1,9 @@
 """A random forest as a scikit-learn classifier."""
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,9 +100,9 @@ class AUCForestClassifier(ForestFit):
     calibration : {"auto"} or None, default="auto"
         Whether to calibrate probabilities by out-of-bag samples. "auto" maps the mean p_k over trees to
         p_k ** b * exp(a_k), normalized; the slope b and the intercepts a_k are fitted to out-of-bag samples. Where the
-        evidence is weak, b stays close to 1. If `sampling` samples the classes at different rates r_k, the map without
-        evidence is p_k / r_k. The ranking of two classes does not change. The effect of `class_weight` is not undone.
-        None predicts the mean over trees.
+        evidence is weak, b stays close to 1; for more than 362 classes (512 in a forest of one variant) there is none.
+        If `sampling` samples the classes at different rates r_k, the map without evidence is p_k / r_k. The ranking of
+        two classes does not change. The effect of `class_weight` is not undone. None predicts the mean over trees.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
@@ -154,7 +153,8 @@ class AUCForestClassifier(ForestFit):
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
-        Other forests with trees that were sampled in different ways are not calibrated: ``calibration_`` is None.
+        Other forests with trees that were sampled in different ways are not calibrated, with a warning:
+        ``calibration_`` is None.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction. None means 1 unless in a joblib ``parallel_config`` context, -1
         means all processors. Results are bitwise identical for every value and backend.
@@ -232,11 +232,10 @@ class AUCForestClassifier(ForestFit):
     Then, and again after 96 trees, each variant gets the weight exp(2 n g), and the next trees are divided in
     proportion to the weights. Here g is the increase of the forest's out-of-bag ROC AUC when the variant gets more
     trees, and n = K**2 / (4 sum(1 / n_k)) for K classes with n_k scored samples (at most 4096 in all), or with scored
-    samples in n_k groups if `fit` has groups. Small data sets
-    thus get a mixture of all variants, and large ones mostly the variants that rank best. Without a bootstrap all
-    variants have the same number of trees. The variant of a tree depends on the data, the parameters and
-    `random_state`, but not on `n_jobs` or on where the data is stored. A forest with more trees starts with the trees
-    of a smaller one.
+    samples in n_k groups if `fit` has groups. Small data sets thus get a mixture of all variants, and large ones mostly
+    the variants that rank best. Without a bootstrap all variants have the same number of trees. The variant of a tree
+    depends on the data, the parameters and `random_state`, but not on `n_jobs` or on where the data is stored. A forest
+    with more trees starts with the trees of a smaller one.
 
     References
     ----------
@@ -467,42 +466,19 @@ class AUCForestClassifier(ForestFit):
             params["threshold"] = OF_ROWS
         return params
 
-    def _as_fitted(self) -> Self:
-        if not self._positive_first:
-            return self
-        forest = copy(self)
-        forest._reverse_classes()
-        return forest
-
-    def _sort_classes(self) -> None:
-        if self.classes_[0] > self.classes_[1]:
-            self._reverse_classes()
-
     def _reverse_classes(self) -> None:
-        """Reverse the order of the two classes in all attributes and parameters; two calls restore the forest."""
-        self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
+        super()._reverse_classes()
         self.trees_ = [replace(tree, frequencies=tree.frequencies[:, ::-1].copy()) for tree in self.trees_]
-        if self.threshold_ is not None:
-            given, known = self.threshold_, self._thresholds
-            # The other class is predicted if its probability is above 1 - threshold, and not if it is equal.
-            reflected = max(0.0, float(np.nextafter(1.0 - given, 2.0)))
-            self.threshold_ = known[0] if known is not None and known[1] == given else reflected
-            self._thresholds = given, self.threshold_
         if self.calibration_ is not None:
             self.calibration_ = self.calibration_._replace(intercepts=self.calibration_.intercepts[::-1])
-        if hasattr(self, "oob_decision_function_"):
-            self.oob_decision_function_ = self.oob_decision_function_[:, ::-1].copy()
-        if isinstance(self.threshold, Real):
-            self.threshold = round(1.0 - float(self.threshold), 12)
-        elif isinstance(self.threshold, dict) and "cost" in self.threshold:
-            self.threshold = {"cost": np.asarray(self.threshold["cost"])[..., ::-1, ::-1]}
+
+    def _reverse_parameters(self) -> None:
+        super()._reverse_parameters()
         signs: Any = self.monotonic_cst
         if isinstance(signs, dict):
             self.monotonic_cst = {name: -sign for name, sign in signs.items()}
         elif signs is not None:
             self.monotonic_cst = [-sign for sign in signs]
-        self._cache.clear()
-        self._positive_first = not self._positive_first
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:

@@ -90,7 +90,8 @@ def fit_out_of_core(
         If `fit` would raise it, a column is of none of these types, the source or its order changes between readings,
         `memory_limit` is too small, or `folder` belongs to another fit.
     TypeError
-        If the source can be read only once, or `drop` is not a list.
+        If the source can be read only once, `drop` is not a list, or the forest is an `AUCStackingClassifier`, which
+        is fitted in memory.
     ImportError
         If pyarrow is not installed.
     OSError
@@ -120,6 +121,8 @@ def fit_out_of_core(
     from aucforest.tables.labels import LabelReader, SteadyRows, read_target
     from aucforest.tables.sources import stray_notes
 
+    if not isinstance(forest, AUCForestClassifier):
+        raise TypeError(f"fit_out_of_core needs an AUCForestClassifier, got {type(forest).__name__}: fit it in memory")
     forest._validate_params()
     check_option("stray_text", stray_text, ("number", "text"))
     parse_bytes(memory_limit, "memory_limit")
@@ -205,7 +208,7 @@ def predict_out_of_core(
 
     Parameters
     ----------
-    model : AUCForestClassifier, AUCTreeClassifier or LinearAUCClassifier
+    model : AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier or LinearAUCClassifier
         A fitted classifier.
     source : path, list of paths, or table
         As in `fit_out_of_core`. Columns are found by name, in any order; columns that the model does not use are

@@ -41,7 +41,10 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
     if n_classes > 2:
         raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
     if cost is None:
-        raise ValueError(f"threshold={threshold!r} needs the costs of errors for each sample: fit(X, y, cost=...)")
+        raise ValueError(
+            f"threshold={threshold!r} needs the costs of errors for each sample: fit(X, y, cost=...), or"
+            " threshold={'cost': array} if the data are not in memory"
+        )
     if np.ndim(cost) != 3:
         what = "pass one matrix for all samples as threshold={'cost': matrix}"
         raise ValueError(f"cost must have the shape ({n_rows}, 2, 2), but has the shape {np.shape(cost)}: {what}")

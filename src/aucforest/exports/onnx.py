@@ -1,4 +1,4 @@
-"""Export to an ONNX graph: the trees, their mean, its calibration, and the decision.
+"""Export of a forest to an ONNX graph: the trees, their mean, its calibration, and the decision.
 
 Input and output are float32, but values are compared with thresholds and probabilities are averaged as float64. So
 samples reach the same leaves as in the trees, and probabilities differ only by rounding to float32.
@@ -6,7 +6,7 @@ samples reach the same leaves as in the trees, and probabilities differ only by 
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,22 @@ _ROUNDING = 1e-6
 LogitMap = tuple[float, NDArray[np.float64], float]
 
 
-class _Graph:
-    """The nodes and constants of an ONNX graph."""
+class Ensemble(NamedTuple):
+    """Trees whose mean is the prediction."""
 
-    def __init__(self, onnx: Any) -> None:
-        self.onnx = onnx
+    trees: Sequence[Tree]
+    n_codes: Mapping[int, int]  # the number of codes of each categorical feature
+    calibration: LogitMap | None = None  # of the mean
+
+
+class Graph:
+    """The nodes and constants of an ONNX graph, which begins with X as float64."""
+
+    def __init__(self) -> None:
+        self.onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.add_cast("X", "X_double", "DOUBLE")
 
     def constant(self, name: str, value: Any) -> str:
         """Add a constant and return its name."""
@@ -43,12 +52,16 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"{kind}_{output}", **attributes))
         return output
 
+    def add_cast(self, source: str, output: str, kind: str) -> str:
+        """Add a node that converts the type of numbers, such as "FLOAT", and return the name of its output."""
+        return self.add("Cast", source, output=output, to=getattr(self.onnx.TensorProto, kind))
 
-def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, int], output: str) -> None:
-    """Add the nodes that compute the mean of the trees from X."""
+
+def _add_trees(graph: Graph, ensemble: Ensemble, output: str) -> None:
+    """Add the nodes that compute the mean of the trees from X, as float32."""
     parts: list[dict[str, NDArray[Any]]] = []
-    for number, tree in enumerate(trees):
-        nodes = chained(tree, n_codes)
+    for number, tree in enumerate(ensemble.trees):
+        nodes = chained(tree, ensemble.n_codes)
         is_leaf = nodes.left < 0
         # `chained` keeps the indices of the nodes of the tree, and it appends no leaves.
         prediction = tree.prediction * tree.is_leaf[:, None]
@@ -69,39 +82,50 @@ def _add_ensemble(graph: _Graph, trees: Sequence[Tree], n_codes: Mapping[int, in
                 "target_weights_as_tensor": prediction[leaf, target],
             }
         )
-    attributes = {"domain": "ai.onnx.ml", "n_targets": trees[0].n_classes, "aggregate_function": "AVERAGE"}
+    n_classes = ensemble.trees[0].n_classes
+    attributes = {"domain": "ai.onnx.ml", "n_targets": n_classes, "aggregate_function": "AVERAGE"}
     for name in parts[0]:
         values = np.concatenate([part[name] for part in parts])
         is_tensor = name.endswith("_as_tensor")
         attributes[name] = graph.onnx.numpy_helper.from_array(values) if is_tensor else values.tolist()
-    graph.add("Cast", "X", output="X_double", to=graph.onnx.TensorProto.DOUBLE)
     graph.add("TreeEnsembleRegressor", "X_double", output=output, **attributes)
 
 
-def _add_calibration(graph: _Graph, calibration: LogitMap) -> None:
-    """Add the nodes that compute calibrated probabilities from the mean of the trees."""
+def add_ensemble(graph: Graph, ensemble: Ensemble, output: str) -> str:
+    """Add the nodes that compute probabilities from X, as float64; return the name of their output."""
+    _add_trees(graph, ensemble, f"{output}_mean")
+    if ensemble.calibration is None:
+        return graph.add_cast(f"{output}_mean", output, "DOUBLE")
     # In float64: the slope would multiply the rounding errors of logarithms.
-    for name, value in zip(("slope", "intercepts", "least"), calibration):
-        graph.constant(name, np.asarray(value, dtype=np.float64))
-    graph.add("Cast", "mean", output="mean_double", to=graph.onnx.TensorProto.DOUBLE)
-    graph.add("Max", "mean_double", "least", output="mean_above_0")
-    graph.add("Log", "mean_above_0", output="log_mean")
-    graph.add("Mul", "log_mean", "slope", output="log_power")
-    graph.add("Add", "log_power", "intercepts", output="log_odds")
-    graph.add("Softmax", "log_odds", output="calibrated", axis=1)
-    graph.add("Cast", "calibrated", output="probabilities", to=graph.onnx.TensorProto.FLOAT)
+    slope, intercepts, least = (np.asarray(value, dtype=np.float64) for value in ensemble.calibration)
+    mean = graph.add_cast(f"{output}_mean", f"{output}_mean_double", "DOUBLE")
+    log_mean = add_log(graph, mean, float(least))
+    power = graph.add("Mul", log_mean, graph.constant(f"{output}_slope", slope), output=f"{output}_power")
+    odds = graph.add("Add", power, graph.constant(f"{output}_intercepts", intercepts), output=f"{output}_odds")
+    return graph.add("Softmax", odds, output=output, axis=1)
 
 
-def _add_decision(graph: _Graph, threshold: Any, rounding: float) -> None:
-    """Add the nodes that compute the class index from probabilities, whose relative error is at most `rounding`."""
+def add_log(graph: Graph, proba: str, least: float) -> str:
+    """Add the nodes that compute logarithms of probabilities, of which smaller ones are replaced by `least`."""
+    above = graph.add("Max", proba, graph.constant(f"{proba}_least", np.float64(least)), output=f"{proba}_above_0")
+    return graph.add("Log", above, output=f"log_{proba}")
+
+
+def add_decision(graph: Graph, proba: str, threshold: Any, slope: float) -> None:
+    """Add the nodes that compute "probabilities" as float32, and from these the "class".
+
+    `threshold` is that of `aucforest.metrics.thresholds.decide`. A slope above 1 multiplies the relative errors of the
+    odds.
+    """
+    graph.add_cast(proba, "probabilities", "FLOAT")
     if threshold is None:
         graph.add("ArgMax", "probabilities", output="class", axis=1, keepdims=0)
     elif np.ndim(threshold) == 0:
         second = graph.constant("second", np.int64(1))
-        least = graph.constant("threshold", np.float32(threshold * (1.0 - rounding)))
+        least = graph.constant("threshold", np.float32(threshold * (1.0 - _ROUNDING * max(1.0, slope))))
         graph.add("Gather", "probabilities", second, output="probability", axis=1)
         graph.add("GreaterOrEqual", "probability", least, output="is_second")
-        graph.add("Cast", "is_second", output="class", to=graph.onnx.TensorProto.INT64)
+        graph.add_cast("is_second", "class", "INT64")
     elif threshold.ndim == 1:
         # A class of prior 0 has probability 0, so its factor does not matter.
         factors = np.divide(1.0, threshold, out=np.zeros(len(threshold)), where=threshold > 0.0)
@@ -114,16 +138,16 @@ def _add_decision(graph: _Graph, threshold: Any, rounding: float) -> None:
         graph.add("ArgMin", "expected_cost", output="class", axis=1, keepdims=0)
 
 
-def write_onnx(
-    path: str | os.PathLike[str],
-    trees: Sequence[Tree],
-    classes: NDArray[Any],
-    n_codes: Mapping[int, int],
-    calibration: LogitMap | None = None,
-    threshold: Any = None,
-) -> None:
+def write_onnx(path: str | os.PathLike[str], ensemble: Ensemble, classes: NDArray[Any], threshold: Any = None) -> None:
     """Write a classifier that averages trees; `threshold` is that of `aucforest.metrics.thresholds.decide`."""
-    onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
+    graph = Graph()
+    slope = 1.0 if ensemble.calibration is None else ensemble.calibration[0]
+    add_decision(graph, add_ensemble(graph, ensemble, "proba"), threshold, slope)
+    write_graph(path, graph, ensemble.trees[0].n_features, classes)
+
+
+def write_graph(path: str | os.PathLike[str], graph: Graph, n_features: int, classes: NDArray[Any]) -> None:
+    """Write a graph that computes "probabilities" and "class"; "label" is the class with its label."""
     labels = np.array(classes.tolist())
     if labels.tolist() != classes.tolist():
         # numpy converts integers beyond int64 to float64.
@@ -131,19 +155,14 @@ def write_onnx(
     if labels.dtype.kind != "U" and (labels.dtype.kind not in "biuf" or labels.dtype.itemsize > 8):
         raise TypeError(f"ONNX needs labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
 
-    graph, helper, kinds = _Graph(onnx), onnx.helper, onnx.TensorProto
-    _add_ensemble(graph, trees, n_codes, "probabilities" if calibration is None else "mean")
-    if calibration is not None:
-        _add_calibration(graph, calibration)
-    # A slope multiplies the relative errors of the odds.
-    _add_decision(graph, threshold, _ROUNDING if calibration is None else _ROUNDING * max(1.0, calibration[0]))
+    helper, kinds = graph.onnx.helper, graph.onnx.TensorProto
     known = graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels)
     graph.add("Gather", known, "class", output="label", axis=0)
     outputs = [
         helper.make_tensor_value_info("label", graph.constants[-1].data_type, [None]),
         helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),
     ]
-    X = helper.make_tensor_value_info("X", kinds.FLOAT, [None, trees[0].n_features])
+    X = helper.make_tensor_value_info("X", kinds.FLOAT, [None, n_features])
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
     model = helper.make_model(
         helper.make_graph(graph.nodes, "aucforest", [X], outputs, graph.constants),

@@ -1,4 +1,4 @@
-"""Cross-validated comparison of split criteria: table, test, verdict and plot."""
+"""Cross-validated comparison of split criteria and the stack: table, test, verdict and plot."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.spec import criterion_name
 from aucforest.inspection.display import HtmlTable
 from aucforest.inspection.folds import make_folds, run_folds
@@ -20,6 +21,8 @@ from aucforest.metrics.intervals import score_interval, t_quantile
 from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
+# The name of a stack of the forest "auto" beside the criteria.
+STACK = "stack"
 
 
 def compare_criteria(
@@ -37,7 +40,7 @@ def compare_criteria(
     verbose: int = 1,
     **forest_params: Any,
 ) -> "CriteriaComparison":
-    """Compare split criteria with Gini by cross-validation of forests that are otherwise the same.
+    """Compare split criteria, and the stack, with Gini by cross-validation of forests that are otherwise the same.
 
     All criteria use the same samples and the same seed in each fold. Fits run one after another, the criterion that
     comes first changes from fold to fold, and each criterion is compiled beforehand, so that fit times are comparable.
@@ -51,7 +54,7 @@ def compare_criteria(
         Class labels.
     criteria : sequence of str or compiled functions, default=("auto", "auc", "gini")
         Split criteria of AUCForestClassifier, including "auto" for a mixed forest. The baseline "gini" is added if it
-        is missing. A function f is shown as "f()".
+        is missing. A function f is shown as "f()". "stack" is an AUCStackingClassifier of the forest "auto".
     cv : int or scikit-learn splitter, default=5
         The number of stratified, shuffled folds, or a splitter. With groups, folds have whole groups.
     n_repeats : int, default=1
@@ -109,12 +112,22 @@ def compare_criteria(
         find_metric(name)  # refuses an unknown one
     X = indexable_rows(X)
     forest_params = {"threshold": "prevalence"} | forest_params | {"n_jobs": n_jobs}
-    forests = {name: AUCForestClassifier(criterion=each, **forest_params) for name, each in by_name.items()}
+    forests = {name: _make_model(each, **forest_params) for name, each in by_name.items()}
     random = check_random_state(random_state)
     folds = make_folds(X, y, cv=cv, n_repeats=n_repeats, groups=groups, random_state=random)
     how: dict[str, Any] = {"folds": folds, "random_state": random, "verbose": verbose}
     table = run_folds(forests, X, y, metrics=metrics, sample_weight=sample_weight, **how)
     return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(np.asarray(y))))
+
+
+def _make_model(
+    criterion: Any, threshold: Any, oob_score: Any = False, **params: Any
+) -> AUCForestClassifier | AUCStackingClassifier:
+    """Return the forest of a criterion, or a stack; what a stack does itself is not done by its forest."""
+    own = {"threshold": threshold, "oob_score": oob_score}
+    if criterion == STACK:
+        return AUCStackingClassifier(AUCForestClassifier(**params), **own)
+    return AUCForestClassifier(criterion=criterion, **own, **params)
 
 
 def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:

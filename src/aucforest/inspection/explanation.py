@@ -14,7 +14,7 @@ from aucforest._progress import progress_bar
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.fitting.growing import run_in_threads
 from aucforest.inspection.display import Display
-from aucforest.inspection.models import category_names_of, check_count, feature_names_of
+from aucforest.inspection.models import category_names_of, check_count, feature_names_of, name_of_class
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
 from aucforest.tables.dates import format_time, times_in
@@ -345,7 +345,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     ['feature_7', 'feature_5']
     """
     if not isinstance(model, TreeBasedClassifier):
-        raise TypeError(f"explain needs an AUCForestClassifier or an AUCTreeClassifier, got {type(model).__name__}")
+        raise TypeError(f"explain needs an AUCForestClassifier or an AUCTreeClassifier, got {name_of_class(model)}")
     check_is_fitted(model, "trees_")
     X, classes, n_trees = model._validate_X(X, reset=False), model.classes_, len(model.trees_)
     n_columns = 1 if len(classes) == 2 else len(classes)

@@ -1,5 +1,6 @@
-"""Cross-validation of several forests on the same folds."""
+"""Cross-validation of several forests and stacks on the same folds."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
@@ -14,6 +15,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, check_random_
 
 from aucforest._progress import progress_bar
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.target import check_groups, code_classes, number_groups
 from aucforest.inspection.scoring import FittedFold, find_metric
 from aucforest.metrics.validation import unmask
@@ -22,7 +24,7 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def run_folds(
-    forests: Mapping[str, AUCForestClassifier],
+    forests: Mapping[str, AUCForestClassifier | AUCStackingClassifier],
     X: Any,
     y: ArrayLike,
     *,
@@ -36,8 +38,8 @@ def run_folds(
     """Return a record for each fold and forest: "fold", "criterion", "n_train", "n_test" and a field for each metric.
 
     Every fold gives all forests the same rows and the same seed; `groups` are those that the trees sample. The other
-    arguments are those of `compare_criteria`. A forest goes by its name, in the field "criterion". Shape (n_folds,
-    n_forests).
+    arguments are those of `compare_criteria`. A forest goes by its name, in the field "criterion". A stack has a forest
+    as its parameter. Shape (n_folds, n_forests).
     """
     y = np.asarray(column_or_1d(y))
     check_consistent_length(X, y, sample_weight)
@@ -54,19 +56,29 @@ def run_folds(
     for forest in forests.values():
         forest._validate_params()  # before the first fit, so that errors come at once
     for forest in progress_bar(forests.values(), desc="compile", leave=False, verbose=verbose):
-        # one tree leaves too few rows out of bag for a score or a threshold
-        _fit(clone(forest).set_params(n_estimators=1, oob_score=False, threshold=None), *known(folds[0][0]))
+        # one tree leaves too few rows out of bag for a score or a threshold, of which a stack warns
+        forest = clone(forest).set_params(oob_score=False, threshold=None)
+        _forest_in(forest).set_params(n_estimators=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            _fit(forest, *known(folds[0][0]))
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
     table = np.zeros((len(folds), len(names)), [*fields, *((metric, "f8") for metric in metrics)])
     fits = [(fold, k) for fold in range(len(folds)) for k in np.roll(range(len(names)), fold)]
     for fold, k in progress_bar(fits, desc="fits", verbose=verbose):
         train, test = folds[fold]
-        forest = clone(forests[names[k]]).set_params(random_state=seeds[fold])
+        forest = clone(forests[names[k]])
+        _forest_in(forest).set_params(random_state=seeds[fold])
         fitted = FittedFold(forest, _fit(forest, *known(train)), *part(test))
         scores = (find_metric(metric).measure(fitted) for metric in metrics)
         table[fold, k] = (fold, names[k], len(train), len(test), *scores)
     return table
+
+
+def _forest_in(model: Any) -> Any:
+    """Return a forest itself, or the parameter `forest` of a stack."""
+    return model.forest if isinstance(model, AUCStackingClassifier) else model
 
 
 def _fit(forest: Any, X: Any, y: NDArray[Any], sample_weight: Any, groups: Any) -> float:

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.tables.dates import format_time
 from aucforest.tree.tree import MISSING_CODE, Tree
 
@@ -18,7 +19,7 @@ def trees_of(model: Any) -> list[Tree]:
     if isinstance(model, Tree):
         return [model]
     if not isinstance(model, TreeBasedClassifier):
-        raise TypeError(f"expected an AUCForestClassifier, an AUCTreeClassifier or a Tree, got {type(model).__name__}")
+        raise TypeError(f"expected an AUCForestClassifier, an AUCTreeClassifier or a Tree, got {name_of_class(model)}")
     check_is_fitted(model, "trees_")
     return model.trees_
 
@@ -26,9 +27,22 @@ def trees_of(model: Any) -> list[Tree]:
 def check_forest(model: Any) -> AUCForestClassifier:
     """Return a fitted forest, or raise an error."""
     if not isinstance(model, AUCForestClassifier):
-        raise TypeError(f"forest must be an AUCForestClassifier, got {type(model).__name__}")
+        raise TypeError(f"forest must be an AUCForestClassifier, got {name_of_class(model)}")
     check_is_fitted(model, "trees_")
     return model
+
+
+def name_of_class(model: Any) -> str:
+    """Return the name of the class of a model that has no trees itself, with advice for a stack."""
+    advice = """: pass its forest, stack.members_["forest"]""" if isinstance(model, AUCStackingClassifier) else ""
+    return f"{type(model).__name__}{advice}"
+
+
+def forest_of(model: Any) -> AUCForestClassifier | None:
+    """Return a forest itself, the forest of a fitted stack, or None for other models."""
+    if isinstance(model, AUCStackingClassifier):
+        model = model.members_["forest"]
+    return model if isinstance(model, AUCForestClassifier) else None
 
 
 class _NumberedNames(Sequence[str]):

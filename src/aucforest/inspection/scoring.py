@@ -15,7 +15,7 @@ from aucforest.metrics.roc import class_average_precision, class_roc_auc
 
 @dataclass
 class FittedFold:
-    """A fitted forest, its fit time in seconds, and the test rows (X, y and their weights) of its fold."""
+    """A fitted forest or stack, its fit time in seconds, and the test rows (X, y and their weights) of its fold."""
 
     forest: Any
     seconds: float
@@ -63,8 +63,9 @@ def _log_loss(fold: FittedFold) -> float:
 
 
 def _mean_of_trees(fold: FittedFold, name: str) -> float:
-    """Return the mean of an attribute of the trees."""
-    return float(np.mean([getattr(tree, name) for tree in fold.forest.trees_]))
+    """Return the mean of an attribute of the trees, of a stack those of all its forests."""
+    members = getattr(fold.forest, "members_", {"forest": fold.forest}).values()
+    return float(np.mean([getattr(tree, name) for member in members for tree in getattr(member, "trees_", ())]))
 
 
 class Metric(NamedTuple):

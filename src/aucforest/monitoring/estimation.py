@@ -116,7 +116,8 @@ class CBPE(BaseEstimator):
         Whether each column of scores is calibrated. There is one column for two classes.
     limits_ : dict of str to (float, float)
         Alert limits of each metric, NaN if there are none. Those of counts and costs are for the mean size of full
-        reference chunks and are scaled in proportion for others.
+        reference chunks and are scaled in proportion for others. Other limits are the same for all chunks, so that much
+        smaller ones have more false alerts; the limits of shifts depend on the size.
 
     Notes
     -----
@@ -251,7 +252,7 @@ class CBPE(BaseEstimator):
     def from_forest(
         cls, forest: Any, y_true: ArrayLike, X_ref: Any = None, *, chunks: Chunks | None = None, **options: Any
     ) -> Self:
-        """Fit to the out-of-bag probabilities of a forest, so that no labeled data need to be held out.
+        """Fit to the out-of-bag probabilities of a forest or a stack, so that no labeled data need to be held out.
 
         The scores of a sample come from the trees that it is out of bag for, about a third. They are unbiased but
         slightly noisier than those of the whole forest. Labels are predicted by the `threshold_` of the forest: call
@@ -259,8 +260,8 @@ class CBPE(BaseEstimator):
 
         Parameters
         ----------
-        forest : AUCForestClassifier
-            A forest fitted with ``oob_score=True``.
+        forest : AUCForestClassifier or AUCStackingClassifier
+            A forest fitted with ``oob_score=True``, or any fitted stack.
         y_true : array-like of shape (n_samples,)
             The training labels.
         X_ref : array-like of shape (n_samples, n_features), optional

@@ -74,6 +74,12 @@ class StoredModel:
             raise ModelFormatError(f"{name} must be {kind.__name__}, but is {type(value).__name__}")
         return value
 
+    def take_model(self, name: str) -> "StoredModel":
+        """Remove a model within this one and return it: the item `name`, and arrays named such as "name/array"."""
+        names = [array for array in self._arrays if array.startswith(f"{name}/")]
+        arrays = {array.removeprefix(f"{name}/"): self._arrays.pop(array) for array in names}
+        return StoredModel(arrays, self.take(name, dict))
+
     def check_taken(self) -> None:
         """Raise ModelFormatError if an array or an item of the metadata was not taken."""
         if left := [*self._arrays, *self._metadata]:

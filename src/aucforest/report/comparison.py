@@ -1,7 +1,7 @@
 """The sections of a report on a comparison of split criteria."""
 
 from aucforest._optional import import_optional
-from aucforest.inspection.comparison import BASELINE, ComparisonRow, CriteriaComparison
+from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison
 from aucforest.inspection.scoring import find_metric
 from aucforest.report import plots
 from aucforest.report.page import Section, Table, interval, number, signed
@@ -20,8 +20,9 @@ def comparison_sections(comparison: CriteriaComparison) -> list[Section]:
     tables = {
         metric: _criteria_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics
     }
+    stack = " and a stack of a forest," if STACK in comparison.criteria else ""
     lead = (
-        f"Forests that differ only in the split criterion, on the same {len(comparison.folds)} folds; "
+        f"Forests that differ only in the split criterion,{stack} on the same {len(comparison.folds)} folds; "
         f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, with p-values "
         "adjusted for the number of criteria by Holm's method."
     )

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples
 
 from aucforest._files import write_whole
+from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
@@ -165,6 +166,8 @@ def report(
     >>> "Old abalone" in page.html, page.html.count("<svg")
     (True, 15)
     """
+    for module in ("jinja2", "matplotlib"):  # before all that takes long
+        import_optional(module, purpose="a report", extra="report")
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")

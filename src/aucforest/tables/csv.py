@@ -8,8 +8,10 @@ import csv
 import re
 import sys
 import time
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
@@ -19,9 +21,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat, check_date_format, check_encoding, check_separator
+from aucforest.tables.csv_format import (
+    DEFAULT_FORMAT,
+    CsvFormat,
+    check_date_format,
+    check_encoding,
+    check_separator,
+    has_one_byte,
+)
 from aucforest.tables.files import Files, check_names, check_same_names, split
-from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
+from aucforest.tables.kinds import MISSING, WORDS, as_days, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
 
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -110,6 +119,9 @@ class CsvTable:
                     str(value.as_py() or b"", "utf-8")
                 except UnicodeDecodeError:
                     raise ValueError(f"{self.place(row)}: column {name!r} {_NOT_UTF8.format('cp1252')}") from None
+            if self._date_format is not None and column.type == pa.timestamp("s"):
+                with suppress(pa.ArrowInvalid):
+                    table = table.set_column(table.column_names.index(name), name, as_days(column))
         return table
 
     def _hint(self) -> str:
@@ -161,9 +173,13 @@ class CsvTable:
 
     def _in_utf8(self, handle: BinaryIO) -> BinaryIO:
         """Return the content of the file: decompressed, and in UTF-8."""
-        content = _decompressed(handle, self.name)
+        content: Any = _decompressed(handle, self.name)
         if self._encoding is None:
             return content
+        content = BufferedReader(content, _BLOCK)
+        if has_one_byte(self._encoding) and _is_utf8(content.peek()):
+            what = f"{self.name} is valid UTF-8, but is read as {self._encoding}"
+            warnings.warn(f"{what}: leave out --encoding (in Python, encoding)", stacklevel=3)
         return BufferedReader(pa.transcoding_input_stream(pa.PythonFile(content, "r"), self._encoding, "utf-8"))
 
     def _wanted_separator(self) -> str | None:
@@ -236,19 +252,21 @@ class CsvFiles(Files):
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         types = None if self._as_text is None else {field.name: field.type for field in self.schema(columns)}
-        batches = self._read(columns, types and types | self._text_of(columns))
-        return split(self._without_stray(batches), first_row, rows)
+        batches = self._read(columns, types and types | self._types_read(columns))
+        return split(self._converted(batches), first_row, rows)
 
-    def _text_of(self, columns: Sequence[str]) -> dict[str, Any]:
-        """Return the type that columns with stray text are read in."""
-        return {name: pa.string() for name in columns if name in self.stray}
+    def _types_read(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Return the types in which Arrow reads columns with stray text, and days that are not in ISO 8601."""
+        days = [name for name in columns if self._format.date_format and self._types.get(name) == pa.date32()]
+        return {name: pa.string() for name in columns if name in self.stray} | dict.fromkeys(days, pa.timestamp("s"))
 
-    def _without_stray(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield record batches with numbers in the columns with stray text."""
+    def _converted(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield record batches with numbers in the columns with stray text, and with days."""
         for batch in batches:
-            for name in self._text_of(batch.schema.names):
-                numbers = to_numbers(batch.column(name), StrayText())
-                batch = batch.set_column(batch.schema.get_field_index(name), name, numbers)
+            for name, type_ in self._types_read(batch.schema.names).items():
+                column = batch.column(name)
+                column = to_numbers(column, StrayText()) if type_ == pa.string() else column.cast(pa.date32())
+                batch = batch.set_column(batch.schema.get_field_index(name), name, column)
             yield batch
 
     def _open(self, handle: BinaryIO, file: Path) -> CsvTable:
@@ -318,9 +336,9 @@ def _fitting(values: Any, types: list[Any], date_format: str | None) -> list[Any
         elif pa.types.is_time(type_):
             fits = pc.all(pc.match_substring_regex(trimmed, r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")).as_py()
         elif not (pa.types.is_floating(type_) and pa.int64() in fitting):
-            is_stamp = type_ in (pa.timestamp("s"), pa.timestamp("ns"))
+            has_format = type_ in (pa.date32(), pa.timestamp("s"), pa.timestamp("ns"))
             try:
-                parse_dates(trimmed, type_, date_format if is_stamp else None)
+                parse_dates(trimmed, type_, date_format if has_format else None)
             except pa.ArrowInvalid:
                 fits = False
         if fits:
@@ -361,6 +379,15 @@ def _decompressed(handle: BinaryIO, name: str) -> BinaryIO:
     if not name.lower().endswith(".gz"):
         return handle
     return BufferedReader(pa.CompressedInputStream(pa.PythonFile(handle), "gzip"))
+
+
+def _is_utf8(start: bytes) -> bool:
+    """Return whether the first bytes of a file are UTF-8 with characters that are not ASCII."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut off
+    except UnicodeDecodeError:
+        return False
+    return not start.isascii()
 
 
 def _first_lines(text: Iterable[str], separator: str) -> Iterator[int]:

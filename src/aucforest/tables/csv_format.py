@@ -1,5 +1,6 @@
 """How a CSV is written and read."""
 
+import codecs
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -42,6 +43,12 @@ def check_encoding(encoding: str) -> str:
             f"the encoding must be one that Python has, such as cp1252 or utf-16, but is {encoding!r}"
         ) from None
     return encoding
+
+
+def has_one_byte(encoding: str) -> bool:
+    """Return whether each character takes one byte in an encoding, as in cp1252."""
+    is_utf8 = codecs.lookup(encoding).name.startswith("utf-8")
+    return not is_utf8 and len(bytes(range(256)).decode(encoding, "replace")) == 256
 
 
 def check_date_format(date_format: str) -> str:

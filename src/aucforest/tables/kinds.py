@@ -211,9 +211,19 @@ def parse_dates(values: Any, type_: Any, date_format: str | None) -> Any:
     """Return strings as dates, each in the format of ISO 8601 or in another one; raise ArrowInvalid if one is not."""
     if date_format is None:
         return values.cast(type_)
+    if pa.types.is_date(type_):
+        return as_days(parse_dates(values, pa.timestamp("s"), date_format))
     nothing, is_iso = pa.scalar(None, values.type), pc.match_substring_regex(values, r"^\d{4}-\d{2}-\d{2}")
     others = pc.strptime(pc.if_else(is_iso, nothing, values), format=date_format, unit=type_.unit)
     return pc.coalesce(pc.if_else(is_iso, values, nothing).cast(type_), others)
+
+
+def as_days(times: Any) -> Any:
+    """Return times as days; raise ArrowInvalid if one is not midnight."""
+    days = times.cast(pa.date32())
+    if not days.cast(times.type).equals(times):
+        raise pa.ArrowInvalid("a time is not midnight")
+    return days
 
 
 def feature_names(source: Any, others: Sequence[str]) -> list[str]:

@@ -1,0 +1,62 @@
+"""The order of two classes: the command line has the positive one last, as in files, and Python the greater one."""
+
+from copy import copy
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._model_files import Model
+
+
+class ClassOrder(Model):
+    """Base of the models that the command line fits, whose two classes can be reversed."""
+
+    # Whether the command line fitted the model with the first of two classes as the positive one, in reverse order.
+    _positive_first: bool = False
+    _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
+    classes_: NDArray[Any]
+    class_prior_: NDArray[np.float64]
+    threshold: Any
+    threshold_: Any
+    oob_decision_function_: NDArray[np.float64]
+
+    def _name_classes(self, classes: NDArray[Any]) -> None:
+        """Set the labels of the classes, after a fit to their numbers; the positive one of two is the last."""
+        self.classes_ = classes
+
+    def _as_fitted(self) -> Self:
+        return self._reversed() if self._positive_first else self
+
+    def _sort_classes(self) -> None:
+        if self.classes_[0] > self.classes_[1]:
+            self._reverse_classes()
+
+    def _reversed(self) -> Self:
+        """Return a copy with the two classes in reverse order."""
+        model = copy(self)
+        model._reverse_classes()
+        return model
+
+    def _reverse_classes(self) -> None:
+        """Reverse the order of the two classes in all attributes and parameters; two calls restore the model."""
+        self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
+        if self.threshold_ is not None:
+            given, known = self.threshold_, self._thresholds
+            # The other class is predicted if its probability is above 1 - threshold, and not if it is equal.
+            reflected = max(0.0, float(np.nextafter(1.0 - given, 2.0)))
+            self.threshold_ = known[0] if known is not None and known[1] == given else reflected
+            self._thresholds = given, self.threshold_
+        if hasattr(self, "oob_decision_function_"):
+            self.oob_decision_function_ = self.oob_decision_function_[:, ::-1].copy()
+        self._reverse_parameters()
+        self._cache.clear()
+        self._positive_first = not self._positive_first
+
+    def _reverse_parameters(self) -> None:
+        """Set the parameters to those of the reverse order."""
+        if isinstance(self.threshold, Real):
+            self.threshold = round(1.0 - float(self.threshold), 12)
+        elif isinstance(self.threshold, dict) and "cost" in self.threshold:
+            self.threshold = {"cost": np.asarray(self.threshold["cost"])[..., ::-1, ::-1]}

@@ -1,0 +1,104 @@
+"""What model files hold of a stack: its members, each with its own arrays and metadata, and their combination."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._additive import AdditiveClassifier
+from aucforest.estimators._model_files import (
+    Part,
+    require,
+    restore_decision,
+    restore_model,
+    store_decision,
+    store_model,
+)
+from aucforest.persistence.model_file import Arrays, StoredModel
+from aucforest.tables.columns import check_same_categories
+
+# Sums of products of these with scores and columns are finite.
+_GREATEST = 1e300
+# The fitted arrays of an additive model.
+_ARRAYS = (
+    "centre_", "scale_", "knot_places_", "knots_", "missing_", "code_features_", "codes_", "coef_", "intercept_",
+)  # fmt: skip
+
+
+def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
+    arrays = {**store_decision(stack), "coef_": stack.coef_, "intercept_": stack.intercept_}
+    metadata: dict[str, Any] = {}
+    for name, member in stack.members_.items():
+        store = _store_additive if name == "linear" else store_model
+        more, metadata[name] = store(member)
+        arrays |= {f"{name}/{array}": values for array, values in more.items()}
+    return arrays, metadata
+
+
+def _store_additive(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    if not isinstance(model, AdditiveClassifier):
+        raise TypeError(f'linear: a {type(model).__name__} cannot be saved: use linear="auto", or pickle the stack')
+    return {name: getattr(model, name) for name in _ARRAYS}, {"is_sparse": model.is_sparse_}
+
+
+def _restore_stack(stack: Any, stored: StoredModel) -> None:
+    forest = _restore_forest(stack, stored.take_model("forest"))
+    stack.members_ = {"forest": forest}
+    if "residual" in stored:
+        residual = stack.members_["residual"] = _restore_forest(stack, stored.take_model("residual"))
+        check_same_categories(forest.categories_, residual.categories_)
+        require(forest.dates_ == residual.dates_, "the forests of the stack have different dates")
+    if "linear" in stored:
+        stack.members_["linear"] = _restore_additive(forest, stored.take_model("linear"))
+    coef = stack.coef_ = stored.take_array("coef_", "d", (len(stack.members_),))
+    require(np.all(coef >= 0.0) and coef.sum() < _GREATEST, "coef_ is not finite or negative")
+    stack.intercept_ = stored.take_array("intercept_", "d", (len(stack.classes_),))
+    require(np.abs(stack.intercept_).sum() < _GREATEST, "intercept_ is not finite")
+    restore_decision(stack, stored)
+
+
+def _restore_forest(stack: Any, stored: StoredModel) -> Any:
+    """Return a forest for the same data as the stack."""
+    forest = restore_model(stored, "AUCForestClassifier")
+    for name in ("classes_", "n_features_in_", "feature_names_in_"):
+        one, other = (np.asarray(getattr(model, name, None)) for model in (stack, forest))
+        require(np.array_equal(one, other), f"{name} of the stack and of its forest differ")
+    return forest
+
+
+def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
+    """Return an additive model of the features of the forest."""
+    n_features, n_classes = forest.trees_[0].n_features, len(forest.classes_)
+    model = AdditiveClassifier(tuple(forest.categories_))
+    model.is_sparse_, model.classes_ = stored.take("is_sparse", bool), np.arange(n_classes)
+    model.numbers_ = model.find_numbers(n_features)
+    model.centre_, model.scale_ = (stored.take_array(name, "d", model.numbers_.shape) for name in ("centre_", "scale_"))
+    require(np.all(np.isfinite(model.centre_)), "centre_ is not finite")
+    require(np.all((model.scale_ > 0.0) & (model.scale_ < np.inf)), "scale_ is not positive and finite")
+    model.knot_places_ = _take_indices(stored, "knot_places_", len(model.numbers_))
+    model.knots_ = stored.take_array("knots_", "d", model.knot_places_.shape)
+    require(np.all(np.abs(model.knots_) <= model.MOST_SCALED), "knots_ are beyond the scaled numbers")
+    model.missing_ = _take_indices(stored, "missing_", n_features)
+    model.code_features_ = _take_indices(stored, "code_features_", n_features)
+    model.codes_ = stored.take_array("codes_", "d", model.code_features_.shape)
+    n_codes = np.array([forest._n_codes.get(feature, 0) for feature in model.code_features_.tolist()])
+    require(np.all((model.codes_ >= 0.0) & (model.codes_ < n_codes)), "codes_ are not those of categories")
+    n_columns = len(model.numbers_) + len(model.knots_) + len(model.missing_) + len(model.codes_)
+    if model.is_sparse_:
+        are_numbers = n_columns == n_features and not model.centre_.any()
+        require(are_numbers, "an additive model of a sparse matrix has columns other than its numbers")
+    n_rows = 1 if n_classes == 2 else n_classes
+    model.coef_ = stored.take_array("coef_", "d", (n_rows, n_columns))
+    model.intercept_ = stored.take_array("intercept_", "d", (n_rows,))
+    require(np.abs(model.coef_).sum() + np.abs(model.intercept_).sum() < _GREATEST, "coef_ is not finite")
+    stored.check_taken()
+    return model
+
+
+def _take_indices(stored: StoredModel, name: str, n: int) -> NDArray[np.int64]:
+    indices = stored.take_array(name, "q", (-1,))
+    require(np.all((indices >= 0) & (indices < n)), f"{name} are not in 0 to {n - 1}")
+    return indices
+
+
+STACK = Part(_store_stack, _restore_stack)

@@ -1,0 +1,246 @@
+"""Stacks come back from files to the last bit, and files that no fit would leave are refused."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+import aucforest
+from aucforest import AUCForestClassifier, AUCStackingClassifier, ModelFormatError
+from aucforest.cli._inputs import read_model
+from aucforest.persistence.model_file import write_model
+
+from .data import make_table, own_auc, small_forest
+from .stacks import DATA, fitted
+from .test_hostile_models import array, at, read
+from .test_model_files import assert_same_model, assert_same_predictions, saved
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_stack_comes_back_to_the_last_bit(name, tmp_path):
+    stack, X = fitted(name)
+    loaded = saved(stack, tmp_path)
+    assert_same_model(stack, loaded)
+    assert_same_predictions(stack, loaded, X)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+@pytest.mark.parametrize("params", [{"linear": None}, {"residual": False}, {"residual": False, "linear": None}])
+def test_members_that_are_left_out(params, tmp_path):
+    X, y = make_table()
+    stack = AUCStackingClassifier(small_forest(30), **params).fit(X, y)
+    stack.coef_[-1] = 0.0
+    assert_same_model(stack, saved(stack, tmp_path))
+    assert_same_predictions(stack, saved(stack, tmp_path), X)
+
+
+def test_parameters_come_back(tmp_path):
+    stack, X = fitted("two classes")
+    forest = small_forest(7, max_depth=3, monotonic_cst={"a": 1})
+    changed = copy.copy(stack).set_params(forest=forest, linear=None, residual=False, penalty=2.5, n_jobs=2)
+    loaded = saved(changed, tmp_path)
+    assert_same_model(changed, loaded)
+    assert_same_predictions(stack, loaded, X)
+    assert saved(copy.copy(stack).set_params(forest=None), tmp_path).forest is None
+
+
+def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_path):
+    stack, X = fitted("two classes")
+    changed = copy.copy(stack).set_params(forest=small_forest(criterion=own_auc), penalty=0.5)
+    with pytest.warns(UserWarning, match=r"^forest__criterion=.* cannot be stored: set it again") as warned:
+        changed.save(tmp_path / "model")
+    assert len(warned) == 1
+    loaded = aucforest.load(tmp_path / "model")
+    assert (loaded.forest.criterion, loaded.forest.n_estimators, loaded.penalty) == (None, 6, 0.5)
+    assert_same_predictions(stack, loaded, X)
+
+
+def test_costs_of_training_rows_are_not_stored(tmp_path):
+    stack, _ = fitted("two classes")
+    changed = copy.deepcopy(stack).set_params(forest__threshold={"cost": np.ones((5, 2, 2))})
+    assert saved(changed, tmp_path).forest.threshold == "cost"
+
+
+def test_a_foreign_member_is_refused(tmp_path):
+    X, y = make_table()
+    stack = AUCStackingClassifier(small_forest(30), linear=LogisticRegression()).fit(X, y)
+    with pytest.raises(TypeError, match=r'^linear: a LogisticRegression cannot be saved: use linear="auto", or pickle'):
+        stack.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["two classes", "missing values", "categories", "sparse"])
+def test_the_order_of_the_command_line(name, tmp_path):
+    stack, X = fitted(name)
+    stack = copy.deepcopy(stack).set_params(forest__monotonic_cst=[1, 0, -1])
+    stack._name_classes(np.array(["good", "bad"]))
+    stack.save(tmp_path / "model")
+    shell, python = read_model(tmp_path / "model"), aucforest.load(tmp_path / "model")
+    assert_same_model(stack, shell)
+    assert python.classes_.tolist() == python.members_["residual"].classes_.tolist() == ["bad", "good"]
+    np.testing.assert_array_equal(python.predict_proba(X), stack.predict_proba(X)[:, ::-1])
+    np.testing.assert_array_equal(python.predict(X), stack.predict(X))
+    np.testing.assert_array_equal(python.oob_decision_function_, stack.oob_decision_function_[:, ::-1])
+    np.testing.assert_array_equal(python.class_prior_, stack.class_prior_[::-1])
+    assert (python.forest.monotonic_cst, stack.forest.monotonic_cst) == ([-1, 0, 1], [1, 0, -1])
+    python.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_three_classes_are_named():
+    stack, X = fitted("three classes")
+    stack = copy.deepcopy(stack)
+    stack._name_classes(np.array(["a", "b", "c"]))
+    assert set(stack.predict(X)) == set(stack.members_["forest"].predict(X)) == {"a", "b", "c"}
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    """Return the contents of files of some stacks by name."""
+    path, found = tmp_path_factory.mktemp("stacks") / "model", {}
+    for name in ("categories", "three classes", "sparse"):
+        fitted(name)[0].save(path)
+        found[name] = read(path)
+    return found
+
+
+def without(name):
+    """Return what removes a member from the metadata."""
+    return lambda arrays, metadata: metadata.pop(name)
+
+
+def changed(name, change):
+    """Return what changes an array in place."""
+    return lambda arrays, metadata: arrays.update({name: change(arrays[name].copy())})
+
+
+def put(value):
+    def change(values):
+        values.reshape(-1)[:1] = value
+        return values
+
+    return change
+
+
+HOSTILE = {
+    "no forest": (without("forest"), "forest is missing"),
+    "no residual": (without("residual"), "coef_ must be float64 of shape"),
+    "no linear": (without("linear"), "coef_ must be float64 of shape"),
+    "another class within": (at("forest", "estimator", put="AUCTreeClassifier"), "estimator must be one of AUCForest"),
+    "a stack within": (at("forest", "estimator", put="AUCStackingClassifier"), "estimator must be one of AUCForest"),
+    "a forest that is none": (at("forest", put=[]), "forest must be dict"),
+    "unknown within": (at("residual", "extra", put=1), "extra is unknown"),
+    "unknown of the additive model": (at("linear", "extra", put=1), "extra is unknown"),
+    "an unknown member": (array("other/coef_", 1.0), "other/coef_ is unknown"),
+    "unknown parameter": (at("parameters", "forest__depth", put=1), "AUCForestClassifier has no parameter 'depth'"),
+    "nested twice": (at("parameters", "forest__forest__x", put=1), "has no parameter 'forest__x'"),
+    "absurd parameter": (at("parameters", "forest__n_estimators", put=-1), "'n_estimators' parameter of AUCForest"),
+    "a forest of text": (at("parameters", "forest", put="big"), "forest is stored twice"),
+    "absurd penalty": (at("parameters", "penalty", put=-1.0), "'penalty' parameter of AUCStacking"),
+    "numbers left out": (at("left_out", put=[5]), "left_out are not names"),
+    "other classes": (at("residual", "classes", "values", put=[0, 7]), "classes_ of the stack and"),
+    "other classes of the stack": (at("classes", "values", put=[0, 7]), "classes_ of the stack and"),
+    "other features": (at("n_features", put=3), "feature_names are not 3 strings"),
+    "other names": (at("residual", "feature_names", "values", put=list("abcd")), "feature_names_in_ of the stack and"),
+    "no names": (lambda arrays, metadata: metadata["forest"].pop("feature_names"), "feature_names_in_ of the stack"),
+    "negative weight": (changed("coef_", put(-1.0)), "coef_ is not finite or negative"),
+    "NaN weight": (changed("coef_", put(np.nan)), "coef_ is not finite or negative"),
+    "giant weight": (changed("coef_", put(1e305)), "coef_ is not finite or negative"),
+    "NaN intercept": (changed("intercept_", put(np.nan)), "intercept_ is not finite"),
+    "intercepts of three": (array("intercept_", np.zeros(3)), "intercept_ must be float64"),
+    "frequencies": (array("class_prior_", [0.5, 0.6]), "class_prior_ are not class frequencies"),
+    "threshold": (array("threshold_", 2.0), "threshold_ is 2.0"),
+    "probabilities": (changed("oob_decision_function_", put(2.0)), "oob_decision_function_ are not probabilities"),
+    "infinite centre": (changed("linear/centre_", put(np.inf)), "centre_ is not finite"),
+    "scale of 0": (changed("linear/scale_", put(0.0)), "scale_ is not positive and finite"),
+    "NaN scale": (changed("linear/scale_", put(np.nan)), "scale_ is not positive and finite"),
+    "scales of more": (array("linear/scale_", np.ones(4)), "scale_ must be float64 of shape"),
+    "a great knot": (changed("linear/knots_", put(-6.0)), "knots_ are beyond the scaled numbers"),
+    "NaN knot": (changed("linear/knots_", put(np.nan)), "knots_ are beyond the scaled numbers"),
+    "a knot too few": (changed("linear/knots_", lambda knots: knots[1:]), "knots_ must be float64 of shape"),
+    "knots beyond": (changed("linear/knot_places_", put(2)), "knot_places_ are not in 0 to 1"),
+    "knots before": (changed("linear/knot_places_", put(-1)), "knot_places_ are not in 0 to 1"),
+    "missing beyond": (changed("linear/missing_", put(4)), "missing_ are not in 0 to 3"),
+    "codes beyond": (changed("linear/code_features_", put(4)), "code_features_ are not in 0 to 3"),
+    "codes of numbers": (changed("linear/code_features_", put(0)), "codes_ are not those of categories"),
+    "an unknown code": (changed("linear/codes_", put(5.0)), "codes_ are not those of categories"),
+    "NaN code": (changed("linear/codes_", put(np.nan)), "codes_ are not those of categories"),
+    "a coefficient too few": (changed("linear/coef_", lambda coef: coef[:, 1:]), "coef_ must be float64 of shape"),
+    "coefficients of three": (changed("linear/coef_", lambda coef: np.vstack((coef,) * 3)), "coef_ must be float64"),
+    "NaN coefficient": (changed("linear/coef_", put(np.nan)), "coef_ is not finite"),
+    "giant coefficient": (changed("linear/coef_", put(1e305)), "coef_ is not finite"),
+    "infinite intercept": (changed("linear/intercept_", put(np.inf)), "coef_ is not finite"),
+    "sparse with categories": (at("linear", "is_sparse", put=True), "of a sparse matrix has columns other than"),
+    "sparse a number": (at("linear", "is_sparse", put=1), "is_sparse must be bool"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_stacks_are_refused(name, contents, tmp_path):
+    change, message = HOSTILE[name]
+    arrays, metadata = copy.deepcopy(contents["categories"])
+    change(arrays, metadata)
+    write_model(tmp_path / "model", arrays, metadata)
+    with pytest.raises(ModelFormatError, match=message):
+        aucforest.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("part", ["categories", "dates"])
+def test_forests_of_other_features_are_refused(part, contents, tmp_path):
+    arrays, metadata = copy.deepcopy(contents["categories"])
+    if part == "categories":
+        metadata["residual"]["categories"][0][1]["values"][0] = "u"
+    else:
+        metadata["residual"]["dates"] = [[0, ["time"], None]]
+    write_model(tmp_path / "model", arrays, metadata)
+    with pytest.raises(ModelFormatError, match=f"different {part}"):
+        aucforest.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["categories", "three classes", "sparse"])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_change_is_refused_or_makes_a_stack_that_works(name, contents, tmp_path, data):
+    arrays, metadata = copy.deepcopy(contents[name])
+    own = sorted(name for name in arrays if arrays[name].size and not name.startswith(("forest/", "residual/")))
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed = data.draw(st.sampled_from(own))
+        content = bytearray(arrays[changed].tobytes())
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        arrays[changed] = np.frombuffer(content, dtype=arrays[changed].dtype).reshape(arrays[changed].shape)
+    write_model(tmp_path / "model", arrays, metadata)
+    try:
+        stack = aucforest.load(tmp_path / "model")
+    except ModelFormatError:
+        return
+    X = fitted(name)[1]
+    with np.errstate(over="ignore"):
+        proba = stack.predict_proba(X)
+    assert np.all((proba >= 0.0) & (proba <= 1.0 + 1e-9))
+    stack.save(tmp_path / "again")
+    with np.errstate(over="ignore"):
+        assert_same_predictions(stack, aucforest.load(tmp_path / "again"), X)
+
+
+def test_flipped_bits_are_refused(contents, tmp_path):
+    path = tmp_path / "model"
+    write_model(path, *contents["three classes"])
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    start = 8 + int.from_bytes(content[:8], "little")
+    for place in rng.integers(start, len(content), 100).tolist():
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(flipped)
+        with pytest.raises(ModelFormatError, match="the file is damaged"):
+            aucforest.load(path)
+
+
+def test_a_forest_has_no_members(contents, tmp_path):
+    arrays, metadata = copy.deepcopy(contents["three classes"])
+    within = {name.removeprefix("forest/"): values for name, values in arrays.items() if name.startswith("forest/")}
+    write_model(tmp_path / "model", within, metadata["forest"])
+    assert type(aucforest.load(tmp_path / "model")) is AUCForestClassifier

@@ -1,0 +1,92 @@
+"""onnxruntime predicts what a stack does."""
+
+import copy
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from scipy.sparse import issparse
+from sklearn.linear_model import LogisticRegression
+
+from aucforest import AUCStackingClassifier
+from tests.estimators.data import make_table, small_forest
+from tests.estimators.stacks import DATA, fitted
+
+
+def run(stack, X, folder):
+    """Return labels and probabilities by the ONNX file of a stack, and the file."""
+    stack.to_onnx(folder / "stack.onnx")
+    onnx.checker.check_model(folder / "stack.onnx", full_check=True)
+    encoded = stack.encode(X)
+    encoded = np.asarray(encoded.toarray() if issparse(encoded) else encoded, dtype=np.float32)
+    labels, proba = onnxruntime.InferenceSession(folder / "stack.onnx").run(["label", "probabilities"], {"X": encoded})
+    return labels, proba, onnx.load(folder / "stack.onnx")
+
+
+def assert_same(stack, X, folder):
+    labels, proba, graph = run(stack, X, folder)
+    np.testing.assert_allclose(proba, stack.predict_proba(X), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(labels, stack.predict(X))
+    return [node.op_type for node in graph.graph.node]
+
+
+def as_float32(name, X):
+    """Return X with numbers that float32 holds."""
+    return X.astype(dict.fromkeys("ab", "float32")) if name == "categories" else X
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_stack_is_the_same(name, tmp_path):
+    stack, X = fitted(name)
+    assert assert_same(stack, as_float32(name, X), tmp_path).count("TreeEnsembleRegressor") == 2
+
+
+@pytest.mark.parametrize("name", ["missing values", "three classes"])
+@pytest.mark.parametrize("coef", [[0, 0, 0], [2, 0, 0], [0, 3, 0], [0, 0, 3], [1, 0, 1], [0, 1, 1], [5, 9, 2]])
+def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
+    stack, X = fitted(name)
+    stack = copy.copy(stack)
+    stack.coef_ = np.array(coef, dtype=np.float64)
+    kinds = assert_same(stack, X, tmp_path)
+    of_forest, of_residual, of_linear = (weight > 0 for weight in coef)
+    assert kinds.count("TreeEnsembleRegressor") == (of_forest or of_residual or not of_linear) + of_residual
+    assert ("Clip" in kinds) == of_linear
+
+
+def test_values_beyond_the_training_data(tmp_path):
+    stack, X = fitted("missing values")
+    X = X.copy()
+    X[:6] = np.array([np.inf, -np.inf, np.nan, 3e38, -3e38, 0.0])[:, None]
+    assert_same(stack, X, tmp_path)
+
+
+@pytest.mark.parametrize("params", [{"linear": None}, {"residual": False}])
+@pytest.mark.parametrize("forest", [small_forest(30), small_forest(30, calibration=None)], ids=["calibrated", "mean"])
+def test_members_that_are_absent(params, forest, tmp_path):
+    X, y = make_table()
+    stack = AUCStackingClassifier(forest, **params).fit(X, y)
+    stack.coef_ = np.array([1.0, 0.7])
+    assert_same(stack, X, tmp_path)
+
+
+def test_samples_at_the_threshold_are_in_the_second_class(tmp_path):
+    stack, X = fitted("two classes")
+    stack = copy.copy(stack)
+    proba = stack.predict_proba(X)[:, 1]
+    for threshold in proba[:20]:
+        stack.threshold_ = float(threshold)
+        assert run(stack, X, tmp_path)[0].tolist() == (proba >= threshold).astype(int).tolist()
+
+
+def test_a_foreign_member_is_refused_unless_its_weight_is_0(tmp_path):
+    X, y = make_table()
+    stack = AUCStackingClassifier(small_forest(30), linear=LogisticRegression()).fit(X, y)
+    assert stack.coef_[2] > 0.0
+    with pytest.raises(
+        TypeError, match=r'^linear: a LogisticRegression cannot be exported to ONNX: use linear="auto"$'
+    ):
+        stack.to_onnx(tmp_path / "stack.onnx")
+    assert list(tmp_path.iterdir()) == []
+    stack.coef_[2] = 0.0
+    assert_same(stack, X, tmp_path)
