@@ -112,7 +112,7 @@ def test_it_is_the_reference(n_classes, weight, params):
     counts = [given[(y == k) & kept] for k in range(n_classes)]
     n_rarer = n_classes**2 / (4 * sum(np.sum(w**2) / w.sum() ** 2 for w in counts))
     weights = given[kept] / given[kept].mean()
-    coef, intercept = reference.combine(of_rows, y[kept], weights, 2.0 * (1.0 + 300.0 / n_rarer))
+    coef, intercept = reference.combine(of_rows, y[kept], weights, 2.0 * (1.0 + 600.0 / n_rarer))
     np.testing.assert_allclose(stack.coef_, coef, atol=1e-3)
     np.testing.assert_allclose(stack.intercept_, intercept, atol=1e-3)
     of_new = scores(forest.predict_proba(table), residual.predict_proba(table), expected.predict_proba(table))
