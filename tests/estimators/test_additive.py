@@ -20,7 +20,7 @@ def make(n_rows=300, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 8))
     X[:, 1] = rng.choice(4, n_rows, p=[0.5, 0.3, 0.18, 0.02])
-    X[:, 2] = rng.random(n_rows) < 0.3  # two values have no spline
+    X[:, 2] = rng.permutation(n_rows) % 2  # the median is between two values
     X[:, 3] = np.exp(2.0 * X[:, 3])
     X[:, 4] = np.where(rng.random(n_rows) < 0.1, np.nan, rng.choice(12, n_rows))
     X[:, 5] = 7.0
@@ -38,12 +38,10 @@ LABELS = {2: (SCORE > 0.4).astype(int), 3: np.digitize(SCORE, [-0.3, 0.8])}
 
 
 def columns(train, rows):
-    constants = {
-        "most": _additive._MOST,
-        "knots": _additive._KNOTS,
-        "least_samples": _additive._LEAST_SAMPLES,
-    }
-    return additive_columns(train.tolist(), rows.tolist(), CATEGORICAL, **constants)
+    constants = {"least_samples": _additive._LEAST_SAMPLES, "normal_range": _additive._NORMAL_RANGE}
+    return additive_columns(
+        train.tolist(), rows.tolist(), CATEGORICAL, most=AdditiveClassifier.MOST_SCALED, **constants
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -52,10 +50,12 @@ def test_it_is_a_logistic_regression_on_columns_by_loops(n_classes, weight):
     y = LABELS[n_classes]
     model = AdditiveClassifier(CATEGORICAL).fit(X, y, weight)
     scaled = None if weight is None else weight / weight.mean()
-    peer = LogisticRegression().fit(columns(X, X), y, scaled)
+    peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(columns(X, X), y, scaled)
     assert model.coef_.shape == peer.coef_.shape
     for rows in (X, NEW):
-        np.testing.assert_allclose(model.predict_proba(rows), peer.predict_proba(columns(X, rows)), atol=1e-3)
+        np.testing.assert_allclose(
+            model.predict_proba(rows), peer.predict_proba(columns(X, rows)), atol=5e-4 if n_classes == 2 else 5e-3
+        )
     np.testing.assert_array_equal(model.classes_, np.arange(n_classes))
     scores = model.decision_function(NEW)
     assert scores.shape == (50, n_classes)
@@ -103,7 +103,7 @@ def test_a_class_without_samples():
     model = AdditiveClassifier(CATEGORICAL).fit(X, y)
     assert model.classes_.tolist() == [0, 3]
     expected = AdditiveClassifier(CATEGORICAL).fit(X, LABELS[2]).predict_proba(NEW)
-    np.testing.assert_allclose(model.predict_proba(NEW), expected)
+    np.testing.assert_allclose(model.predict_proba(NEW), expected, atol=0.01)
 
 
 def test_of_many_rows_a_sample_is_fitted(monkeypatch):
@@ -141,7 +141,11 @@ def test_sparse_rows():
     matrix = sp.csr_array(dense)
     model = AdditiveClassifier().fit(matrix, y)
     scale = np.nanstd(dense, axis=0)
-    scaled = np.nan_to_num(np.clip(dense / np.where(scale > 0, scale, 1.0), -_additive._MOST, _additive._MOST))
+    scaled = np.nan_to_num(
+        np.clip(
+            dense / np.where(scale > 0, scale, 1.0), -AdditiveClassifier.MOST_SCALED, AdditiveClassifier.MOST_SCALED
+        )
+    )
     expected = LogisticRegression().fit(scaled, y).predict_proba(scaled)
     np.testing.assert_allclose(model.predict_proba(matrix), expected, atol=1e-3)
     np.testing.assert_allclose(model.predict_proba(dense), model.predict_proba(matrix))

@@ -54,7 +54,19 @@ def quantile(values, order):
     return values[below] + (place - below) * (values[above] - values[below])
 
 
-def additive_columns(train, rows, categorical, *, most, knots, least_samples):
+def location_and_scale(values, normal_range):
+    """Return the median and the interquartile range by that of a standard normal distribution, or the deviation."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return 0.0, 1.0
+    lower, median, upper = (quantile(known, order) for order in (0.25, 0.5, 0.75))
+    if upper > lower:
+        return median, (upper - lower) / normal_range
+    mean = sum(known) / len(known)
+    return median, math.sqrt(sum((value - mean) ** 2 for value in known) / len(known)) or 1.0
+
+
+def additive_columns(train, rows, categorical, *, most, least_samples, normal_range):
     """Return the columns of the additive model for some rows; lists of numbers, NaN where a value is missing."""
     numbers, splines, missing, categories = [], [], [], []
     for feature in range(len(train[0])):
@@ -66,17 +78,13 @@ def additive_columns(train, rows, categorical, *, most, knots, least_samples):
                 if values.count(code) >= least_samples:
                     categories.append([float(value == code) for value in new])
             continue
-        known = [value for value in values if math.isfinite(value)]
-        mean = sum(known) / len(known) if known else 0.0
-        spread = math.sqrt(sum((value - mean) ** 2 for value in known) / len(known)) if known else 0.0
-
-        def scale(value, mean=mean, spread=spread):
-            return 0.0 if math.isnan(value) else min(max((value - mean) / (spread or 1.0), -most), most)
-
-        scaled = [scale(value) for value in values]
-        numbers.append([scale(value) for value in new])
-        if len(set(scaled)) > 2:
-            for knot in sorted({quantile(scaled, order) for order in knots}):
-                if min(scaled) < knot < max(scaled):
-                    splines.append([max(scale(value) - knot, 0.0) for value in new])
+        median, spread = location_and_scale(values, normal_range)
+        scaled, new = (
+            [0.0 if math.isnan(value) else min(max((value - median) / spread, -most), most) for value in column]
+            for column in (values, new)
+        )
+        numbers.append(new)
+        for knot in sorted({quantile(scaled, order) for order in (0.25, 0.5, 0.75)}):
+            if min(scaled) < knot < max(scaled):
+                splines.append([max(value - knot, 0.0) for value in new])
     return np.array([*numbers, *splines, *missing, *categories]).T

@@ -50,7 +50,7 @@ class _Training(NamedTuple):
     labels: NDArray[np.uint16]  # the numbers of the classes
     weights: NDArray[np.float64]  # class weights included
     sample_weight: NDArray[np.float64] | None
-    groups: NDArray[np.int64] | None
+    groups: NDArray[np.int64] | None  # -1 for rows of weight 0
 
     def few_groups(self, classes: NDArray[Any], rows: NDArray[np.bool_]) -> FewGroups | None:
         """Return the class with the fewest groups in some rows if these are too few for evidence out of bag."""
@@ -126,8 +126,12 @@ class StackFit(ClassOrder):
         given = "balanced" if given == "balanced_subsample" else given
         by_class = weights_by_class(given, self.classes_, labels, sample_weight)
         weights = weights if by_class is None else weights * by_class[labels]
-        groups = None if groups is None else number_groups(check_groups(groups, len(labels))).astype(np.int64)
-        return _Training(X, y, labels, weights, sample_weight, groups)
+        numbers = None
+        if groups is not None:
+            kept = weights > 0.0
+            numbers = np.full(len(labels), -1, dtype=np.int64)
+            numbers[kept] = number_groups(check_groups(groups, len(labels))[kept])
+        return _Training(X, y, labels, weights, sample_weight, numbers)
 
     def _combine(self, training: _Training) -> NDArray[np.float64]:
         """Fit the other members and the combination, and return probabilities out of bag, NaN where there are none."""

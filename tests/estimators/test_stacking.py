@@ -1,0 +1,669 @@
+"""The stack: its members are what they are alone, its combination that of the reference, and it never does harm."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from scipy.stats import spearmanr
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest.estimators.thresholds import TunedRule
+from tests.estimators.data import digest, make_table, small_forest
+from tests.estimators.test_forest import inherent
+from tests.estimators.test_oob_score import MANY, TWO, check
+from tests.reference import stacking as reference
+from tests.reference.metrics import total_cost
+
+X, Y = make_table(n_rows=300, missing=0.05)
+X3, Y3 = make_table(n_rows=300, n_classes=3, seed=1)
+FILLED = np.nan_to_num(X)
+WEIGHT = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 300)
+GROUPS = np.random.default_rng(1).integers(60, size=300)
+NAMES = np.array(["a", "b", "c"])
+
+
+def small_stack(n_estimators=30, *, stack=None, **params):
+    """Return a stack of a forest with these parameters."""
+    return AUCStackingClassifier(small_forest(n_estimators, **params), **(stack or {}))
+
+
+def fitted_state(model, table):
+    """Return what a fitted stack knows and says."""
+    return model.coef_, model.intercept_, model.oob_decision_function_, model.predict_proba(table)
+
+
+def assert_same(one, other):
+    for mine, yours in zip(one, other, strict=True):
+        np.testing.assert_array_equal(mine, yours)
+
+
+@parametrize_with_checks(
+    [AUCStackingClassifier(AUCForestClassifier(4))],
+    expected_failed_checks=lambda stack: inherent(stack.forest),
+)
+@pytest.mark.filterwarnings("ignore:.* they have no out-of-bag", "ignore:(ROC AUC|Hand and Till's M) is not defined")
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# Members and their combination
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "weight", "params"),
+    [
+        (2, None, {}),
+        (3, WEIGHT, {}),
+        (3, None, {"class_weight": {0: 1.0, 1: 5.0, 2: 2.0}}),
+        (2, WEIGHT, {"class_weight": "balanced"}),
+        (2, None, {"class_weight": "balanced_subsample"}),
+        (2, WEIGHT, {"sampling": "balanced"}),
+        (2, None, {"calibration": None, "criterion": "gini"}),
+    ],
+)
+def test_it_is_the_reference(n_classes, weight, params):
+    """Of a forest, another one with the weights of residuals, and logistic regressions of five folds."""
+    table, y = (FILLED, Y) if n_classes == 2 else (X3, Y3)
+    stack = small_stack(stack={"linear": LogisticRegression(), "penalty": 2.0}, **params).fit(table, y, weight)
+    forest = small_forest(30, oob_score=True, **params).fit(table, y, weight)
+    p = forest.oob_decision_function_
+    given = weight if weight is not None else np.ones(300)
+    of_class = params.get("class_weight")
+    of_class = "balanced" if of_class == "balanced_subsample" else of_class
+    # "balanced" is by the sample weights
+    frequencies = np.bincount(y, given) / given.sum()
+    by_class = 1.0 / (n_classes * frequencies[y]) if of_class == "balanced" else compute_sample_weight(of_class, y)
+    given = given * by_class
+    kept = given > 0.0
+    residual = clone(stack.members_["residual"]).fit(table, y, given * np.where(kept, 1.0 - p[np.arange(300), y], 0.0))
+    assert digest(residual) == digest(stack.members_["residual"])
+    linear = np.full_like(p, np.nan)
+    fold = np.empty(kept.sum(), dtype=int)
+    for k in range(n_classes):
+        fold[y[kept] == k] = np.arange(np.count_nonzero(y[kept] == k)) % 5
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
+    fit_weight = {"sample_weight": given[kept]}
+    model = LogisticRegression()
+    linear[kept] = cross_val_predict(model, table[kept], y[kept], cv=splits, method="predict_proba", params=fit_weight)
+    expected = LogisticRegression().fit(table[kept], y[kept], given[kept])
+    np.testing.assert_allclose(stack.members_["linear"].predict_proba(table), expected.predict_proba(table), rtol=1e-5)
+
+    def scores(p, q, r):
+        return [np.log(p), reference.residual_score(np.clip(q, 1e-9, None), p), np.log(r)]
+
+    of_rows = [score[kept] for score in scores(p, residual.oob_decision_function_, linear)]
+    counts = [given[(y == k) & kept] for k in range(n_classes)]
+    n_rarer = n_classes**2 / (4 * sum(np.sum(w**2) / w.sum() ** 2 for w in counts))
+    weights = given[kept] / given[kept].mean()
+    coef, intercept = reference.combine(of_rows, y[kept], weights, 2.0 * (1.0 + 600.0 / n_rarer))
+    np.testing.assert_allclose(stack.coef_, coef, atol=1e-3)
+    np.testing.assert_allclose(stack.intercept_, intercept, atol=1e-3)
+    of_new = scores(forest.predict_proba(table), residual.predict_proba(table), expected.predict_proba(table))
+    for found, members, rows in ((stack.oob_decision_function_[kept], of_rows, range(kept.sum())),
+                                 (stack.predict_proba(table), of_new, range(300))):  # fmt: skip
+        by_hand = np.exp([reference.class_scores(coef, intercept, members, row) for row in rows])
+        np.testing.assert_allclose(found, by_hand / by_hand.sum(axis=1, keepdims=True), atol=1e-3)
+    assert np.isnan(stack.oob_decision_function_[~kept]).all()
+
+
+@pytest.mark.parametrize("params", [{}, {"class_weight": "balanced", "criterion": ["auc", "gini"]}], ids=str)
+def test_the_forest_is_a_forest(params):
+    alone = small_forest(30, oob_score=True, **params).fit(X3, Y3, WEIGHT, GROUPS)
+    stack = small_stack(**params).fit(X3, Y3, WEIGHT, GROUPS)
+    member = stack.members_["forest"]
+    assert digest(member) == digest(alone) != digest(stack.members_["residual"])
+    np.testing.assert_array_equal(member.predict_proba(X3), alone.predict_proba(X3))
+    np.testing.assert_array_equal(stack.class_prior_, alone.class_prior_)
+    assert member.calibration_.slope == alone.calibration_.slope
+
+
+def test_the_seed_of_the_stack_is_for_forests_without_one():
+    stacks = [AUCStackingClassifier(AUCForestClassifier(20), random_state=seed).fit(X, Y) for seed in (0, 0, 1)]
+    seeded = [AUCStackingClassifier(small_forest(20), random_state=seed).fit(X, Y) for seed in (0, 1)]
+    assert_same(fitted_state(stacks[0], X), fitted_state(stacks[1], X))
+    assert digest(stacks[0].members_["forest"]) != digest(stacks[2].members_["forest"])
+    assert_same(fitted_state(seeded[0], X), fitted_state(seeded[1], X))
+    generator = np.random.RandomState(0)
+    first, second = (AUCStackingClassifier(AUCForestClassifier(20), random_state=generator).fit(X, Y) for _ in "ab")
+    assert digest(first.members_["forest"]) != digest(second.members_["forest"])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_members_that_are_left_out(n_classes):
+    table, y = (X, Y) if n_classes == 2 else (X3, Y3)
+    options = [
+        ("residual", {"linear": None}),
+        ("linear", {"residual": False}),
+        (None, {"linear": None, "residual": False}),
+    ]
+    for name, without in options:
+        stack = small_stack(stack=without).fit(table, y)
+        assert list(stack.members_) == (["forest"] if name is None else ["forest", name])
+        assert stack.coef_.shape == (len(stack.members_),)
+        assert stack.intercept_.sum() == pytest.approx(0.0, abs=1e-12)
+        np.testing.assert_allclose(stack.predict_proba(table).sum(axis=1), 1.0)
+    if n_classes == 2:
+        forest = stack.members_["forest"]
+        assert spearmanr(stack.predict_proba(table)[:, 1], forest.predict_proba(table)[:, 1])[0] == 1.0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_large_penalty_leaves_the_forest(n_classes):
+    table, y = (X, Y) if n_classes == 2 else (X3, Y3)
+    stack = small_stack(stack={"penalty": 1e12}).fit(table, y)
+    np.testing.assert_allclose(stack.coef_, [1, 0, 0], atol=1e-9)
+    ours, theirs = (model.predict_proba(table) for model in (stack, stack.members_["forest"]))
+    if n_classes == 2:
+        assert roc_auc_score(y, ours[:, 1]) == pytest.approx(roc_auc_score(y, theirs[:, 1]), abs=1e-9)
+    np.testing.assert_allclose(np.log(ours) - np.log(theirs) - stack.intercept_, 0.0 * ours, atol=0.1)
+
+
+def test_one_sample_of_a_class_is_no_evidence():
+    y = (np.arange(300) == 7).astype(int)
+    stack = small_stack().fit(X, y)
+    assert stack.coef_.tolist() == [1.0]
+    assert list(stack.members_) == ["forest"]
+    np.testing.assert_allclose(stack.predict_proba(X), stack.members_["forest"].predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_rare", [2, 5, 10])
+def test_a_rare_class_is_little_evidence(n_rare):
+    rare = np.argsort(-FILLED[:, 0])[:n_rare]
+    y = np.isin(np.arange(300), rare).astype(int)
+    stack = small_stack(50).fit(FILLED, y)
+    np.testing.assert_allclose(stack.coef_, [1, 0, 0], atol=0.15)
+    np.testing.assert_allclose(stack.predict_proba(FILLED), stack.members_["forest"].predict_proba(FILLED), atol=0.15)
+
+
+@pytest.mark.parametrize("n_groups", [9, 10])
+def test_few_groups_are_no_evidence(n_groups):
+    groups = np.repeat(np.arange(60), 5)
+    y = np.array(["no", "yes"])[(groups < n_groups).astype(int)]
+    table = np.hstack((np.random.default_rng(0).normal(size=(60, 3))[groups], y[:, None] == "yes"))
+    if n_groups == 10:
+        assert small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups).coef_.shape == (3,)
+        return
+    sentence = "^groups: only 9 groups have samples of class 'yes', fewer than 10: out-of-bag scores are too low"
+    with pytest.warns(UserWarning, match=sentence) as caught:
+        stack = small_stack().fit(table, y, groups=groups)
+    assert len(caught) == 1
+    assert stack.coef_.tolist() == [1.0]
+    np.testing.assert_allclose(stack.predict_proba(table), stack.members_["forest"].predict_proba(table))
+    refused = "^threshold='gmean' cannot be tuned out of bag: only 9 groups have samples of class 'yes', fewer than 10"
+    with pytest.raises(ValueError, match=refused), pytest.warns(UserWarning, match=sentence):
+        small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups)
+
+
+def test_results_do_not_depend_on_n_jobs():
+    table, y = np.tile(X3, (3, 1)), np.tile(Y3, 3)
+    found = [small_stack(20, max_depth=5, stack={"n_jobs": n_jobs}).fit(table, y) for n_jobs in (1, 2, None)]
+    for other in found[1:]:
+        assert_same(fitted_state(found[0], table), fitted_state(other, table))
+        assert digest(other.members_["residual"]) == digest(found[0].members_["residual"])
+    assert [stack.members_["residual"].n_jobs for stack in found] == [1, 2, None]
+
+
+# What it is worth
+
+
+def simulate(kind, n_rows, seed):
+    """Return numbers, and labels with a sum of effects, an interaction, or steps; and labels that are noise."""
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(n_rows, 8))
+    score = {
+        "additive": 1.5 * table @ np.linspace(1.0, 0.3, 8),
+        "interaction": 6.0 * np.sign(table[:, 0] * table[:, 1]),
+        "steps": 4.0 * (table[:, 0] > 0.3) - 3.0 * (table[:, 1] > 0.5) - 1.0,
+        "noise": np.zeros(n_rows),
+    }[kind]
+    return table, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-score))).astype(int)
+
+
+def differences(kind, n_seeds=5, n_rows=400, n_estimators=50):
+    """Return the ROC AUC and log loss of new samples by the stack less those by its forest, and its OOB error."""
+    found = []
+    for seed in range(n_seeds):
+        table, y = simulate(kind, n_rows + 1000, seed)
+        stack = small_stack(n_estimators, stack={"oob_score": True}).fit(table[:n_rows], y[:n_rows])
+        new, known = table[n_rows:], y[n_rows:]
+        ours, theirs = (model.predict_proba(new)[:, 1] for model in (stack, stack.members_["forest"]))
+        auc = roc_auc_score(known, ours)
+        loss = log_loss(known, ours) - log_loss(known, theirs)
+        found.append((auc - roc_auc_score(known, theirs), loss, stack.oob_score_ - auc))
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gain"), [("additive", 0.02), ("interaction", -0.01), ("steps", -0.005), ("noise", -0.02)]
+)
+def test_simulated_classes(kind, gain):
+    """A sum of effects is clearly better ranked; what a forest is good at is not lost; probabilities are not worse."""
+    auc, loss, optimism = differences(kind)
+    assert auc > gain
+    assert loss < (-0.02 if kind == "additive" else 0.003)
+    # Out of bag the residual forest looks worse than it is.
+    assert -0.06 < optimism < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["additive", "interaction", "steps", "noise"])
+@pytest.mark.parametrize("n_rows", [100, 1000])
+def test_probabilities_of_many_simulated_sets(kind, n_rows):
+    auc, loss, optimism = differences(kind, 20, n_rows, 100)
+    assert auc > -0.005
+    assert loss < 0.002
+    assert -0.04 < optimism < 0.02
+
+
+def test_interactions_with_little_noise_need_the_residual_forest():
+    """Where there are many samples, one forest is too smooth."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(6000, 6))
+    y = (np.sin(2 * table[:, 0]) * table[:, 1] + table[:, 2] * table[:, 3] > 0).astype(int)
+    stack = small_stack(stack={"linear": None}).fit(table[:3000], y[:3000])
+    assert stack.coef_[1] > 0.2
+    ours, theirs = (
+        roc_auc_score(y[3000:], model.predict_proba(table[3000:])[:, 1]) for model in (stack, stack.members_["forest"])
+    )
+    assert ours > theirs + 0.003
+
+
+# Data
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], [False, True], [7, 3], [-1, 1]], ids=str)
+def test_labels(names):
+    numbers = small_stack(20).fit(X, Y)
+    labels = np.array(names)[Y if names[0] < names[1] else 1 - Y]
+    stack = small_stack(20).fit(X, labels if isinstance(names[0], str) else labels.tolist())
+    assert stack.classes_.tolist() == sorted(names)
+    expected = fitted_state(numbers if names[0] < names[1] else small_stack(20).fit(X, (labels == max(names)) * 1), X)
+    assert_same(fitted_state(stack, X), expected)
+    assert set(stack.predict(X)) <= set(names)
+    np.testing.assert_array_equal(stack.predict(X), stack.classes_[stack.predict_proba(X).argmax(axis=1)])
+
+
+def test_many_classes_with_names():
+    numbers, stack = small_stack(20).fit(X3, Y3), small_stack(20).fit(X3, NAMES[Y3])
+    assert_same(fitted_state(stack, X3), fitted_state(numbers, X3))
+    assert stack.predict_proba(X3).shape == (300, 3)
+    np.testing.assert_allclose(np.exp(stack.predict_log_proba(X3)), stack.predict_proba(X3))
+    assert balanced_accuracy_score(NAMES[Y3], stack.predict(X3)) > 0.7
+
+
+@pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}], ids=str)
+@pytest.mark.parametrize("groups", [None, GROUPS], ids=["rows", "groups"])
+def test_samples_of_weight_0_change_nothing(params, groups):
+    kept = WEIGHT > 0
+    stack = small_stack(**params).fit(X3, Y3, WEIGHT, groups)
+    fewer = small_stack(**params).fit(X3[kept], Y3[kept], WEIGHT[kept], None if groups is None else groups[kept])
+    assert np.isnan(stack.oob_decision_function_[~kept]).all()
+    assert np.isfinite(stack.oob_decision_function_[kept]).all()
+    stack.oob_decision_function_ = stack.oob_decision_function_[kept]
+    assert_same(fitted_state(stack, X3), fitted_state(fewer, X3))
+
+
+def test_class_weights_move_probabilities():
+    for given in (None, "balanced", {0: 1, 1: 1, 2: 20}):
+        stack, weight = small_stack(class_weight=given).fit(X3, Y3), compute_sample_weight(given, Y3)
+        mean = np.average(stack.oob_decision_function_, axis=0, weights=weight)
+        np.testing.assert_allclose(mean, np.bincount(Y3, weight) / weight.sum(), atol=1e-4)
+
+
+class Recorder(LogisticRegression):
+    """Records the groups that it is fitted to and predicts, which are in the last column."""
+
+    calls: list = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None):
+        self.calls.append(("fit", set(X[:, -1])))
+        return super().fit(X, y, sample_weight)
+
+    def predict_proba(self, X):
+        self.calls.append(("predict", set(X[:, -1])))
+        return super().predict_proba(X)
+
+
+def test_groups_stay_together():
+    Recorder.calls.clear()
+    table = np.column_stack((FILLED, GROUPS))
+    small_stack(stack={"linear": Recorder()}).fit(table, Y, groups=np.array([f"group {g}" for g in GROUPS]))
+    whole, *folds = Recorder.calls
+    assert whole == ("fit", set(GROUPS))
+    assert [what for what, _ in folds] == ["fit", "predict"] * 5
+    for (_, fitted), (_, predicted) in zip(folds[::2], folds[1::2], strict=True):
+        assert not fitted & predicted
+        assert fitted | predicted == set(GROUPS)
+    # Without groups they are in both.
+    Recorder.calls.clear()
+    small_stack(stack={"linear": Recorder()}).fit(table, Y)
+    assert Recorder.calls[1][1] & Recorder.calls[2][1]
+
+
+class Contrary(Recorder):
+    """Predicts the classes that it should not."""
+
+    def predict_proba(self, X):
+        return 1.0 - super().predict_proba(X)
+
+
+def test_a_member_that_harms_is_not_asked():
+    stack = small_stack(stack={"linear": Contrary()}).fit(FILLED, Y)
+    assert stack.coef_[2] == 0.0
+    Recorder.calls.clear()
+    ours = stack.predict_proba(FILLED)
+    assert Recorder.calls == []
+    np.testing.assert_allclose(
+        ours, small_stack(stack={"linear": None}).fit(FILLED, Y).predict_proba(FILLED), atol=1e-3
+    )
+
+
+def test_groups_are_routed():
+    train, test = np.arange(250), np.arange(250, 300)
+    with config_context(enable_metadata_routing=True):
+        stack = small_stack().set_fit_request(groups=True)
+        options = {"cv": [(train, test)], "params": {"groups": GROUPS}, "return_estimator": True}
+        found = cross_validate(stack, X, Y, scoring="roc_auc", **options)["estimator"][0]
+    expected = small_stack().fit(X[train], Y[train], groups=GROUPS[train])
+    assert_same(fitted_state(found, X), fitted_state(expected, X))
+
+
+def make_frame():
+    """Return a frame with numbers, missing values, a category that matters, and dates."""
+    rng = np.random.default_rng(3)
+    kinds = rng.choice(["ash", "elm", "fir", "oak", "rare"], 300, p=[0.3, 0.3, 0.2, 0.19, 0.01]).astype(object)
+    kinds[::31] = None
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, 300), unit="D")
+    frame = pd.DataFrame(X[:, :3], columns=list("abc")).assign(kind=pd.Categorical(kinds), day=days)
+    late = (days > pd.Timestamp("2025-01-01")).astype(float)
+    score = np.nan_to_num(X[:, 0]) + 2.0 * np.isin(kinds, ["ash", "elm"]) + late + rng.logistic(size=300)
+    return frame, np.where(score > 2.0, "yes", "no")
+
+
+FRAME, ANSWERS = make_frame()
+
+
+def test_frames():
+    """Categories, dates and missing values, the same from every library."""
+    first = small_stack().fit(FRAME, ANSWERS)
+    assert first.feature_names_in_.tolist() == ["a", "b", "c", "kind", "day"]
+    assert first.coef_[2] > 0.1
+    assert roc_auc_score(ANSWERS, first.oob_decision_function_[:, 1]) > 0.72
+    for table in (pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME)):
+        stack = small_stack().fit(table, ANSWERS)
+        assert_same(fitted_state(stack, table), fitted_state(first, FRAME))
+        np.testing.assert_array_equal(first.predict_proba(table), stack.predict_proba(FRAME))
+    strangers = FRAME.assign(kind=["no such", None] * 150)
+    assert np.isfinite(first.predict_proba(strangers)).all()
+    swapped = FRAME[["day", "kind", "c", "b", "a"]]
+    with pytest.raises(ValueError, match="feature names"):
+        first.predict(swapped)
+
+
+@pytest.mark.parametrize("to_matrix", [sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_sparse_rows(to_matrix):
+    """A stack of sparse rows predicts dense ones, and the other way round."""
+    dense = np.where(X > 0.3, X, 0.0)
+    matrix = to_matrix(dense)
+    sparse, other = small_stack(20).fit(matrix, Y), small_stack(20).fit(dense, Y)
+    for stack in (sparse, other):
+        np.testing.assert_allclose(stack.predict_proba(dense), stack.predict_proba(matrix), rtol=1e-12)
+    assert digest(sparse.members_["forest"]) == digest(other.members_["forest"])
+    foreign = small_stack(20, stack={"linear": make_pipeline(StandardScaler(with_mean=False), LogisticRegression())})
+    whole = np.nan_to_num(dense)
+    ours = foreign.fit(to_matrix(whole), Y).predict_proba(to_matrix(whole))
+    np.testing.assert_allclose(ours, foreign.fit(whole, Y).predict_proba(whole), atol=1e-5)
+
+
+def test_a_pipeline_by_names_of_columns():
+    """It gets the frame as it is."""
+    columns = ColumnTransformer(
+        [("kind", OneHotEncoder(handle_unknown="ignore"), ["kind"]), ("numbers", StandardScaler(), ["a", "b"])]
+    )
+    filled = FRAME.fillna({"a": 0.0, "b": 0.0})
+    stack = small_stack(stack={"linear": make_pipeline(columns, LogisticRegression())}).fit(filled, ANSWERS)
+    assert stack.coef_[2] > 0.1
+    member = stack.members_["linear"]
+    assert member[0].feature_names_in_.tolist() == filled.columns.tolist()
+    expected = clone(member).fit(filled, ANSWERS)
+    np.testing.assert_allclose(member.predict_proba(filled), expected.predict_proba(filled))
+    assert stack.predict(filled.iloc[:3]).shape == (3,)
+    # Weights that are equal are none.
+    equal = clone(stack).fit(filled, ANSWERS, np.where(np.arange(300) < 20, 0.0, 2.0))
+    assert equal.coef_.shape == (3,)
+    with pytest.raises(
+        ValueError, match=r"^linear: Pipeline\.fit takes no sample_weight, which the samples have$"
+    ) as caught:
+        clone(stack).fit(filled, ANSWERS, np.linspace(1.0, 2.0, 300))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_search_as_a_member():
+    search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring="roc_auc", cv=3)
+    stack = small_stack(stack={"linear": search}).fit(FILLED, Y)
+    assert stack.members_["linear"].best_params_["C"] in (0.01, 1.0)
+    assert stack.coef_.shape == (3,)
+
+
+def test_two_samples_of_a_class_are_in_different_folds():
+    stack = small_stack(stack={"linear": LogisticRegression()}).fit(FILLED, np.where(np.arange(300) < 2, 2, Y))
+    assert stack.coef_.shape == (3,)
+    assert np.all(stack.oob_decision_function_[:2, 2] > 0.0)
+
+
+def test_monotonic_constraints_stay():
+    """There is no additive model, and what is left rises with the first feature and falls with the second."""
+    signs = [1, -1, 0, 0, 0]
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(1500, 5))
+    y = (np.sin(3 * table[:, 2]) + table[:, 0] - table[:, 1] + table[:, 3] * table[:, 4] > 0).astype(int)
+    stack = small_stack(monotonic_cst=signs).fit(table, y)
+    assert list(stack.members_) == ["forest", "residual"]
+    assert stack.coef_[1] > 0.05
+    for feature, sign in ((0, 1), (1, -1)):
+        rows = np.repeat(table[:40], 21, axis=0)
+        rows[:, feature] = np.tile(np.linspace(-3, 3, 21), 40)
+        steps = sign * np.diff(stack.predict_proba(rows)[:, 1].reshape(40, 21), axis=1)
+        assert steps.min() > -1e-12
+        assert steps.max() > 0.01
+    own = small_stack(monotonic_cst=signs, stack={"linear": LogisticRegression()}).fit(table, y)
+    assert list(own.members_) == ["forest", "residual", "linear"]
+
+
+# Thresholds and out-of-bag scores
+
+
+@pytest.mark.parametrize(
+    "rule", ["gmean", "youden", "f1", {"alerts": 0.1}, {"alerts": 40}, {"precision": 0.7}], ids=str
+)
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
+def test_tuned_thresholds(rule, weight):
+    stack = small_stack(20, stack={"threshold": rule}).fit(X, Y, weight)
+    seen = np.isfinite(stack.oob_decision_function_[:, 0])
+    assert stack.threshold_ == TunedRule(rule, Y, weight).best(stack.oob_decision_function_[seen, 1], seen)
+    np.testing.assert_array_equal(stack.predict(X), (stack.predict_proba(X)[:, 1] >= stack.threshold_).astype(int))
+
+
+def test_fixed_thresholds():
+    stack = small_stack(20, stack={"threshold": "prevalence"}).fit(X3, NAMES[Y3])
+    np.testing.assert_array_equal(stack.threshold_, np.bincount(Y3) / 300)
+    lifts = stack.predict_proba(X3) / stack.threshold_
+    np.testing.assert_array_equal(stack.predict(X3), NAMES[lifts.argmax(axis=1)])
+    stack = small_stack(20, stack={"threshold": 0.2}).fit(X, Y)
+    assert stack.threshold_ == 0.2
+    np.testing.assert_array_equal(stack.predict(X), stack.predict_proba(X)[:, 1] >= 0.2)
+    cost = [[0, 1, 9], [1, 0, 1], [9, 1, 0]]
+    stack = small_stack(20, stack={"threshold": {"cost": cost}}).fit(X3, Y3)
+    np.testing.assert_array_equal(stack.predict(X3), (stack.predict_proba(X3) @ cost).argmin(axis=1))
+
+
+def test_costs_of_samples():
+    costs = np.zeros((300, 2, 2))
+    costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 4.0], (300, 2)).T
+    stack = small_stack(20, stack={"threshold": "cost"}).fit(X, Y, cost=costs)
+    scores = stack.oob_decision_function_[:, 1]
+    total = {cut: total_cost(cut, Y == 1, scores, costs) for cut in (*scores, np.inf)}
+    assert total_cost(stack.threshold_, Y == 1, scores, costs) == pytest.approx(min(total.values()))
+    with pytest.raises(ValueError, match=r"^threshold='cost' needs the costs of errors for each sample: fit\(X, y, "):
+        small_stack(4, stack={"threshold": "cost"}).fit(X, Y)
+
+
+def test_a_rule_for_the_more_frequent_class_warns():
+    with pytest.warns(UserWarning, match=r"^threshold='f1': the positive class is 'yes', the second in sorted order"):
+        small_stack(20, stack={"threshold": "f1"}).fit(X, np.where(np.arange(300) % 4 > 0, "yes", "no"))
+
+
+@pytest.mark.parametrize("scoring", [True, "average_precision", "f1", "neg_log_loss", "precision_at_0.1"], ids=str)
+@pytest.mark.parametrize(("weight", "threshold"), [(None, None), (WEIGHT, "gmean")], ids=["alike", "tuned"])
+def test_out_of_bag_scores(scoring, weight, threshold):
+    check(small_stack(4, stack={"oob_score": scoring, "threshold": threshold}), X, Y, weight, TWO[scoring])
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss", "f1_macro", "recall_at_0.1"])
+def test_out_of_bag_scores_of_many_classes(scoring):
+    check(small_stack(4, stack={"oob_score": scoring}), X3, NAMES[Y3], WEIGHT, MANY[scoring])
+
+
+def test_callables_score():
+    seen = []
+
+    def scorer(estimator, table, y):
+        seen.append((table, y, estimator.predict_proba(table)))
+        return 0.25
+
+    stack = small_stack(60, stack={"oob_score": scorer}).fit(FRAME, ANSWERS)
+    assert stack.oob_score_ == 0.25
+    pd.testing.assert_frame_equal(seen[0][0], FRAME)
+    np.testing.assert_array_equal(seen[0][1], ANSWERS)
+    np.testing.assert_array_equal(seen[0][2], stack.oob_decision_function_)
+    by_labels = make_scorer(balanced_accuracy_score)
+    found = small_stack(60, stack={"oob_score": by_labels}).fit(FRAME, ANSWERS)
+    labels = found.classes_[found.oob_decision_function_.argmax(axis=1)]
+    assert found.oob_score_ == pytest.approx(balanced_accuracy_score(ANSWERS, labels))
+
+
+def test_one_warning_of_samples_that_are_never_out_of_bag():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stack = small_stack(4).fit(X, Y)
+    n_unknown = np.count_nonzero(np.isnan(stack.oob_decision_function_[:, 0]))
+    assert [str(warning.message) for warning in caught] == [
+        f"{n_unknown} of 300 samples are not out of bag for any of 4 trees: they have no out-of-bag probability and are"
+        " ignored in oob_score_ and in the combination"
+    ]
+    assert caught[0].filename == __file__
+    forest = stack.members_["forest"]
+    assert np.count_nonzero(np.isnan(forest.oob_decision_function_[:, 0])) < n_unknown
+
+
+# An estimator
+
+
+def test_parameters_are_nested():
+    stack = small_stack(7, stack={"linear": LogisticRegression()})
+    stack.set_params(forest__n_estimators=20, linear__C=0.5, penalty=3.0)
+    assert (stack.forest.n_estimators, stack.linear.C, stack.get_params()["forest__n_estimators"]) == (20, 0.5, 20)
+    assert clone(stack).get_params()["linear__C"] == 0.5
+    stack.fit(FILLED, Y)
+    assert len(stack.members_["forest"]) == len(stack.members_["residual"]) == 20
+    # The parameters are cloned, not fitted.
+    assert not hasattr(stack.forest, "trees_")
+    assert not hasattr(stack.linear, "coef_")
+    search = GridSearchCV(small_stack(20), {"forest__max_depth": [1, 4]}, cv=2, scoring="roc_auc").fit(FILLED, Y)
+    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+    assert search.best_estimator_.members_["residual"].max_depth == search.best_params_["forest__max_depth"]
+
+
+def test_pickles():
+    stack = small_stack(20, stack={"threshold": "gmean", "oob_score": True}).fit(FRAME, ANSWERS)
+    other = pickle.loads(pickle.dumps(stack))
+    assert_same(fitted_state(stack, FRAME), fitted_state(other, FRAME))
+    assert (stack.threshold_, stack.oob_score_) == (other.threshold_, other.oob_score_)
+
+
+def test_a_failed_fit_leaves_it_as_it_was():
+    stack = small_stack(20).fit(X, Y)
+    before = fitted_state(stack, X)
+    with pytest.raises(ValueError, match="needs two classes, but y has 3"):
+        stack.set_params(threshold="gmean").fit(X3, Y3)
+    assert_same(fitted_state(stack, X), before)
+    stack.set_params(threshold=None, residual=False).fit(X3, Y3)
+    assert list(stack.members_) == ["forest", "linear"]
+    assert stack.intercept_.shape == (3,)
+
+
+def dask_forest():
+    pytest.importorskip("dask")
+    from aucforest.distributed import DaskAUCForestClassifier
+
+    return DaskAUCForestClassifier()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda: {"forest": small_forest(bootstrap=False)}, ValueError, "bootstrap=False is not available in a stack"),
+        (lambda: {"forest": small_forest(warm_start=True)}, ValueError, "warm_start=True is not available in a stack"),
+        (lambda: {"forest": dask_forest()}, TypeError, "in memory, but is a DaskAUCForestClassifier$"),
+        (lambda: {"forest": LogisticRegression()}, ValueError, "'forest' parameter .* must be an instance of"),
+        (lambda: {"forest": AUCForestClassifier}, ValueError, "'forest' parameter .* must be an instance of"),
+        (lambda: {"linear": LinearSVC()}, ValueError, "'linear' parameter .* implementing 'fit' and 'predict_proba'"),
+        (lambda: {"linear": "spline"}, ValueError, "'linear' parameter .* must be a str among {'auto'}"),
+        (lambda: {"penalty": -1.0}, ValueError, "'penalty' parameter .* must be a float in the range"),
+        (lambda: {"penalty": np.inf}, ValueError, "'penalty' parameter .* must be a float in the range"),
+        (lambda: {"residual": "yes"}, ValueError, "'residual' parameter .* must be an instance of 'bool'"),
+        (lambda: {"threshold": "no such"}, ValueError, "'threshold' parameter .* must be a str among"),
+        (lambda: {"oob_score": "no such"}, ValueError, "'oob_score' parameter .* must be"),
+    ],
+)  # fmt: skip
+def test_bad_parameters(make, error, sentence):
+    stack = AUCStackingClassifier(**{"forest": small_forest(4), **make()})
+    with pytest.raises(error, match=sentence) as caught:
+        stack.fit(X, Y)
+    assert "\n" not in str(caught.value)
+    assert not hasattr(stack, "members_")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"y": np.zeros(300)}, "class"),
+        ({"sample_weight": np.full(300, -1.0)}, "Negative values in data passed to `sample_weight`"),
+        ({"groups": GROUPS[:-1]}, "groups has 299 values, but X has 300 samples"),
+        ({"cost": np.zeros((300, 2, 2))}, "cost needs threshold='cost', but threshold is None"),
+    ],
+    ids=["y", "weights", "groups", "cost"],
+)
+def test_bad_data(change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        small_stack(4).fit(**{"X": X, "y": Y, **change})
+
+
+def test_groups_cannot_be_sampled_by_class():
+    with pytest.raises(ValueError, match="groups need sampling='bootstrap' or 'subsample', but it is 'balanced'"):
+        small_stack(4, sampling="balanced").fit(X, Y, groups=GROUPS)
+
+
+def test_it_predicts_after_a_fit():
+    for name in ("predict", "predict_proba", "predict_log_proba"):
+        with pytest.raises(NotFittedError):
+            getattr(small_stack(), name)(X)
+    with pytest.raises(ValueError, match="5 features"):
+        small_stack(20).fit(X, Y).predict(X[:, :3])
