@@ -15,6 +15,9 @@ settings.load_profile("quick")
 
 # What takes longest is begun first, so that no process waits for another one at the end.
 _LONG = (
+    "test_compile",
+    "test_coverage",
+    "test_criteria",
     "test_dask",
     "test_faults",
     "test_reports",
@@ -22,7 +25,9 @@ _LONG = (
     "test_forest.py",
     "test_docs",
     "test_forms",
+    "test_golden",
     "test_resuming",
+    "test_stranger",
 )
 
 

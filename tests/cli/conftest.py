@@ -1,5 +1,6 @@
 """A fitted model and the files that go with it, made once."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +26,17 @@ def files(tmp_path_factory):
     assert result.exit_code == 0, result.output
     names = (path.name.replace(".", "_") for path in paths.values())
     return SimpleNamespace(**dict(zip(names, paths.values())), fitted=result)
+
+
+@pytest.fixture(scope="session")
+def stack(files):
+    """The model file of a stack, the forest of which is that of the fixture `files` with more trees, and its JSON."""
+    folder = files.train_csv.parent
+    path, figures = folder / "stack.aucforest", folder / "stack.json"
+    arguments = ["--drop", "id,weight", "--threshold", "gmean", "--trees", 30, "--model", "stack"]
+    result = run("fit", files.train_csv, "--target", "label", "--out", path, *arguments, "--json", figures)
+    assert result.exit_code == 0, result.output
+    return SimpleNamespace(path=path, figures=json.loads(figures.read_text()), fitted=result)
 
 
 @pytest.fixture

@@ -9,7 +9,13 @@ import pytest
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss
 
 import aucforest
-from aucforest.metrics import auc_confidence_interval, average_precision_score, hand_till_score, metrics_at_k
+from aucforest.metrics import (
+    auc_confidence_interval,
+    average_precision_score,
+    hand_till_score,
+    metrics_at_k,
+    roc_auc_score,
+)
 from tests.cli.data import check_refusal, check_usage, mixed, run
 from tests.cli.test_fit import forest
 from tests.cli.test_predict import frame_of
@@ -51,6 +57,20 @@ def test_the_figures_are_those_of_the_metrics(files, source):
         "G-mean",
     ):
         assert text in result.stderr
+
+
+def test_a_stack(files, stack):
+    result = run("evaluate", stack.path, files.test_csv, "--target", "label", "--json", "-")
+    assert result.exit_code == 0, result.output
+    model, rows = aucforest.load(stack.path), mixed(250, 1)
+    content, score = json.loads(result.stdout), model.predict_proba(frame_of(rows))[:, 1]
+    assert content["metrics"][0]["value"] == pytest.approx(roc_auc_score(rows["label"] == "yes", score))
+    assert content["threshold"] == model.threshold_
+    assert sum(content["confusion_matrix"][1]) == (rows["label"] == "yes").sum()
+    assert "(the threshold of the model)" in result.stderr
+    result = run("evaluate", stack.path, files.train_csv, "--target", "label")
+    known = f"so that all metrics are too good: the ROC AUC of out-of-bag rows is {model.oob_score_:.4f}"
+    assert f"these are the rows that the model was trained on, {known}" in result.stderr
 
 
 def test_alerts_are_a_number_or_a_proportion(files):

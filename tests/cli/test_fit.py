@@ -54,6 +54,66 @@ def test_the_figures_are_out_of_bag(files):
     assert f"model: {files.model_aucforest}" in files.fitted.stderr
 
 
+def stack_of(rows, n_trees=30, **params):
+    """Fit the same stack in Python."""
+    forest = aucforest.AUCForestClassifier(n_trees, random_state=0, **params)
+    stack = aucforest.AUCStackingClassifier(forest, threshold="gmean", oob_score=True)
+    return stack.fit(frame_of(rows), rows["label"].to_numpy(str))
+
+
+def test_a_stack_is_that_of_python(stack):
+    loaded, expected, X = aucforest.load(stack.path), stack_of(mixed(300, 0)), frame_of(mixed(250, 1))
+    assert np.array_equal(loaded.predict_proba(X), expected.predict_proba(X))
+    assert loaded.predict(X).tolist() == expected.predict(X).tolist()
+    assert (loaded.threshold_, loaded.oob_score_) == (expected.threshold_, expected.oob_score_)
+    assert loaded.n_jobs is loaded.forest.n_jobs is None
+    for member in (loaded, *loaded.members_.values()):
+        assert not hasattr(member, "oob_decision_function_")
+        assert getattr(member, "n_jobs", None) is None
+    assert stack.figures["members"] == dict(zip(expected.members_, expected.coef_.tolist()))
+    assert list(stack.figures["members"]) == ["forest", "residual", "linear"]
+    weights = ", ".join(f"{name} {weight:.2g}" for name, weight in stack.figures["members"].items())
+    assert f"members: {weights}" in stack.fitted.stdout
+    assert stack.figures["metrics"]["out of bag"][0]["value"] == pytest.approx(expected.oob_score_)
+
+
+def test_options_of_the_forest_are_for_a_stack_too(files, tmp_path):
+    arguments = ["--model", "stack", "--drop", "id,weight", "--trees", 25, "--criterion", "gini", "--max-depth", 3]
+    arguments += ["--threshold", "gmean", "--shrinkage", 4, "--class-weight", "balanced", "--min-samples-leaf", 2]
+    out = ["--out", tmp_path / "m", "--reference", tmp_path / "reference.csv", "--keep", "id"]
+    result = run("fit", files.train_csv, "--target", "label", *arguments, *out)
+    assert result.exit_code == 0, result.output
+    params = {"criterion": "gini", "max_depth": 3, "class_weight": "balanced", "min_samples_leaf": 2}
+    expected, X = stack_of(mixed(300, 0), 25, shrinkage=4, **params), frame_of(mixed(250, 1))
+    assert np.array_equal(aucforest.load(tmp_path / "m").predict_proba(X), expected.predict_proba(X))
+    reference, proba = pd.read_csv(tmp_path / "reference.csv"), expected.oob_decision_function_
+    seen = np.isfinite(proba[:, 0])
+    assert reference["id"].tolist() == np.flatnonzero(seen).tolist()
+    np.testing.assert_array_equal(reference["probability_yes"], proba[seen, 1])
+    assert reference["prediction"].eq("yes").tolist() == (proba[seen, 1] >= expected.threshold_).tolist()
+
+
+def test_a_stack_is_cross_validated(files, tmp_path):
+    arguments = ["--model", "stack", "--drop", "id,weight", "--trees", 30, "--validate", 2, "--json", "-"]
+    result = run("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
+    assert result.exit_code == 0, result.output
+    comparison = aucforest.inspection.compare_criteria(
+        frame_of(mixed(300, 0)), mixed(300, 0)["label"].to_numpy(str), criteria=["stack"], cv=2, random_state=0,
+        n_estimators=30, metrics=["roc_auc"], verbose=0,
+    )  # fmt: skip
+    figures = json.loads(result.stdout)["metrics"]["2 folds"]
+    assert figures[0]["value"] == pytest.approx(comparison.summary()[0].mean)
+
+
+@pytest.mark.parametrize("option", [("--memory-limit", "1GB"), ("--folder", "work")])
+def test_a_stack_is_fitted_in_memory(files, tmp_path, option):
+    arguments = ["--target", "label", "--model", "stack", "--out", tmp_path / "m", *option]
+    sentence = f"{option[0]}: is for --model forest: a stack is fitted in memory"
+    check_usage(run("fit", files.train_csv, *arguments), sentence)
+    result = run("fit", files.test_parquet, *arguments[:-2], "--drop", "id,weight", "--trees", 30)
+    assert result.exit_code == 0, result.output
+
+
 def test_cross_validation(files, tmp_path):
     arguments = ["--drop", "id,weight", "--trees", 10, "--validate", 3, "--json", "-"]
     result = run("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)

@@ -64,6 +64,24 @@ def test_the_figures(files):
     )
 
 
+def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
+    result = run("inspect", stack.path, "--json", "-")
+    assert result.exit_code == 0, result.output
+    content, model = json.loads(result.stdout), aucforest.load(stack.path)
+    forest = model.members_["forest"]
+    assert content["model"] == "AUCStackingClassifier"
+    assert content["members"] == dict(zip(model.members_, model.coef_.tolist()))
+    assert content["parameters"]["forest__n_estimators"] == content["trees"]["number"] == 30
+    assert content["parameters"]["threshold"] == "gmean"
+    assert (content["fitted_threshold"], content["fitted_oob_score"]) == (model.threshold_, model.oob_score_)
+    assert [each["importance"] for each in content["features"]] == forest.feature_importances_.tolist()
+    assert [each["kind"] for each in content["features"]] == ["numeric", "categorical", "numeric", "categorical"]
+    assert "importances are those of the stack's forest" in result.stderr
+    result = run("inspect", stack.path, "--text", 3)
+    assert result.stdout == export_text(forest.estimators_[3], decimals=3, show_proba=True) + "\n"
+    assert result.stderr.startswith("Note: the tree is of the stack's forest, ")
+
+
 def test_a_tree_as_text(files):
     result = run("inspect", files.model_aucforest, "--text", 3)
     tree = aucforest.load(files.model_aucforest).estimators_[3]

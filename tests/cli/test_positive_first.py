@@ -51,6 +51,18 @@ def test_both_see_the_same_forest(tmp_path, sampling):
     np.testing.assert_allclose(found.importances, expected.importances, rtol=0, atol=1e-12)
 
 
+def test_both_see_the_same_stack(tmp_path):
+    rows, file = fit(tmp_path, "--model", "stack", "--threshold", "gmean")
+    X = rows[["a", "b", "c"]]
+    shell, python = read_model(file), aucforest.load(file)
+    assert shell.classes_.tolist() == ["good", "bad"]
+    assert python.classes_.tolist() == ["bad", "good"]
+    np.testing.assert_allclose(python.predict_proba(X), shell.predict_proba(X)[:, ::-1], rtol=1e-12)
+    np.testing.assert_array_equal(python.predict(X), shell.predict(X))
+    result = run("evaluate", file, tmp_path / "train.csv", "--target", "label")
+    assert "these are the rows that the model was trained on" in result.stderr
+
+
 def test_saving_in_python_changes_nothing(tmp_path):
     _, file = fit(tmp_path, "--threshold", "gmean")
     again = tmp_path / "again.aucforest"

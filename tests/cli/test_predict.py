@@ -52,6 +52,20 @@ def test_batches_give_what_all_at_once_gives(files, expected, monkeypatch, sourc
     assert "250 rows: standard output" in result.stderr
 
 
+def test_a_stack_gives_in_batches_what_all_at_once_gives(files, stack, monkeypatch):
+    monkeypatch.setattr(table_files, "_MOST_ROWS", 7)
+    result = run("predict", stack.path, files.test_parquet)
+    assert result.exit_code == 0, result.output
+    model, X = aucforest.load(stack.path), frame_of(mixed(250, 1))
+    check_same(pd.read_csv(io.StringIO(result.stdout)), (model.predict_proba(X), model.predict(X)))
+
+
+def test_a_stack_has_no_reasons(files, stack, tmp_path):
+    result = run("predict", stack.path, files.test_csv, "--reasons", 2, "--out", tmp_path / "p.csv")
+    check_refusal(result, "--reasons is for forests and trees, but the model is a stack")
+    assert not (tmp_path / "p.csv").exists()
+
+
 def test_blocks_of_a_csv_give_what_all_at_once_gives(files, expected, monkeypatch):
     monkeypatch.setattr(csv, "_BLOCK", 1000)
     result = run("predict", files.model_aucforest, files.test_csv)

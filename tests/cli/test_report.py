@@ -32,6 +32,15 @@ def test_the_page_is_that_of_python(files, tmp_path, with_training):
     assert page == wanted
 
 
+def test_a_page_on_a_stack(files, stack, tmp_path):
+    out, arguments = tmp_path / "page.html", ("--target", "label", "--train", files.train_csv)
+    result = run("report", stack.path, files.test_csv, *arguments, "--out", out)
+    assert result.exit_code == 0, result.output
+    page = out.read_text()
+    for text in ("What each member adds", "AUCForestClassifier(n_estimators=30, random_state=0)"):
+        assert text in page
+
+
 def test_refusals(files, tmp_path):
     arguments = [files.model_aucforest, files.test_csv, "--target", "label", "--out"]
     check_usage(run("report", *arguments, tmp_path / "page.pdf"), "must end in .html, .htm, got page.pdf")

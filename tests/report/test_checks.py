@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from aucforest import AUCStackingClassifier
 from aucforest.report import report
-from aucforest.report.checks import Training, check_training
+from aucforest.report.checks import Training, check_training, trained_on
 from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
 
@@ -64,6 +65,18 @@ def test_a_forest_is_compared_with_its_out_of_bag_rows():
     assert warning is not None
     assert warning.endswith("Check that the model was not trained on these rows.")
     assert check_training(rows["new"], None) == (text, None)
+
+
+def test_a_stack_is_compared_with_its_own_out_of_bag_rows():
+    stack = AUCStackingClassifier(small_forest(40), oob_score=True).fit(X[:200], Y[:200])
+    proba = stack.predict_proba(X)
+    known = trained_on(stack, X[:200], Y[:200], None, proba[:200])
+    assert known is not None
+    assert known.endswith(f"the ROC AUC of out-of-bag rows is {stack.oob_score_:.4f}")
+    assert trained_on(stack, X[200:], Y[200:], None, proba[200:]) is None
+    part = trained_on(stack, X[:150], Y[:150], None, proba[:150])
+    assert part is not None
+    assert f"exceeds that of the out-of-bag rows, {stack.oob_score_:.3f}, by more than chance explains" in part
 
 
 def test_the_warning_stands_on_the_page():

@@ -57,6 +57,11 @@ def positive_class(model: Any) -> str:
     return f"positive class: {model.classes_[1]}; " if len(model.classes_) == 2 else ""
 
 
+def describe_members(weights: dict[str, float]) -> str:
+    """Return a line with the weight of each member of a stack."""
+    return f"members: {', '.join(f'{name} {weight:.2g}' for name, weight in weights.items())}"
+
+
 def describe_threshold(model: Any, rule: str) -> str:
     """Return a line that describes the decision threshold."""
     threshold = getattr(model, "threshold_", None)

@@ -137,12 +137,12 @@ def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
 
 def _set_threshold(model: Any, threshold: str | None) -> str:
     """Set the threshold of a model if it has one, and return a description of it."""
+    if threshold is None and getattr(model, "threshold_", None) is not None:
+        return "the threshold of the model"
     if not hasattr(model, "set_threshold"):
         if threshold is not None:
             raise ValueError(f"--threshold is for forests, but the model is a {type(model).__name__}")
         return "the most probable class"
-    if threshold is None and model.threshold_ is not None:
-        return "the threshold of the model"
     rule = threshold or "prevalence"
     if rule not in ("prevalence", "argmax"):
         model.set_threshold(probability("--threshold", rule, "prevalence", "argmax"))

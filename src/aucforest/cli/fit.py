@@ -1,4 +1,4 @@
-"""``aucforest fit``: a forest from a labelled table."""
+"""``aucforest fit``: a forest or a stack from a labelled table."""
 
 import sys
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, read_labels, read_training, say, say_of_rows
+from aucforest.cli._inputs import Labelled, read_labels, read_training, say, say_of_rows, set_params
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
@@ -38,6 +38,7 @@ from aucforest.cli._outputs import (
     check_outputs,
     check_suffix,
     console,
+    describe_members,
     describe_threshold,
     metrics_table,
     positive_class,
@@ -47,6 +48,7 @@ from aucforest.cli._outputs import (
 )
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source, open_training
+from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.estimators.thresholds import RULES
 from aucforest.fitting.plan import parse_bytes
 from aucforest.fitting.target import Target
@@ -62,6 +64,7 @@ from aucforest.tables.kinds import decode, find_column
 from aucforest.tables.sources import is_table, stray_notes
 from aucforest.tables.spreadsheets import SPREADSHEET
 
+_Model = AUCForestClassifier | AUCStackingClassifier
 # Maximum bytes of a CSV that is read into memory, where it takes up to 1 GB, unless a limit or a folder is given.
 _SMALL = 2**25
 
@@ -80,6 +83,14 @@ def fit(
     target: Annotated[str, typer.Option(metavar="COLUMN", help=TARGET_HELP)],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
     positive: Positive = None,
+    estimator: Annotated[
+        Literal["forest", "stack"],
+        typer.Option(
+            "--model",
+            help="A forest, or a stack of it, a forest of its residuals and an additive model. The options of"
+            " the forest are for both.",
+        ),
+    ] = "forest",
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
     criterion: Annotated[
         Criterion, typer.Option(help="Split criterion; auto mixes all, with best and random splits.")
@@ -150,13 +161,13 @@ def fit(
     stray_text: StrayText = "number",
     json_out: JsonOut = None,
 ) -> None:
-    """Fit a forest to a labelled table and write it to a model file.
+    """Fit a forest or a stack to a labelled table and write it to a model file.
 
     All other columns are features: numbers as numbers, text and booleans as categories, dates by their parts. Values
     may be missing. Columns that are probably not what they seem are named on standard error: numbers or dates read as
     text, identifiers, constants, and columns that separate the classes alone. A file need not fit into memory, unless
-    it is cross-validated. With --groups the bootstrap sample of each tree holds whole groups, too, so that out-of-bag
-    scores are those of new groups.
+    it is cross-validated or the model is a stack. With --groups the bootstrap sample of each tree holds whole groups,
+    too, so that out-of-bag scores are those of new groups.
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
@@ -168,7 +179,9 @@ def fit(
         raise typer.BadParameter("needs --reference", param_hint="--keep")
     check_outputs(out, json_out, reference, inputs=[train])
     limit = "--memory-limit" if memory_limit is not None else "--folder" if folder is not None else None
-    streams = _streams(train, is_validated=validate is not None, limit=limit)
+    if limit is not None and estimator == "stack":
+        raise typer.BadParameter("is for --model forest: a stack is fitted in memory", param_hint=limit)
+    streams = estimator == "forest" and _streams(train, is_validated=validate is not None, limit=limit)
     forest = AUCForestClassifier(
         trees,
         criterion=criterion,
@@ -180,12 +193,11 @@ def fit(
         shrinkage=None if shrinkage == "none" else _number("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
         date_parts=_date_parts(date_parts),
-        threshold=_rule(threshold),
-        oob_score=True,
         random_state=seed,
         n_jobs=jobs,
-        verbose=int(sys.stderr.isatty()),
     )
+    own: dict[str, Any] = {"threshold": _rule(threshold), "oob_score": True}
+    model = AUCStackingClassifier(forest, **own) if estimator == "stack" else forest.set_params(**own)
     csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     kept = [name for name in names_in(keep) if name != target]
     metrics: dict[str, list[MetricValue]] = {}
@@ -204,46 +216,53 @@ def fit(
         )
     if reference is not None:
         _check_names([*kept, target, *_prediction_names(data)], train)
+    if validate is not None:
+        cv = split_rows(data, validate, 1, seed)
+        by_time = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
+        by = groups or time
+        kind = f"{validate} folds" if by is None else f"{validate} folds by {by}"
+        metrics = {kind: _cross_validate(model, data, cv, seed)}
+    forest.set_params(verbose=int(sys.stderr.isatty()))
     if streams:
         columns = {"target": target, "sample_weight": weight, "positive": str(data.classes[-1]), "features": features}
         columns |= {} if groups is None else {"groups": groups}
         rows = Target(np.arange(len(data.classes)), data.y, data.weight, data.groups)
         fit_source(forest, table, columns, rows, memory_limit=memory_limit or "2GiB", folder=folder)
     else:
-        if validate is not None:
-            cv = split_rows(data, validate, 1, seed)
-            by_time = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
-            by = groups or time
-            kind = f"{validate} folds" if by is None else f"{validate} folds by {by}"
-            metrics = {kind: _cross_validate(forest, data, cv, seed)}
-        forest.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
-    forest._name_classes(data.classes)
-    proba = forest.oob_decision_function_
+        model.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
+    model._name_classes(data.classes)
+    proba, members = model.oob_decision_function_, getattr(model, "members_", {})
     seen = np.isfinite(proba[:, 0])  # rows that are out of bag for any tree
-    metrics = {"out of bag": [_out_of_bag(forest, data, seen)], **metrics}
+    metrics = {"out of bag": [_out_of_bag(model, data, seen)], **metrics}
     # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
-    del forest.oob_decision_function_
-    forest.set_params(n_jobs=None, verbose=0)
-    forest.save(out)
+    for each in (model, *members.values()):
+        vars(each).pop("oob_decision_function_", None)
+    for each in (forest, model):
+        set_params(each, n_jobs=None, verbose=0)
+    model.save(out)
     typer.echo(f"model: {out}", err=True)
-    counts = dict(zip(map(str, forest.classes_.tolist()), np.bincount(data.y).tolist()))
+    counts = dict(zip(map(str, model.classes_.tolist()), np.bincount(data.y).tolist()))
+    weights = dict(zip(members, model.coef_.tolist())) if members else {}
     to = console(json_out)
     to.print(metrics_table(data.title, metrics))
     if by_time:
         to.print(time_folds_table(by_time))
-    to.print(_describe(forest, counts), markup=False, highlight=False)
-    to.print(describe_threshold(forest, threshold), markup=False, highlight=False)
+    to.print(_describe(model, counts), markup=False, highlight=False)
+    to.print(describe_threshold(model, threshold), markup=False, highlight=False)
+    if weights:
+        to.print(describe_members(weights), markup=False, highlight=False)
     content = {
         "data": data.title,
         "n_samples": len(data.y),
-        "n_features": forest.n_features_in_,
+        "n_features": model.n_features_in_,
         "class_counts": counts,
-        "threshold": np.asarray(forest.threshold_).tolist(),
+        "threshold": np.asarray(model.threshold_).tolist(),
         "metrics": {kind: [metric._asdict() for metric in measured] for kind, measured in metrics.items()},
     }
-    write_json(json_out, content | ({"time_folds": by_time} if by_time else {}))
+    more: dict[str, Any] = {"members": weights, "time_folds": by_time}
+    write_json(json_out, content | {name: value for name, value in more.items() if value})
     if reference is not None:
-        scored = _scored(forest, data, target, proba, seen)
+        scored = _scored(model, data, target, proba, seen)
         schema = table.schema(kept) if streams else data.kept.schema
         batches = table.batches(kept) if streams else data.kept.to_batches()
         _write_reference(reference, scored, seen, schema, batches if kept else ())
@@ -266,12 +285,12 @@ def _streams(train: Path, is_validated: bool, limit: str | None) -> bool:
     raise typer.BadParameter(f"is for {what}", param_hint=limit)
 
 
-def _describe(forest: AUCForestClassifier, counts: dict[str, int]) -> str:
+def _describe(model: _Model, counts: dict[str, int]) -> str:
     """Return a line with the numbers of rows by class and of features."""
     rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    features = f"{forest.n_features_in_} features, {len(forest.categories_)} of them categorical"
-    features += f", {len(forest.dates_)} of dates" if forest.dates_ else ""
-    return f"{positive_class(forest)}{sum(counts.values()):,} rows ({rows}); {features}"
+    features = f"{model.n_features_in_} features, {len(model.categories_)} of them categorical"
+    features += f", {len(model.dates_)} of dates" if model.dates_ else ""
+    return f"{positive_class(model)}{sum(counts.values()):,} rows ({rows}); {features}"
 
 
 def _date_parts(listed: str) -> str | list[str] | None:
@@ -323,11 +342,9 @@ def _check_names(names: list[str], train: Path) -> None:
             raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
 
 
-def _scored(
-    forest: AUCForestClassifier, data: Labelled, target: str, proba: NDArray[np.float64], seen: NDArray[np.bool_]
-) -> Any:
+def _scored(model: _Model, data: Labelled, target: str, proba: NDArray[np.float64], seen: NDArray[np.bool_]) -> Any:
     """Return label, predicted label and probabilities of the rows seen, which have out-of-bag probabilities."""
-    predicted = data.classes[decide(proba[seen], forest.threshold_)]
+    predicted = data.classes[decide(proba[seen], model.threshold_)]
     columns = dict(zip(_prediction_names(data), [predicted, *proba[seen].T]))
     return pa.table({target: data.classes[data.y[seen]], **columns})
 
@@ -347,11 +364,11 @@ def _write_reference(out: Path, scored: Any, seen: NDArray[np.bool_], kept: Any,
             n_rows, n_seen = n_rows + batch.num_rows, n_seen + rows.num_rows
 
 
-def _cross_validate(forest: AUCForestClassifier, data: Labelled, cv: Any, seed: int) -> list[MetricValue]:
+def _cross_validate(model: _Model, data: Labelled, cv: Any, seed: int) -> list[MetricValue]:
     """Return means over folds with Nadeau and Bengio's intervals."""
     random = np.random.RandomState(seed)
     folds = run_folds(
-        {"forest": clone(forest).set_params(oob_score=False, verbose=0)},
+        {"model": clone(model).set_params(oob_score=False)},
         data.X,
         data.y,
         folds=make_folds(data.X, data.y, cv=cv, random_state=random),
@@ -368,9 +385,9 @@ def _cross_validate(forest: AUCForestClassifier, data: Labelled, cv: Any, seed: 
     ]
 
 
-def _out_of_bag(forest: AUCForestClassifier, data: Labelled, seen: NDArray[np.bool_]) -> MetricValue:
+def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> MetricValue:
     """Return the out-of-bag ROC AUC; for two classes with an interval that assumes independent rows."""
-    if len(forest.classes_) > 2 or data.groups is not None:
-        return MetricValue("roc_auc", forest.oob_score_)
+    if len(model.classes_) > 2 or data.groups is not None:
+        return MetricValue("roc_auc", model.oob_score_)
     weight = None if data.weight is None else data.weight[seen]
-    return auc_with_interval(data.y[seen] == 1, forest.oob_decision_function_[seen, 1], weight)
+    return auc_with_interval(data.y[seen] == 1, model.oob_decision_function_[seen, 1], weight)

@@ -8,12 +8,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.table import Table
+from sklearn.base import BaseEstimator
 
-from aucforest.cli._inputs import read_model
+from aucforest.cli._inputs import read_model, say
 from aucforest.cli._options import Model
 from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
-from aucforest.inspection.models import feature_names_of
+from aucforest.inspection.models import feature_names_of, forest_of
 from aucforest.persistence.model_file import read_version
 from aucforest.tables.dates import SECONDS, column_of
 
@@ -25,7 +26,7 @@ _DECIMALS = 3
 
 
 def inspect(
-    model: Model,
+    file: Model,
     text: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", help="Print the rules of tree N (from 0) with class probabilities instead."),
@@ -36,39 +37,49 @@ def inspect(
 ) -> None:
     """Show what is in a model file: parameters, classes, features and their categories, the trees.
 
+    Of a stack these are the trees and importances of its forest, and the weights of its members.
+
     Example: aucforest inspect model.aucforest --text 0
     """
-    check_outputs(json_out, inputs=[model])
-    forest = read_model(model)
+    check_outputs(json_out, inputs=[file])
+    model = read_model(file)
+    forest = forest_of(model) or model
     if text is not None:
         trees = getattr(forest, "estimators_", [forest])
         if text >= len(trees):
             raise ValueError(f"the model has no tree {text}: its {len(trees)} trees are 0 to {len(trees) - 1}")
+        if forest is not model:
+            say(["the tree is of the stack's forest, whose probabilities are not those of the stack"])
         typer.echo(export_text(trees[text], decimals=_DECIMALS, show_proba=True))
         return
-    facts = _facts(forest, model)
+    facts = _facts(model, file)
     importances = getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan))
     to = console(json_out)
     to.print(_facts_table(facts))
     most_important = np.argsort(-importances, kind="stable")[:MOST_FEATURES]
-    to.print(_features_table(_features(forest, importances, most_important), len(importances)))
+    notes = [] if forest is model else ["importances are those of the stack's forest"]
+    to.print(_features_table(_features(forest, importances, most_important), len(importances), notes))
     if json_out is not None:
         features = _features(forest, importances, np.arange(len(importances)))
         write_json(json_out, facts | {"features": features}, "JSON")
 
 
-def _facts(forest: Any, file: Path) -> dict[str, Any]:
-    """Return the properties of the model."""
+def _facts(model: Any, file: Path) -> dict[str, Any]:
+    """Return the properties of the model; the trees of a stack are those of its forest."""
+    params = {name: value for name, value in model.get_params().items() if not isinstance(value, BaseEstimator)}
     facts = {
-        "model": type(forest).__name__,
-        "parameters": {name: value for name, value in forest.get_params(deep=False).items() if name != "n_jobs"},
-        "classes": forest.classes_.tolist(),
+        "model": type(model).__name__,
+        "parameters": {name: value for name, value in params.items() if not name.endswith("n_jobs")},
+        "classes": model.classes_.tolist(),
         "format_version": read_version(file),
         "file_bytes": file.stat().st_size,
     }
     for name in ("threshold", "shrinkage", "oob_score"):
-        if hasattr(forest, f"{name}_"):
-            facts[f"fitted_{name}"] = np.asarray(getattr(forest, f"{name}_")).tolist()
+        if hasattr(model, f"{name}_"):
+            facts[f"fitted_{name}"] = np.asarray(getattr(model, f"{name}_")).tolist()
+    if hasattr(model, "members_"):
+        facts["members"] = dict(zip(model.members_, model.coef_.tolist()))
+    forest: Any = forest_of(model) or model
     if getattr(forest, "calibration_", None) is not None:
         calibration = forest.calibration_._asdict()
         facts["fitted_calibration"] = calibration | {"intercepts": calibration["intercepts"].tolist()}
@@ -116,10 +127,11 @@ def _facts_table(facts: dict[str, Any]) -> Table:
     return rich_table(None, ["", ""], rows, show_header=False)
 
 
-def _features_table(features: list[dict[str, Any]], n_features: int) -> Table:
-    """Return a table of the most important features."""
+def _features_table(features: list[dict[str, Any]], n_features: int, notes: list[str]) -> Table:
+    """Return a table of the most important features, with notes below it."""
     left_out = n_features - len(features)
-    caption = f"and {left_out} less important features, which are in --json" if left_out > 0 else None
+    if left_out > 0:
+        notes = [f"and {left_out} less important features, which are in --json", *notes]
     rows = []
     for feature in features:
         kind, known = feature["kind"], feature["categories"]
@@ -127,4 +139,5 @@ def _features_table(features: list[dict[str, Any]], n_features: int) -> Table:
             more = f", ... ({len(known)} in all)" if len(known) > MOST_CATEGORIES else ""
             kind = f"categorical: {', '.join(map(repr, known[:MOST_CATEGORIES]))}{more}"
         rows.append([feature["name"], kind, f"{feature['importance']:.3f}"])
-    return rich_table(f"{n_features} features", ["feature", "kind", ">importance"], rows, caption=caption)
+    headings = ["feature", "kind", ">importance"]
+    return rich_table(f"{n_features} features", headings, rows, caption="; ".join(notes) or None)

@@ -23,6 +23,7 @@ from aucforest.cli._options import (
     names_in,
 )
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
+from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import explain
 from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.dates import n_added
@@ -81,6 +82,8 @@ def _reasons(model: Any, k: int) -> Notes | None:
     k = min(k, model.n_features_in_ + n_added(getattr(model, "dates_", {})))
     if k == 0:
         return None
+    if isinstance(model, AUCStackingClassifier):
+        raise ValueError("--reasons is for forests and trees, but the model is a stack: leave it out, or fit a forest")
     classes = model.classes_
 
     def write(X: Any, proba: NDArray[Any]) -> list[Any]:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import TrainingRows
+from aucforest.inspection.models import forest_of
 from aucforest.metrics.validation import is_missing
 from aucforest.report.data import columns_of
 from aucforest.report.metrics import auc_interval
@@ -19,7 +19,7 @@ _LEVEL = 0.999  # confidence level: an AUC whose interval is above the out-of-ba
 
 
 class Training(NamedTuple):
-    """The training data and, for a forest with bootstrap samples, which rows are in them."""
+    """The training data and, for a forest or a stack with bootstrap samples, which rows are in them."""
 
     X: Any
     y: NDArray[Any]
@@ -77,29 +77,30 @@ def _codes(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def trained_on(
-    forest: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None, proba: NDArray[np.float64]
+    model: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None, proba: NDArray[np.float64]
 ) -> str | None:
-    """Return a sentence if rows with labels are the training data of a forest, or probably were part of them."""
-    if not isinstance(forest, AUCForestClassifier):
+    """Return a sentence if rows are the training data of a forest or a stack, or probably were part of them."""
+    forest = forest_of(model)
+    if forest is None:
         return None
     with suppress(ValueError):
         training_rows(forest, X, y, sample_weight)
-        known = f": the ROC AUC of out-of-bag rows is {forest.oob_score_:.4f}" if forest.oob_score is True else ""
+        known = f": the ROC AUC of out-of-bag rows is {model.oob_score_:.4f}" if model.oob_score is True else ""
         return f"these are the rows that the model was trained on, so that all metrics are too good{known}"
-    return _beyond_out_of_bag(forest, number_labels(y, forest.classes_, "y"), proba, sample_weight)
+    return _beyond_out_of_bag(model, number_labels(y, model.classes_, "y"), proba, sample_weight)
 
 
 def _beyond_out_of_bag(
-    forest: Any, labels: NDArray[np.int64], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
+    model: Any, labels: NDArray[np.int64], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
 ) -> str | None:
-    """Return a warning if a forest of two classes ranks rows far better than its out-of-bag rows."""
-    if proba.shape[1] != 2 or not isinstance(forest, AUCForestClassifier) or forest.oob_score is not True:
+    """Return a warning if a forest or a stack of two classes ranks rows far better than its out-of-bag rows."""
+    if proba.shape[1] != 2 or forest_of(model) is None or model.oob_score is not True:
         return None
     auc, low, _ = auc_interval(labels == 1, proba[:, 1], sample_weight, _LEVEL)
-    if not low > forest.oob_score_:
+    if not low > model.oob_score_:
         return None
     return (
         f"The ROC AUC of these rows, {number(auc)}, exceeds that of the out-of-bag rows, "
-        f"{number(float(forest.oob_score_))}, by more than chance explains. Check that the model was not trained on "
+        f"{number(float(model.oob_score_))}, by more than chance explains. Check that the model was not trained on "
         "these rows."
     )

@@ -22,7 +22,7 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import PermutationImportance
 from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
-from aucforest.inspection.models import check_count
+from aucforest.inspection.models import check_count, forest_of
 from aucforest.metrics.thresholds import check_cost
 from aucforest.metrics.validation import check_weights
 from aucforest.report import sections
@@ -31,6 +31,7 @@ from aucforest.report.checks import Training, check_training
 from aucforest.report.comparison import comparison_facts, comparison_sections
 from aucforest.report.explorer import costs_of
 from aucforest.report.importances import column_names, held_out_importance
+from aucforest.report.members import members_section
 from aucforest.report.metrics import resample
 from aucforest.report.model import dependence_sections, importance_section, model_section
 from aucforest.report.page import Section, percent, render
@@ -92,7 +93,8 @@ def report(
     Of a model: a summary in plain words, metrics beside those of a model without skill, ROC and precision-recall
     curves, calibration, permutation importances, partial dependence, performance in subgroups, and the data. Of two
     classes also gains, lift, precision at k, and an explorer of thresholds and costs. Of a forest also its trees, the
-    reasons for the highest scores and, given its training rows, its out-of-bag AUC by the number of trees.
+    reasons for the highest scores and, given its training rows, its out-of-bag AUC by the number of trees. Of a stack
+    also the weights of its members, its metrics beside those of its forest alone, and the trees of the forest.
 
     Parameters
     ----------
@@ -235,11 +237,11 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
     if groups:
         yield subgroups_section(rows, groups, sections.LEVEL)
     if importance is not None:
-        yield importance_section(importance, out_of_bag=training is not None and training.rows is not None)
+        yield importance_section(importance, out_of_bag=_has_bags(request))
         yield from dependence_sections(rows, importance, seed)
-    reasons = reasons_section(rows, request.n_jobs)
-    if reasons is not None:
-        yield reasons
+    for section in (reasons_section(rows, request.n_jobs), members_section(rows)):
+        if section is not None:
+            yield section
     yield model_section(rows.model, training and training.rows)
     yield sections.data_section(rows, training and (training.labels, training.sample_weight))
 
@@ -255,14 +257,21 @@ def _read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: Array
         raise ValueError(f"X_train has {_num_samples(X)} rows, but y_train has {len(given)}")
     labels = number_labels(given, model.classes_, "y_train")
     weights = check_weights(sample_weight, len(given), of="y_train")
-    has_bootstrap = isinstance(model, AUCForestClassifier) and model.bootstrap
-    return Training(X, given, labels, weights, training_rows(model, X, given, weights) if has_bootstrap else None)
+    forest = forest_of(model)
+    has_bootstrap = forest is not None and forest.bootstrap
+    return Training(X, given, labels, weights, training_rows(forest, X, given, weights) if has_bootstrap else None)
+
+
+def _has_bags(request: _Request) -> bool:
+    """Return whether the model is a forest with known out-of-bag rows; those of a stack are those of its forest."""
+    training = request.training
+    return isinstance(request.rows.model, AUCForestClassifier) and training is not None and training.rows is not None
 
 
 def _importance(request: _Request) -> PermutationImportance | None:
     """Return permutation importances, out of bag if possible, or None if X has no columns to permute."""
     rows, training, n_repeats, seed = request.rows, request.training, request.n_repeats, request.seed
-    if training is not None and training.rows is not None:
+    if training is not None and _has_bags(request):
         options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": request.n_jobs}
         options |= {"n_repeats": n_repeats, "random_state": seed}
         return oob_permutation_importance(rows.model, training.X, training.y, **options)

@@ -8,6 +8,7 @@ from sklearn.utils._pprint import _changed_params
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection import PermutationImportance, forest_summary
+from aucforest.inspection.models import forest_of
 from aucforest.report import plots
 from aucforest.report.data import columns_of
 from aucforest.report.dependence import partial_dependence
@@ -64,23 +65,26 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
 
 
 def model_section(model: Any, training: TrainingRows | None) -> Section:
-    """Return the section on parameters; for a forest also on its trees and whether more would help."""
+    """Return the section on parameters; for a forest, or that of a stack, also on trees and whether more would help."""
     lead, drawn, tables = "How the model was fitted.", [], []
     changed = sorted(_changed_params(model).items())
     body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _OF_THE_MACHINE]
     if body:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
-    if isinstance(model, AUCForestClassifier):
-        tables.append(_forest_table(model))
-        if hasattr(model, "mixture_"):
+    forest = forest_of(model)
+    if forest is not None:
+        of_stack = "" if forest is model else " of the stack's forest"
+        tables.append(_forest_table(f"The trees{of_stack}", forest))
+        if hasattr(forest, "mixture_"):
             caption = (
-                "Trees by split criterion and splitter, with the out-of-bag ROC AUC of each kind alone. A kind gets "
-                "more trees if they raise the ROC AUC of the whole forest, which need not be the best kind alone."
+                f"Trees{of_stack} by split criterion and splitter, with the out-of-bag ROC AUC of each kind alone. A "
+                "kind gets more trees if they raise the ROC AUC of the whole forest, which need not be the best kind "
+                "alone."
             )
-            drawn.append(plots.picture(plots.mixture_plot(model), "mixture", caption))
-        points = [] if training is None else auc_by_trees(model, training, LEVEL)
+            drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
+        points = [] if training is None else auc_by_trees(forest, training, LEVEL)
         if points:
-            caption = "Out-of-bag ROC AUC by the number of trees, with 95 % intervals."
+            caption = f"Out-of-bag ROC AUC{of_stack} by the number of trees, with 95 % intervals."
             drawn.append(plots.picture(plots.trees_plot(points), "trees", caption))
             lead = (
                 "How the model was fitted, and whether its trees are enough: where the curve is flat, more do not help."
@@ -88,7 +92,7 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
     return Section("model", "Model", lead, drawn, tables)
 
 
-def _forest_table(forest: AUCForestClassifier) -> Table:
+def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:
     """Return a table of the sizes of the trees."""
     size = forest_summary(forest)
     body = [
@@ -101,4 +105,4 @@ def _forest_table(forest: AUCForestClassifier) -> Table:
         ["size of all trees, MiB", number(float(size.n_bytes.sum() / 2**20))],
         ["shrinkage (lambda)", number(float(forest.shrinkage_))],
     ]
-    return Table("The trees", ["property", "value"], body, "lr")
+    return Table(caption, ["property", "value"], body, "lr")
