@@ -319,6 +319,19 @@ def test_samples_of_weight_0_change_nothing(params, groups):
     assert_same(fitted_state(stack, X3), fitted_state(fewer, X3))
 
 
+def test_float32_and_infinite_values():
+    table = np.where(X > 1.5, np.inf, np.where(X < -1.5, -np.inf, X))
+    one, other = (small_stack(20).fit(table.astype(dtype), Y) for dtype in (np.float32, np.float64))
+    assert_same(fitted_state(one, table), fitted_state(other, table.astype(np.float32)))
+    assert np.isfinite(one.predict_proba(table)).all()
+    lists = small_stack(20).fit(table.tolist(), Y.tolist())
+    np.testing.assert_array_equal(lists.predict_proba(table.tolist()), one.predict_proba(table))
+    masked = np.ma.masked_invalid(X)
+    np.testing.assert_array_equal(
+        small_stack(20).fit(masked, Y).predict_proba(masked), small_stack(20).fit(X, Y).predict_proba(X)
+    )
+
+
 def test_class_weights_move_probabilities():
     for given in (None, "balanced", {0: 1, 1: 1, 2: 20}):
         stack, weight = small_stack(class_weight=given).fit(X3, Y3), compute_sample_weight(given, Y3)
