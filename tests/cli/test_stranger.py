@@ -332,6 +332,23 @@ def test_all_commands(table, tmp_path):
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_all_commands_take_a_stack(table, tmp_path):
+    """What is said is what is said of a forest."""
+    messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv", "page.html")}
+    train, test = messy.files(tmp_path)
+    to_fit = messy.arguments("--trees", 30, "--model", "stack", *messy.fit_options)
+    fitted = run("fit", train, *to_fit, "--out", path["model"], "--reference", path["reference.csv"])
+    check_said(fitted, messy.fit)
+    check_said(run("evaluate", path["model"], test, *messy.arguments()), messy.predict)
+    predict = ["predict", path["model"], test, *messy.arguments()[2:], "--out"]
+    check_said(run(*predict, path["scores.csv"]), messy.predict)
+    of_scores = ["--target", "label", "--score", "probability_yes", "--number", 2]
+    said(run("estimate", path["reference.csv"], path["scores.csv"], *of_scores))
+    said(run("inspect", path["model"]))
+    check_said(run("report", path["model"], test, *messy.arguments(), "--out", path["page.html"]), messy.predict)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
 def test_python(table):
     """As pandas and polars frames: a warning or an error names what is not right, all else is predicted."""
     messy = table()

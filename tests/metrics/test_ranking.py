@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.metrics.ranking import HALF, WORD, rank_rows
+from aucforest.metrics.ranking import HALF, WORD, mann_whitney, rank_rows
 from tests.metrics.strategies import scores
 
 
@@ -49,3 +49,9 @@ def test_scores_must_be_finite(dtype, bad):
     with pytest.raises(ValueError, match="y_score must be finite, but value 2 is"):
         rank_rows(values)
     assert_ranked(np.array([np.finfo(dtype).max, np.finfo(dtype).min, 0.0], dtype=dtype))
+
+
+def test_no_area_is_above_one():
+    """The sums of these weights of separated classes have rounding errors."""
+    weights, positive = np.random.default_rng(2).random(20), np.arange(20) >= 12
+    assert mann_whitney(positive, rank_rows(np.arange(20.0)), weights) == 1.0

@@ -202,7 +202,7 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
     """Return U / (W1 W0), the AUC of ranked rows with ties counted half; NaN if a class has no weight."""
     twice_u, of_positive, of_negative = _twice_u(ranked, positive, weights)
     pairs = of_positive * of_negative
-    return twice_u / (2 * pairs) if pairs > 0 else float("nan")
+    return min(twice_u / (2 * pairs), 1.0) if pairs > 0 else float("nan")  # sums of weights have rounding errors
 
 
 @kernel
