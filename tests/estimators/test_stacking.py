@@ -131,6 +131,9 @@ def test_the_forest_is_a_forest(params):
     np.testing.assert_array_equal(member.predict_proba(X3), alone.predict_proba(X3))
     np.testing.assert_array_equal(stack.class_prior_, alone.class_prior_)
     assert member.calibration_.slope == alone.calibration_.slope
+    # The combination calibrates the other one, which has the class weights in its samples.
+    assert stack.members_["residual"].calibration_ is None
+    assert stack.members_["residual"].class_weight is None
 
 
 def test_the_seed_of_the_stack_is_for_forests_without_one():
