@@ -3,6 +3,7 @@
 import warnings
 from copy import copy
 from functools import cache
+from threading import Lock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +12,6 @@ from scipy.sparse import csr_matrix, issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import ThreadpoolController
 
 from aucforest.estimators._evidence import sample_classes
@@ -27,10 +27,16 @@ _LEAST_SAMPLES = 10
 # Maximum number of training samples, and of their values times classes, unless that would be less than _LEAST_ROWS:
 # with more the fit takes longer, but the coefficients hardly change.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
+# Maximum bytes of the columns of so few rows.
+_MOST_BYTES = 2**30
 # Maximum number of coefficients for Newton's method.
 _MOST_NEWTON = 256
 # Number of rows whose columns are in memory at a time.
 _BLOCK_ROWS = 2**13
+
+
+# The limit of threads is that of the process, and a second one beside would end with the first.
+_LOCK = Lock()
 
 
 @cache
@@ -51,6 +57,15 @@ def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
     lower, median, upper = np.quantile(known, _QUARTILES)
     scale = (upper - lower) / _NORMAL_RANGE if upper > lower else known.std()
     return (median, scale) if scale > 0.0 else (median, 1.0)
+
+
+def _scales_of_stored(X: Any) -> NDArray[np.float64]:
+    """Return the root mean square of the stored values of each column of a CSR matrix, 1 where it is 0."""
+    is_known = np.abs(X.data) < _MOST_KNOWN
+    columns, values = X.indices[is_known], X.data[is_known].astype(np.float64)
+    squares, counts = (np.bincount(columns, weights, minlength=X.shape[1]) for weights in (values**2, None))
+    scales: NDArray[np.float64] = np.sqrt(squares / np.maximum(counts, 1))
+    return np.where((scales > 0.0) & np.isfinite(scales), scales, 1.0)
 
 
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
@@ -76,9 +91,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         from sklearn.linear_model import LogisticRegression  # here, because its import is slow and forests need none
 
         n_classes = int(y.max()) + 1
-        n_values = 1 if issparse(X) else (1 + len(_QUARTILES)) * X.shape[1] * (1 if n_classes == 2 else n_classes)
-        most = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_CELLS // n_values)) // n_classes
-        sample = sample_classes(y, n_classes, most, seed=0)
+        most = _MOST_ROWS if issparse(X) else self._most_rows(X, n_classes)
+        sample = sample_classes(y, n_classes, max(2, most // n_classes), seed=0)
         # restores the class frequencies
         weight = (np.bincount(y) / np.maximum(np.bincount(y[sample]), 1))[y[sample]]
         if sample_weight is not None:
@@ -87,8 +101,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.is_sparse_ = issparse(X)
         self.numbers_ = self.find_numbers(X.shape[1])
         if self.is_sparse_:
-            scale = StandardScaler(with_mean=False).fit(X).scale_
-            self.centre_, self.scale_ = np.zeros(X.shape[1]), scale.astype(np.float64)
+            self.centre_, self.scale_ = np.zeros(X.shape[1]), _scales_of_stored(X)
             self.missing_ = self.knot_places_ = self.code_features_ = np.empty(0, dtype=np.int64)
             self.knots_ = self.codes_ = np.empty(0)
         else:
@@ -98,7 +111,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         is_small = n_classes == 2 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
         model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
         # Sums of BLAS depend on its number of threads.
-        with _threads().limit(limits=1), warnings.catch_warnings():
+        with _LOCK, _threads().limit(limits=1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             # The sum of the weights decides about the strength of the penalty.
             model.fit(columns, y, weight * (len(weight) / weight.sum()))
@@ -106,6 +119,13 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         # Products of matrices may be rounded in another way if a loaded model has them in another order.
         self.coef_ = np.ascontiguousarray(model.coef_)
         return self
+
+    def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
+        """Return the maximum number of rows of a dense matrix to fit to."""
+        n_codes = sum(1 + int(np.nanmax(X[:, feature], initial=0.0)) for feature in self.categorical)
+        n_columns = (1 + len(_QUARTILES)) * (X.shape[1] - len(self.categorical)) + n_codes
+        least = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
+        return max(least, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
 
     def _choose_columns(self, X: NDArray[np.float64]) -> None:
         """Set scales, knots and categories by training data."""
@@ -166,8 +186,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         """Return the scores of classes, (n_samples, n_classes), that of the first of two classes 0."""
         coef, intercept = self.coef_by_class()
         scores = np.empty((X.shape[0], len(intercept)))
-        for start in range(0, X.shape[0], _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
+        n_rows = max(1, min(_BLOCK_ROWS, _MOST_CELLS // coef.shape[1]))
+        for start in range(0, X.shape[0], n_rows):
+            rows = slice(start, start + n_rows)
             columns = self._columns(X[rows])
             # not by BLAS, see `fit`
             scores[rows] = columns @ coef.T if self.is_sparse_ else np.einsum("np,kp->nk", columns, coef)

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
 from aucforest.estimators._class_order import ClassOrder
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
+from aucforest.estimators._evidence import sample_classes
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import OutOfBagScorer
 from aucforest.estimators.thresholds import (
@@ -40,6 +42,8 @@ from aucforest.tables.sparse import SparseRows
 _FEW = 600.0
 # Number of folds for the scores of the linear model, which divides fitting.out_of_bag.N_PARTS.
 _N_FOLDS = 5
+# Maximum number of rows that the combination is fitted to.
+_MOST_ROWS = 2**18
 
 
 class _Training(NamedTuple):
@@ -51,6 +55,10 @@ class _Training(NamedTuple):
     weights: NDArray[np.float64]  # class weights included
     sample_weight: NDArray[np.float64] | None
     groups: NDArray[np.int64] | None  # -1 for rows of weight 0
+
+    def is_evidence(self, classes: NDArray[Any], rows: NDArray[np.bool_]) -> bool:
+        """Return whether there are two rows of every class, and no class has too few groups."""
+        return self.few_groups(classes) is None and np.bincount(self.labels[rows], minlength=len(classes)).min() >= 2
 
     def few_groups(self, classes: NDArray[Any]) -> FewGroups | None:
         """Return the class with the fewest groups if these are too few for evidence out of bag."""
@@ -112,8 +120,10 @@ class StackFit(ClassOrder):
         if self.n_jobs is not None:
             forest.set_params(n_jobs=self.n_jobs)
         if forest.random_state is None:
-            random = check_random_state(self.random_state)
-            forest.set_params(random_state=int(random.randint(np.iinfo(np.int32).max)))
+            seed = self.random_state
+            if not isinstance(seed, Integral):
+                seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+            forest.set_params(random_state=seed)
         return forest
 
     def _number(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Training:
@@ -128,6 +138,7 @@ class StackFit(ClassOrder):
         given = "balanced" if given == "balanced_subsample" else given
         by_class = weights_by_class(given, self.classes_, labels, sample_weight)
         weights = weights if by_class is None else weights * by_class[labels]
+        weights = weights / weights[weights > 0.0].mean()
         numbers = None
         if groups is not None:
             kept = weights > 0.0
@@ -140,9 +151,7 @@ class StackFit(ClassOrder):
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
         self.coef_, self.intercept_ = Combination.first_alone(1, n_classes)
-        is_seen = np.isfinite(proba[:, 0])
-        few = training.few_groups(self.classes_)
-        if few is not None or np.bincount(training.labels[is_seen], minlength=n_classes).min() < 2:
+        if not training.is_evidence(self.classes_, np.isfinite(proba[:, 0])):
             return proba
         scores = [log_proba(proba)]
         if self.residual:
@@ -151,15 +160,30 @@ class StackFit(ClassOrder):
         if self.linear is not None and not (self.linear == "auto" and forest.monotonic_cst is not None):
             scores.append(log_proba(self._fit_linear(training)))
         is_seen = np.all([np.isfinite(score[:, 0]) for score in scores], axis=0)
-        scores, labels = [score[is_seen] for score in scores], training.labels[is_seen]
-        weights = training.weights[is_seen] / training.weights[is_seen].mean()
-        groups = None if training.groups is None else training.groups[is_seen]
-        n_rarer = n_of_rarer(effective_counts(labels, weights, groups))
-        combination = combine(scores, labels, weights, self.penalty * (1.0 + _FEW / n_rarer))
+        if len(scores) == 1 or not training.is_evidence(self.classes_, is_seen):
+            self.members_ = {"forest": forest}
+            return proba
+        combination = self._fit_combination(scores, training, np.flatnonzero(is_seen))
         self.coef_, self.intercept_ = combination
         combined = np.full_like(proba, np.nan)
-        combined[is_seen] = combination.apply(scores)
+        combined[is_seen] = combination.apply([score[is_seen] for score in scores])
         return combined
+
+    def _fit_combination(
+        self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64]
+    ) -> Combination:
+        """Fit the combination to the scores of some rows, or a sample of them if there are many."""
+        n_classes, seed = len(self.classes_), self.members_["forest"]._seed
+        sample = rows[sample_classes(training.labels[rows], n_classes, max(2, _MOST_ROWS // n_classes), seed)]
+        labels = training.labels[sample]
+        # restores the class frequencies
+        weights = training.weights[sample] * (np.bincount(training.labels[rows]) / np.bincount(labels))[labels]
+        groups = np.arange(len(sample)) if training.groups is None else training.groups[sample]
+        # The effective number of rows, or groups, that are independent (Kish 1965).
+        by_group = np.bincount(groups, weights)
+        weights *= by_group.sum() / np.sum(by_group**2)
+        n_rarer = n_of_rarer(effective_counts(labels, weights, groups))
+        return combine([score[sample] for score in scores], labels, weights, self.penalty * (1.0 + _FEW / n_rarer))
 
     def _fit_residual(self, training: _Training) -> NDArray[np.float64]:
         """Fit the forest of residuals, and return its probabilities out of bag."""
@@ -169,7 +193,9 @@ class StackFit(ClassOrder):
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
         residual = clone(forest).set_params(**params).fit(training.X, training.y, weights, training.groups)
         self.members_["residual"] = residual
-        proba: NDArray[np.float64] = residual.__dict__.pop("oob_decision_function_")
+        proba: NDArray[np.float64] = residual.oob_decision_function_
+        # what is out of bag is not the classes but the errors of the forest
+        del residual.oob_decision_function_, residual.oob_score_
         return proba
 
     def _fit_linear(self, training: _Training) -> NDArray[np.float64]:
@@ -185,7 +211,8 @@ class StackFit(ClassOrder):
 
         def fit(rows: NDArray[np.int64]) -> Any:
             weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
-            return clone(linear).fit(_safe_indexing(X, rows), labels[rows], **weight)
+            table = X if len(rows) == len(labels) else _safe_indexing(X, rows)
+            return clone(linear).fit(table, labels[rows], **weight)
 
         self.members_["linear"] = fit(kept)
         fold = parts_of_rows(labels[kept], None if training.groups is None else training.groups[kept]) % _N_FOLDS
@@ -243,6 +270,9 @@ class StackFit(ClassOrder):
         """Set the out-of-bag score, by labels of thresholds that were not tuned on the row."""
         proba, label = self.oob_decision_function_, None
         seen = np.flatnonzero(np.isfinite(proba[:, 0]))
+        self.oob_score_ = float("nan")
+        if len(seen) == 0:
+            return
         if is_tuned(rule, len(self.classes_)):
             groups = None if training.groups is None else training.groups[seen]
             label = partial(cross_fit_labels, TunedRule(rule, training.labels, training.sample_weight), seen, groups)

@@ -32,7 +32,8 @@ class AUCStackingClassifier(StackFit):
     Parameters
     ----------
     forest : AUCForestClassifier or None, default=None
-        The forest, which is cloned. None is a forest with default parameters. Needs ``bootstrap=True``.
+        The forest, which is cloned. None is a forest with default parameters. Needs ``bootstrap=True``. Its `threshold`
+        and `oob_score` are not used, because the stack has its own.
     linear : "auto", classifier or None, default="auto"
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
         quartiles, indicators of missing values, and the categories of at least 10 samples. It is left out if the forest
@@ -51,7 +52,7 @@ class AUCStackingClassifier(StackFit):
     n_jobs : int or None, default=None
         The number of threads, for the forests. None leaves it to the parameter of `forest`.
     random_state : int, RandomState instance or None, default=None
-        Controls the forests, unless `forest` has a `random_state`.
+        Controls the forests, unless `forest` has a `random_state`. An int is the `random_state` of the forest.
 
     Attributes
     ----------
@@ -90,7 +91,8 @@ class AUCStackingClassifier(StackFit):
     residual forest with probabilities q. With two classes these are log odds. The weights b and the intercepts a
     minimize the log loss of the samples out of bag with the penalty; b is not negative.
 
-    With fewer than 10 groups of a class there is no evidence, and the stack is the forest.
+    With fewer than 10 groups of a class, or fewer than two samples with an out-of-bag probability, there is no
+    evidence, and the stack is the forest. Weighted and grouped samples count as fewer in the log loss (Kish 1965).
 
     References
     ----------
@@ -161,12 +163,15 @@ class AUCStackingClassifier(StackFit):
         self : estimator
         """
         super().set_params(**params)
-        for name, member in vars(self).get("members_", {}).items():
-            if name != "linear" and "n_jobs" in params:
-                member.set_params(n_jobs=self.n_jobs)
+        if hasattr(self, "members_") and not params.keys().isdisjoint({"n_jobs", "forest__n_jobs"}):
+            given = self.n_jobs if self.n_jobs is not None or self.forest is None else self.forest.n_jobs
+            self.members_ = {
+                name: member if name == "linear" else copy(member).set_params(n_jobs=given)
+                for name, member in self.members_.items()
+            }
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
         X: ArrayLike,
