@@ -27,6 +27,7 @@ def make(n_rows=300, seed=0):
     X[:, 6] = np.where(rng.random(n_rows) < 0.7, 0.0, X[:, 6])  # quartiles that are equal
     X[rng.random(n_rows) < 0.2, 0] = np.nan
     X[:, 7] = np.nan
+    X[:2, 3] = np.inf, -np.inf
     score = np.nan_to_num(X[:, 0]) + (X[:, 1] == 1) - X[:, 2] + np.abs(X[:, 6])
     return X, score
 

@@ -76,7 +76,7 @@ def test_a_foreign_member_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["two classes", "missing values", "categories", "sparse"])
 def test_the_order_of_the_command_line(name, tmp_path):
     stack, X = fitted(name)
-    stack = copy.deepcopy(stack).set_params(forest__monotonic_cst=[1, 0, -1])
+    stack = copy.deepcopy(stack).set_params(forest__monotonic_cst=[1, 0, -1], n_jobs=None)
     stack._name_classes(np.array(["good", "bad"]))
     stack.save(tmp_path / "model")
     shell, python = read_model(tmp_path / "model"), aucforest.load(tmp_path / "model")

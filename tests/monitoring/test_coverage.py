@@ -12,9 +12,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:the alert limits of .* are so wi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shifted", [False, True], ids=["same scores", "other scores"])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("n_reference", "n_new"), [(500, 5000), (2000, 5000), (5000, 2000)])
+@pytest.mark.parametrize(
+    ("shape", "n_reference", "n_new", "shifted"),
+    [
+        # scores as in the reference and others in turn: every shape and every size has both
+        pytest.param(shape, *sizes, (i + j) % 2 == 1, id=f"{shape}, {sizes[0]} and {sizes[1]} rows")
+        for i, shape in enumerate(SHAPES)
+        for j, sizes in enumerate([(500, 5000), (2000, 5000), (5000, 2000)])
+    ],
+)
 def test_intervals_with_curves(shape, n_reference, n_new, shifted):
     # simulated labels take long: of 400 simulations the metrics at k held in 0.917 to 0.988
     for metrics, repeats, around in ((OF_ROWS, 400, 0.0), (AT_K, 60, 0.03)):

@@ -125,6 +125,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             codes += [(feature, code) for code in values[(counts >= _LEAST_SAMPLES) & ~np.isnan(values)]]
         self.code_features_ = np.array([feature for feature, _ in codes], dtype=np.int64)
         self.codes_ = np.array([code for _, code in codes], dtype=np.float64)
+        if len(self.numbers_) + len(self.missing_) + len(self.codes_) == 0:
+            # A model needs a column, if only of zeros; without any the intercept says all.
+            self.missing_ = np.zeros(1, dtype=np.int64)
 
     def find_numbers(self, n_features: int) -> NDArray[np.int64]:
         """Return the features that are not categorical."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._model_files import Model
+from aucforest.estimators.thresholds import OF_ROWS
 
 
 class ClassOrder(Model):
@@ -21,6 +22,13 @@ class ClassOrder(Model):
     threshold: Any
     threshold_: Any
     oob_decision_function_: NDArray[np.float64]
+
+    def _params_to_store(self) -> dict[str, Any]:
+        params = super()._params_to_store()
+        if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
+            # Costs of the training rows are not stored: a fit of the loaded forest asks for those of its rows.
+            params["threshold"] = OF_ROWS
+        return params
 
     def _name_classes(self, classes: NDArray[Any]) -> None:
         """Set the labels of the classes, after a fit to their numbers; the positive one of two is the last."""

@@ -90,6 +90,7 @@ class StackFit(ClassOrder):
             training = self._number(X, y, sample_weight, groups)
             rule = resolve_threshold(self.threshold, cost, len(self.classes_), len(training.labels))
             self.oob_decision_function_ = self._combine(training)
+            del forest.oob_decision_function_  # its score stays, and files are smaller
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
         what = "out-of-bag probability and are ignored in oob_score_ and in the combination"
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, forest.n_estimators, what, stacklevel=5)

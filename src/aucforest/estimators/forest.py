@@ -459,13 +459,6 @@ class AUCForestClassifier(ForestFit):
         self.threshold_ = best
         self.__dict__.pop("threshold_std_", None)
 
-    def _params_to_store(self) -> dict[str, Any]:
-        params = super()._params_to_store()
-        if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
-            # Costs of the training rows are not stored: a fit of the loaded forest asks for those of its rows.
-            params["threshold"] = OF_ROWS
-        return params
-
     def _reverse_classes(self) -> None:
         super()._reverse_classes()
         self.trees_ = [replace(tree, frequencies=tree.frequencies[:, ::-1].copy()) for tree in self.trees_]

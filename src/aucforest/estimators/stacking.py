@@ -3,7 +3,7 @@
 import os
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,6 +147,24 @@ class AUCStackingClassifier(StackFit):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``n_jobs`` also that of fitted members.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name; those of the forest are ``forest__max_depth`` etc.
+
+        Returns
+        -------
+        self : estimator
+        """
+        super().set_params(**params)
+        for name, member in vars(self).get("members_", {}).items():
+            if name != "linear" and "n_jobs" in params:
+                member.set_params(n_jobs=self.n_jobs)
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
