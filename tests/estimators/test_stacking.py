@@ -72,8 +72,8 @@ def test_scikit_learn(estimator, check):
         (2, None, {}),
         (3, WEIGHT, {}),
         (3, None, {"class_weight": {0: 1.0, 1: 5.0, 2: 2.0}}),
-        (2, WEIGHT, {"class_weight": "balanced"}),
-        (2, None, {"class_weight": "balanced_subsample"}),
+        (3, WEIGHT, {"class_weight": "balanced"}),
+        (3, None, {"class_weight": "balanced_subsample"}),
         (2, WEIGHT, {"sampling": "balanced"}),
         (2, None, {"calibration": None, "criterion": "gini"}),
     ],
@@ -88,9 +88,8 @@ def test_it_is_the_reference(n_classes, weight, params):
     of_class = params.get("class_weight")
     of_class = "balanced" if of_class == "balanced_subsample" else of_class
     # "balanced" is by the sample weights
-    frequencies = np.bincount(y, given) / given.sum()
-    by_class = 1.0 / (n_classes * frequencies[y]) if of_class == "balanced" else compute_sample_weight(of_class, y)
-    given = given * by_class
+    balanced = given.sum() / (n_classes * np.bincount(y, given))[y]
+    given = given * (balanced if of_class == "balanced" else compute_sample_weight(of_class, y))
     kept = given > 0.0
     residual = clone(stack.members_["residual"]).fit(table, y, given * np.where(kept, 1.0 - p[np.arange(300), y], 0.0))
     assert digest(residual) == digest(stack.members_["residual"])
@@ -132,6 +131,9 @@ def test_the_forest_is_a_forest(params):
     np.testing.assert_array_equal(member.predict_proba(X3), alone.predict_proba(X3))
     np.testing.assert_array_equal(stack.class_prior_, alone.class_prior_)
     assert member.calibration_.slope == alone.calibration_.slope
+    # The combination calibrates the other one, which has the class weights in its samples.
+    assert stack.members_["residual"].calibration_ is None
+    assert stack.members_["residual"].class_weight is None
 
 
 def test_the_seed_of_the_stack_is_for_forests_without_one():

@@ -268,7 +268,7 @@ class OutOfBagScores:
             counts = np.full(2, len(counts) / np.sum(1.0 / counts))
         first, second = scores / (2.0 - scores) - scores**2, 2.0 * scores**2 / (1.0 + scores) - scores**2
         variance = scores * (1.0 - scores) + (counts[1] - 1.0) * first + (counts[0] - 1.0) * second
-        # 0 for a perfect score, but for rounding
+        # Rounding can make it negative for a score of about 1.
         errors: NDArray[np.float64] = np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
         return errors
 

@@ -52,9 +52,10 @@ class _Training(NamedTuple):
     sample_weight: NDArray[np.float64] | None
     groups: NDArray[np.int64] | None  # -1 for rows of weight 0
 
-    def few_groups(self, classes: NDArray[Any], rows: NDArray[np.bool_]) -> FewGroups | None:
-        """Return the class with the fewest groups in some rows if these are too few for evidence out of bag."""
-        return find_few_groups(classes, self.labels[rows], None if self.groups is None else self.groups[rows])
+    def few_groups(self, classes: NDArray[Any]) -> FewGroups | None:
+        """Return the class with the fewest groups if these are too few for evidence out of bag."""
+        kept = self.weights > 0.0
+        return find_few_groups(classes, self.labels[kept], None if self.groups is None else self.groups[kept])
 
 
 @contextmanager
@@ -140,7 +141,7 @@ class StackFit(ClassOrder):
         proba: NDArray[np.float64] = forest.oob_decision_function_
         self.coef_, self.intercept_ = Combination.first_alone(1, n_classes)
         is_seen = np.isfinite(proba[:, 0])
-        few = training.few_groups(self.classes_, is_seen)
+        few = training.few_groups(self.classes_)
         if few is not None or np.bincount(training.labels[is_seen], minlength=n_classes).min() < 2:
             return proba
         scores = [log_proba(proba)]
@@ -229,7 +230,7 @@ class StackFit(ClassOrder):
         if not is_tuned(rule, len(self.classes_)):
             self.threshold_ = fixed_threshold(rule, self.class_prior_)
             return
-        few = training.few_groups(self.classes_, is_seen)
+        few = training.few_groups(self.classes_)
         if few is not None:
             check_groups_of_rule(rule, len(self.classes_), few)
         if is_of_positive(rule):
