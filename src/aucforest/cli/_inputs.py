@@ -91,14 +91,8 @@ def read_model(file: Path, jobs: int | None = None) -> Any:
         raise ValueError(f"there is no file {file}")
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a model file")
-    return set_params(read_as_fitted(file), n_jobs=jobs)
-
-
-def set_params(model: Any, **params: Any) -> Any:
-    """Set parameters of a model and of the members of a stack, each of which sets those that it has."""
-    for each in (model, *getattr(model, "members_", {}).values()):
-        each.set_params(**{name: value for name, value in params.items() if name in each.get_params(deep=False)})
-    return model
+    model = read_as_fitted(file)
+    return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params(deep=False) else model
 
 
 class Labelled(NamedTuple):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, read_labels, read_training, say, say_of_rows, set_params
+from aucforest.cli._inputs import Labelled, read_labels, read_training, say, say_of_rows
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
@@ -235,10 +235,10 @@ def fit(
     seen = np.isfinite(proba[:, 0])  # rows that are out of bag for any tree
     metrics = {"out of bag": [_out_of_bag(model, data, seen)], **metrics}
     # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
-    for each in (model, *members.values()):
+    settings = {"n_jobs": None, "verbose": 0}
+    for each in (model, forest, *members.values()):
         vars(each).pop("oob_decision_function_", None)
-    for each in (forest, model):
-        set_params(each, n_jobs=None, verbose=0)
+        each.set_params(**{name: value for name, value in settings.items() if name in each.get_params(deep=False)})
     model.save(out)
     typer.echo(f"model: {out}", err=True)
     counts = dict(zip(map(str, model.classes_.tolist()), np.bincount(data.y).tolist()))

@@ -23,8 +23,8 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
         Class labels, for columns that separate the classes alone: their values, or the frequency of the positive class
         for each category, have a ROC AUC of at least 0.999, as a mean over pairs of up to ten classes.
     model : estimator, default=None
-        A fitted tree or forest. With it, categories that it has not seen are noted, which count as missing values;
-        X has the columns of its `fit`.
+        A fitted tree, forest or stack. With it, categories that it has not seen are noted, which count as missing
+        values; X has the columns of its `fit`.
 
     Returns
     -------
