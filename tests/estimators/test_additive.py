@@ -141,7 +141,8 @@ def test_sparse_rows():
     y = (np.nan_to_num(dense[:, 0]) * 1e6 + rng.normal(size=400) > 0.3).astype(int)
     matrix = sp.csr_array(dense)
     model = AdditiveClassifier().fit(matrix, y)
-    scale = np.nanstd(dense, axis=0)
+    # the root mean square of the stored values
+    scale = np.sqrt(np.nansum(dense**2, axis=0) / np.maximum(np.count_nonzero(np.nan_to_num(dense), axis=0), 1))
     scaled = np.nan_to_num(
         np.clip(
             dense / np.where(scale > 0, scale, 1.0), -AdditiveClassifier.MOST_SCALED, AdditiveClassifier.MOST_SCALED
@@ -162,3 +163,24 @@ def test_the_same_to_the_last_bit_for_every_number_of_threads_of_blas():
         with threadpool_limits(n_threads):
             found.append(AdditiveClassifier().fit(table, y).predict_proba(table))
     np.testing.assert_array_equal(*found)
+
+
+def test_sparse_numbers_far_from_0_and_beyond_all_bounds():
+    """Columns such as years keep what they say, and infinite or huge values do not decide about a scale."""
+    rng = np.random.default_rng(0)
+    years = 2000.0 + rng.normal(scale=10.0, size=(400, 1))
+    y = (years[:, 0] + rng.normal(scale=5.0, size=400) > 2000.0).astype(int)
+    model = AdditiveClassifier().fit(sp.csr_array(years), y)
+    assert roc_auc_score(y, model.predict_proba(sp.csr_array(years))[:, 1]) > 0.9
+    years[:3, 0] = np.inf, -np.inf, 1e200
+    model = AdditiveClassifier().fit(sp.csr_array(years), y)
+    assert model.scale_[0] == pytest.approx(2000.0, rel=0.01)
+    assert np.isfinite(model.predict_proba(sp.csr_array(years))).all()
+
+
+def test_rows_are_few_where_columns_are_many():
+    many = np.zeros((3, 100_000))
+    assert AdditiveClassifier()._most_rows(many, 2) * 8 * 400_000 <= 2**30
+    codes = np.full((3, 100), 249.0)
+    assert AdditiveClassifier(tuple(range(100)))._most_rows(codes, 2) == 4096
+    assert AdditiveClassifier()._most_rows(np.zeros((3, 10)), 2) == 2**16

@@ -1,5 +1,6 @@
 """The stack: its members are what they are alone, its combination that of the reference, and it never does harm."""
 
+import copy
 import pickle
 import warnings
 
@@ -91,6 +92,7 @@ def test_it_is_the_reference(n_classes, weight, params):
     balanced = given.sum() / (n_classes * np.bincount(y, given))[y]
     given = given * (balanced if of_class == "balanced" else compute_sample_weight(of_class, y))
     kept = given > 0.0
+    given = given / given[kept].mean()
     residual = clone(stack.members_["residual"]).fit(table, y, given * np.where(kept, 1.0 - p[np.arange(300), y], 0.0))
     assert digest(residual) == digest(stack.members_["residual"])
     linear = np.full_like(p, np.nan)
@@ -110,7 +112,7 @@ def test_it_is_the_reference(n_classes, weight, params):
     of_rows = [score[kept] for score in scores(p, residual.oob_decision_function_, linear)]
     counts = [given[(y == k) & kept] for k in range(n_classes)]
     n_rarer = n_classes**2 / (4 * sum(np.sum(w**2) / w.sum() ** 2 for w in counts))
-    weights = given[kept] / given[kept].mean()
+    weights = given[kept] * (given[kept].sum() / np.sum(given[kept] ** 2))
     coef, intercept = reference.combine(of_rows, y[kept], weights, 2.0 * (1.0 + 600.0 / n_rarer))
     np.testing.assert_allclose(stack.coef_, coef, atol=1e-3)
     np.testing.assert_allclose(stack.intercept_, intercept, atol=1e-3)
@@ -583,6 +585,60 @@ def test_one_warning_of_samples_that_are_never_out_of_bag():
         " ignored in oob_score_ and in the combination"
     ]
     assert caught[0].filename == __file__
+
+
+def test_parameters_of_the_forest_are_validated():
+    for params in ({"min_gain": -1.0}, {"calibration": "nonsense"}, {"max_features": 0.0}, {"n_estimators": 2.5}):
+        with pytest.raises(ValueError, match=f"The '{next(iter(params))}' parameter of AUCForestClassifier must be"):
+            AUCStackingClassifier(AUCForestClassifier(**params)).fit(X, Y)
+
+
+def test_copies_of_a_sample_in_a_group_are_one_sample():
+    """The members say how much a group says; a group of 20 copies is no more evidence than one row."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(150, 3))
+    y = (table.sum(axis=1) + rng.normal(size=150) > 0.0).astype(int)
+    groups = np.repeat(np.arange(150), 20)
+    stack = small_stack(20).fit(np.repeat(table, 20, axis=0), y[groups], groups=groups)
+    alone = small_stack(20).fit(table, y)
+    np.testing.assert_allclose(stack.coef_, alone.coef_, atol=0.35)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    for unit in (1e-4, 1e-199):
+        one, other = (small_stack(20).fit(X, Y, np.full(300, weight)) for weight in (1.0, unit))
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n_trees", "seed"), [(1, 7), (3, 9)])
+def test_a_class_without_a_sample_that_all_members_can_score(n_trees, seed):
+    y = np.zeros(300, dtype=int)
+    y[:4] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        stack = small_stack(n_trees).set_params(forest__random_state=seed).fit(X, y)
+    assert np.abs(stack.intercept_).max() < 6.0
+
+
+def test_no_sample_out_of_bag():
+    forest = AUCForestClassifier(5, sampling="subsample", max_samples=1.0, random_state=0)
+    with pytest.warns(UserWarning, match="300 of 300 samples are not out of bag"):
+        stack = AUCStackingClassifier(forest, oob_score=True).fit(X, Y)
+    assert np.isnan(stack.oob_score_)
+
+
+def test_threads_of_fitted_members():
+    stack = small_stack(20).fit(X, Y)
+    copied = copy.copy(stack).set_params(n_jobs=3)
+    assert (copied.members_["forest"].n_jobs, stack.members_["forest"].n_jobs) == (3, small_stack(20).forest.n_jobs)
+    stack.set_params(forest__n_jobs=2)
+    assert stack.members_["residual"].n_jobs == 2
+
+
+def test_the_forest_has_the_random_state_of_the_stack():
+    stack = AUCStackingClassifier(AUCForestClassifier(20), random_state=3).fit(X, Y)
+    forest = AUCForestClassifier(20, random_state=3).fit(X, Y)
+    np.testing.assert_array_equal(stack.members_["forest"].predict_proba(X), forest.predict_proba(X))
 
 
 # An estimator

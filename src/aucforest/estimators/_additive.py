@@ -61,8 +61,9 @@ def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
 
 def _scales_of_stored(X: Any) -> NDArray[np.float64]:
     """Return the root mean square of the stored values of each column of a CSR matrix, 1 where it is 0."""
-    is_known = np.abs(X.data) < _MOST_KNOWN
-    columns, values = X.indices[is_known], X.data[is_known].astype(np.float64)
+    stored = X.data.astype(np.float64)
+    is_known = np.abs(stored) < _MOST_KNOWN
+    columns, values = X.indices[is_known], stored[is_known]
     squares, counts = (np.bincount(columns, weights, minlength=X.shape[1]) for weights in (values**2, None))
     scales: NDArray[np.float64] = np.sqrt(squares / np.maximum(counts, 1))
     return np.where((scales > 0.0) & np.isfinite(scales), scales, 1.0)

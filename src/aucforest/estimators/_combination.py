@@ -2,8 +2,8 @@
 
 It generalizes the calibration of a forest: class k has the score sum_m b_m s_mk + a_k, where s_mk are the scores of
 model m, and the class probabilities are their softmax. The weights b_m of the models are not negative, and the penalty
-c sum_m (b_m - d_m)^2 pulls them towards d = (1, 0, ..., 0), the first model alone; sum_k a_k^2 is added, where the mean
-of the a_k is 0. docs/mathematics/forests.md has the
+c sum_m (b_m - d_m)^2 pulls them towards d = (1, 0, ..., 0), the first model alone. The intercepts
+are free, so the mean probabilities of the samples are their class frequencies. docs/mathematics/forests.md has the
 derivation.
 """
 
@@ -17,8 +17,6 @@ from scipy.special import logsumexp, softmax
 
 # Smaller probabilities are replaced by this one, because 0 has no logarithm.
 SMALLEST = 1e-9
-# The penalty of the intercepts is this times the sum of squares of their differences from their mean.
-_OF_INTERCEPTS = 1.0
 
 
 def log_proba(proba: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,10 +70,8 @@ def combine(
         norm = logsumexp(np.hstack((np.zeros((len(total), 1)), total)), axis=1)
         residual = (np.exp(total - norm[:, None]) - is_label) * weights[:, None]
         gradient = np.einsum("nk,mnk->m", residual, differences) + 2.0 * penalty * (coef - prior)
-        centred = intercept - intercept.sum() / n_classes
         value = np.sum(weights * (norm - np.sum(total * is_label, axis=1))) + penalty * np.sum((coef - prior) ** 2)
-        value += _OF_INTERCEPTS * intercept @ centred
-        return float(value), np.concatenate((gradient, residual.sum(axis=0) + 2.0 * _OF_INTERCEPTS * centred))
+        return float(value), np.concatenate((gradient, residual.sum(axis=0)))
 
     bounds = [(0.0, None)] * n_models + [(None, None)] * (n_classes - 1)
     start = np.concatenate((prior, np.zeros(n_classes - 1)))

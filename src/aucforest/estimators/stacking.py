@@ -89,7 +89,8 @@ class AUCStackingClassifier(StackFit):
     Class k has the score ``sum_m b_m s_mk + a_k``, and the probabilities are the softmax of the scores. The s_mk are
     the logarithms of the probabilities of the forest and of the linear model, and log q_k - log(p_k (1 - p_k)) for the
     residual forest with probabilities q. With two classes these are log odds. The weights b and the intercepts a
-    minimize the log loss of the samples out of bag with the penalty; b is not negative.
+    minimize the log loss of the samples out of bag with the penalty; b is not negative, and a is free, so that the mean
+    of the probabilities out of bag is the class frequency.
 
     With fewer than 10 groups of a class, or fewer than two samples with an out-of-bag probability, there is no
     evidence, and the stack is the forest. Weighted and grouped samples count as fewer in the log loss (Kish 1965).
