@@ -26,6 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators.thresholds import TunedRule
+from aucforest.metrics import optimal_threshold
 from tests.estimators.data import digest, make_table, small_forest
 from tests.estimators.test_forest import inherent
 from tests.estimators.test_oob_score import MANY, TWO, check
@@ -639,6 +640,23 @@ def test_the_forest_has_the_random_state_of_the_stack():
     stack = AUCStackingClassifier(AUCForestClassifier(20), random_state=3).fit(X, Y)
     forest = AUCForestClassifier(20, random_state=3).fit(X, Y)
     np.testing.assert_array_equal(stack.members_["forest"].predict_proba(X), forest.predict_proba(X))
+
+
+def test_thresholds_after_the_fit():
+    stack = small_stack(20, stack={"threshold": "f1"}).fit(X, Y)
+    tuned = stack.threshold_
+    for fixed, expected in (("prevalence", stack.class_prior_[1]), (0.3, 0.3), (None, None)):
+        assert stack.set_threshold(fixed).threshold_ == expected
+        assert stack.threshold == fixed
+    assert stack.set_threshold("f1", y=Y).threshold_ == tuned
+    proba = stack.predict_proba(X)[:, 1]
+    assert stack.set_threshold("gmean", X, Y, oob=False).threshold_ == optimal_threshold(Y, proba, criterion="gmean")
+    with pytest.raises(ValueError, match=r"^threshold=.f1. is tuned on out-of-bag samples: pass the y of fit"):
+        stack.set_threshold("f1")
+    with pytest.raises(ValueError, match=r"^y has 299 samples, but 300 have out-of-bag probabilities: pass the y of"):
+        stack.set_threshold("f1", y=Y[1:])
+    with pytest.raises(ValueError, match=r"^threshold must be one of"):
+        stack.set_threshold("f2")
 
 
 # An estimator

@@ -197,7 +197,7 @@ def test_other_samples_that_are_none():
     for rule, arguments, sentence in (
         ("f1", (), "^threshold='f1' is tuned on samples: pass X and y$"),
         ("f1", (X, np.full(300, "rare")), "^threshold='f1' needs samples of both classes in y$"),
-        ("f1", (X, np.full(300, "other")), "^y has the label 'other', which is no class of the forest$"),
+        ("f1", (X, np.full(300, "other")), "^y has the label 'other', which is no class of the model$"),
         ("f1", (X, Y[1:]), "^y has 299 "),
         (costs, (X[:9], Y[:9]), "^threshold: cost has 300 matrices, but there are 9 samples$"),
         ("cost", (X, Y), r"^threshold='cost' has its costs from fit\(X, y, cost=...\): here pass {'cost': array}$"),

@@ -1,4 +1,4 @@
-"""The order of two classes: the command line has the positive one last, as in files, and Python the greater one."""
+"""The threshold of forests and stacks, and the order of two classes: in files the positive one is last."""
 
 from copy import copy
 from numbers import Real
@@ -6,13 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import _check_sample_weight
 
 from aucforest.estimators._model_files import Model
-from aucforest.estimators.thresholds import OF_ROWS
+from aucforest.estimators.thresholds import OF_ROWS, TunedRule, is_of_positive, warn_of_positive
+from aucforest.metrics.validation import class_codes
 
 
 class ClassOrder(Model):
-    """Base of the models that the command line fits, whose two classes can be reversed."""
+    """Base of the models that the command line fits, which have a threshold, and whose classes can be reversed."""
 
     # Whether the command line fitted the model with the first of two classes as the positive one, in reverse order.
     _positive_first: bool = False
@@ -22,6 +25,26 @@ class ClassOrder(Model):
     threshold: Any
     threshold_: Any
     oob_decision_function_: NDArray[np.float64]
+
+    def _warn_of_positive(self, threshold: Any) -> None:
+        """Warn if a rule for the positive class may be meant for the other one."""
+        if is_of_positive(threshold):
+            warn_of_positive(f"threshold={threshold!r}", self.classes_, self.class_prior_)
+
+    def _tune_on(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        """Set the threshold by the probabilities of samples that no tree has seen."""
+        scores = self.predict_proba(X)[:, 1]
+        named: dict[str, Any] = {"name": "y", "of": "X", "strangers_are": "no class of the model"}
+        labels = class_codes(np.asarray(column_or_1d(y)), len(scores), labels=self.classes_, **named)[0]
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self._warn_of_positive(threshold)
+        best = TunedRule(threshold, labels, weights).best(scores)
+        if np.isnan(best):
+            raise ValueError(f"threshold={threshold!r} needs samples of both classes in y")
+        self.threshold_ = best
+        self.__dict__.pop("threshold_std_", None)
 
     def _params_to_store(self) -> dict[str, Any]:
         params = super()._params_to_store()

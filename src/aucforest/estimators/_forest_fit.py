@@ -32,12 +32,10 @@ from aucforest.estimators.thresholds import (
     check_groups_of_rule,
     cross_fit_labels,
     fixed_threshold,
-    is_of_positive,
     is_tuned,
     resolve_threshold,
     tune_threshold,
     warn_of_few_groups,
-    warn_of_positive,
 )
 from aucforest.fitting.bootstrap import BootstrapSampler, SampleRecord
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
@@ -321,11 +319,6 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
         self._warn_of_positive(threshold)
         rule = TunedRule(threshold, rows.labels, rows.sample_weight)
         self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
-
-    def _warn_of_positive(self, threshold: Any) -> None:
-        """Warn if a rule for the positive class may be meant for the other one."""
-        if is_of_positive(threshold):
-            warn_of_positive(f"threshold={threshold!r}", self.classes_, self.class_prior_)
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
         """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree.

@@ -25,10 +25,8 @@ from aucforest.estimators.thresholds import (
     check_groups_of_rule,
     cross_fit_labels,
     fixed_threshold,
-    is_of_positive,
     is_tuned,
     resolve_threshold,
-    warn_of_positive,
 )
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_seen
 from aucforest.fitting.spec import weights_by_class
@@ -260,11 +258,21 @@ class StackFit(ClassOrder):
         few = training.few_groups(self.classes_)
         if few is not None:
             check_groups_of_rule(rule, len(self.classes_), few)
-        if is_of_positive(rule):
-            warn_of_positive(f"threshold={rule!r}", self.classes_, self.class_prior_)
-        self.threshold_ = TunedRule(rule, training.labels, training.sample_weight).best(proba[is_seen, 1], is_seen)
-        if np.isnan(self.threshold_):
+        self._warn_of_positive(rule)
+        best = TunedRule(rule, training.labels, training.sample_weight).best(proba[is_seen, 1], is_seen)
+        if np.isnan(best):
             raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
+        self.threshold_ = best
+
+    def _tune_out_of_bag(self, rule: Any, y: Any, sample_weight: Any) -> None:
+        """Set a threshold that is tuned on the training data, given their labels once more."""
+        proba = getattr(self, "oob_decision_function_", np.empty((0, 2)))
+        if np.size(y) != len(proba):
+            raise ValueError(
+                f"y has {np.size(y)} samples, but {len(proba)} have out-of-bag probabilities: pass the y of fit, or"
+                " tune on other samples with oob=False"
+            )
+        self._set_threshold(rule, self._number(proba, y, sample_weight, None))
 
     def _score_out_of_bag(self, rule: Any, training: _Training) -> None:
         """Set the out-of-bag score, by labels of thresholds that were not tuned on the row."""

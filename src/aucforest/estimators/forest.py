@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, hstack
 from sklearn.base import _fit_context
 from sklearn.metrics import get_scorer_names
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS
 from aucforest.estimators._forest_fit import ForestFit
@@ -22,7 +21,6 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import (
     OF_ROWS,
     RULES,
-    TunedRule,
     check_groups_of_rule,
     check_threshold,
     is_tuned,
@@ -33,7 +31,6 @@ from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
 from aucforest.fitting.target import find_few_groups
 from aucforest.metrics.at_k import find_at_k
-from aucforest.metrics.validation import class_codes
 from aucforest.tree.criteria import CRITERIA
 
 
@@ -443,21 +440,6 @@ class AUCForestClassifier(ForestFit):
         if few is not None:
             check_groups_of_rule(threshold, len(self.classes_), few)
         return rows
-
-    def _tune_on(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        """Set the threshold by the probabilities of samples that no tree has seen."""
-        scores = self.predict_proba(X)[:, 1]
-        named: dict[str, Any] = {"name": "y", "of": "X", "strangers_are": "no class of the forest"}
-        labels = class_codes(np.asarray(column_or_1d(y)), len(scores), labels=self.classes_, **named)[0]
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self._warn_of_positive(threshold)
-        best = TunedRule(threshold, labels, weights).best(scores)
-        if np.isnan(best):
-            raise ValueError(f"threshold={threshold!r} needs samples of both classes in y")
-        self.threshold_ = best
-        self.__dict__.pop("threshold_std_", None)
 
     def _reverse_classes(self) -> None:
         super()._reverse_classes()
