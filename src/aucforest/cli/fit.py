@@ -236,7 +236,7 @@ def fit(
     metrics = {"out of bag": [_out_of_bag(model, data, seen)], **metrics}
     # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
     settings = {"n_jobs": None, "verbose": 0}
-    for each in (model, forest, *members.values()):
+    for each in (*members.values(), forest, model):
         vars(each).pop("oob_decision_function_", None)
         each.set_params(**{name: value for name, value in settings.items() if name in each.get_params(deep=False)})
     model.save(out)
