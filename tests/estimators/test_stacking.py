@@ -466,7 +466,7 @@ def test_a_pipeline_by_names_of_columns():
     equal = clone(stack).fit(filled, ANSWERS, np.where(np.arange(300) < 20, 0.0, 2.0))
     assert equal.coef_.shape == (3,)
     with pytest.raises(
-        ValueError, match=r"^linear: Pipeline\.fit takes no sample_weight, which the samples have$"
+        ValueError, match=r"^linear: Pipeline\.fit takes no sample_weight, but samples or classes have"
     ) as caught:
         clone(stack).fit(filled, ANSWERS, np.linspace(1.0, 2.0, 300))
     assert "\n" not in str(caught.value)

@@ -205,7 +205,10 @@ class StackFit(ClassOrder):
         kept = np.flatnonzero(training.weights)
         is_weighted = np.ptp(training.weights[kept]) > 0.0
         if is_weighted and not has_fit_parameter(linear, "sample_weight"):
-            raise ValueError(f"linear: {type(linear).__name__}.fit takes no sample_weight, which the samples have")
+            raise ValueError(
+                f"linear: {type(linear).__name__}.fit takes no sample_weight, but samples or classes have different"
+                " weights: pass a classifier whose fit takes them"
+            )
 
         def fit(rows: NDArray[np.int64]) -> Any:
             weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
