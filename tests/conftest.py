@@ -10,7 +10,7 @@ from hypothesis import settings
 
 # the first example of a test may compile a kernel; .ci/run has the thorough profile for some of the tests
 settings.register_profile("quick", deadline=None, max_examples=50)
-settings.register_profile("thorough", deadline=None, max_examples=300)
+settings.register_profile("thorough", deadline=None, max_examples=150)
 settings.load_profile("quick")
 
 # What takes longest is begun first, so that no process waits for another one at the end.

@@ -331,7 +331,8 @@ def test_all_commands(table, tmp_path):
         assert len(forest.dates_) == messy.n_dates
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+# every fourth: what a table says does not depend on the model
+@pytest.mark.parametrize("table", TABLES[::4], ids=lambda table: table.__name__)
 def test_all_commands_take_a_stack(table, tmp_path):
     """What is said is what is said of a forest."""
     messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv", "page.html")}
