@@ -373,7 +373,10 @@ class TreeBasedClassifier(Model):
             If X is a polars LazyFrame or a pyarrow RecordBatch.
         """
         check_is_fitted(self, "trees_")
-        X = self._validate_X(X, reset=False)
+        return self._predict_valid(self._validate_X(X, reset=False))
+
+    def _predict_valid(self, X: Any) -> NDArray[np.float64]:
+        """Return class probabilities for the result of `_validate_X`."""
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
             if len(X) <= _FEW_ROWS and packed.first[-1] < _MOST_NODES and X.shape[1] * len(packed.first) < _MOST_CELLS:

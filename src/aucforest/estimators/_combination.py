@@ -2,9 +2,8 @@
 
 It generalizes the calibration of a forest: class k has the score sum_m b_m s_mk + a_k, where s_mk are the scores of
 model m, and the class probabilities are their softmax. The weights b_m of the models are not negative, and the penalty
-c sum_m (b_m - d_m)^2 pulls them towards d = (1, 0, ..., 0), the first model alone. The intercepts
-are free, so the mean probabilities of the samples are their class frequencies. docs/mathematics/forests.md has the
-derivation.
+c sum_m (b_m - d_m)^2 pulls them towards d = (1, 0, ..., 0), the first model alone. The intercepts are free, so the
+mean probabilities of the samples are their class frequencies. docs/mathematics/forests.md has the derivation.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -23,14 +22,13 @@ from aucforest.estimators._evidence import (
     sample_classes,
 )
 from aucforest.estimators._mixture import Mixture
-from aucforest.estimators.out_of_bag import OutOfBagScorer
+from aucforest.estimators.out_of_bag import score_out_of_bag
 from aucforest.estimators.thresholds import (
     N_GROUPS,
     SPREAD_ROWS,
     GroupSums,
     TunedRule,
     check_groups_of_rule,
-    cross_fit_labels,
     fixed_threshold,
     is_tuned,
     resolve_threshold,
@@ -333,16 +331,8 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
         what = "out-of-bag probability and are ignored in oob_score_"
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, len(self.trees_), what, stacklevel=6)
         self.oob_decision_function_ = proba
-        self.oob_score_ = float("nan")
-        if np.any(seen):
-            label = None
-            if is_tuned(threshold, len(self.classes_)):
-                rule, chosen = TunedRule(threshold, rows.labels, rows.sample_weight), np.flatnonzero(seen)
-                label = partial(cross_fit_labels, rule, chosen, rows.bags.groups_of(chosen))
-            scoring = "roc_auc" if isinstance(self.oob_score, bool | np.bool_) else self.oob_score
-            scorer = OutOfBagScorer(self, scoring, parameter="oob_score", label=label)
-            X = rows.X[seen] if callable(self.oob_score) else None  # scorers given by name only need probabilities
-            self.oob_score_ = scorer.score(X, rows.labels[seen], proba[seen], rows.weights_of(seen))
+        rule = TunedRule(threshold, rows.labels, rows.sample_weight)
+        self.oob_score_ = score_out_of_bag(self, rule, proba, lambda some: rows.X[some], rows.bags.groups_of)
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.

@@ -19,11 +19,10 @@ from aucforest.estimators._class_order import ClassOrder
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
 from aucforest.estimators._evidence import sample_classes
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import OutOfBagScorer
+from aucforest.estimators.out_of_bag import score_out_of_bag
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
-    cross_fit_labels,
     fixed_threshold,
     is_tuned,
     resolve_threshold,
@@ -58,10 +57,19 @@ class _Training(NamedTuple):
         """Return whether there are two rows of every class, and no class has too few groups."""
         return self.few_groups(classes) is None and np.bincount(self.labels[rows], minlength=len(classes)).min() >= 2
 
+    def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
+        """Return the numbers of the groups of some rows, or None without groups."""
+        return None if self.groups is None else self.groups[rows]
+
     def few_groups(self, classes: NDArray[Any]) -> FewGroups | None:
         """Return the class with the fewest groups if these are too few for evidence out of bag."""
         kept = self.weights > 0.0
-        return find_few_groups(classes, self.labels[kept], None if self.groups is None else self.groups[kept])
+        return find_few_groups(classes, self.labels[kept], self.groups_of(kept))
+
+
+def _matrix_of(valid: Any) -> Any:
+    """Return the features of a forest as a dense or sparse matrix."""
+    return valid.matrix if isinstance(valid, SparseRows) else valid
 
 
 @contextmanager
@@ -201,7 +209,8 @@ class StackFit(ClassOrder):
         forest, labels = self.members_["forest"], training.labels.astype(np.int64)
         X, linear = training.X, self.linear
         if linear == "auto":
-            X, linear = self._matrix(X), AdditiveClassifier(tuple(forest.categories_))
+            X = _matrix_of(forest._validate_X(X, reset=False))
+            linear = AdditiveClassifier(tuple(forest.categories_))
         kept = np.flatnonzero(training.weights)
         is_weighted = np.ptp(training.weights[kept]) > 0.0
         if is_weighted and not has_fit_parameter(linear, "sample_weight"):
@@ -216,17 +225,12 @@ class StackFit(ClassOrder):
             return clone(linear).fit(table, labels[rows], **weight)
 
         self.members_["linear"] = fit(kept)
-        fold = parts_of_rows(labels[kept], None if training.groups is None else training.groups[kept]) % _N_FOLDS
+        fold = parts_of_rows(labels[kept], training.groups_of(kept)) % _N_FOLDS
         proba = np.full((len(labels), len(self.classes_)), np.nan)
         for k in np.unique(fold):
             rows = kept[fold == k]
             proba[rows] = self._predict_linear(fit(kept[fold != k]), _safe_indexing(X, rows))
         return proba
-
-    def _matrix(self, X: Any) -> Any:
-        """Return X as the features of the forest: numbers and codes of categories, dense or sparse."""
-        valid = self.members_["forest"]._validate_X(X, reset=False)
-        return valid.matrix if isinstance(valid, SparseRows) else valid
 
     def _predict_linear(self, linear: Any, X: Any) -> NDArray[np.float64]:
         """Return probabilities of all classes; those of classes that a fold does not have are 0."""
@@ -237,7 +241,9 @@ class StackFit(ClassOrder):
     def _scores(self, X: Any) -> list[NDArray[np.float64] | None]:
         """Return the scores of the members, None for those of weight 0 except the forest."""
         forest = self.members_["forest"]
-        proba = forest.predict_proba(X)
+        # The forests know the same categories and dates, so that X is encoded once.
+        valid = forest._validate_X(X, reset=False)
+        proba = forest._predict_valid(valid)
         scores: list[NDArray[np.float64] | None] = []
         for (name, member), weight in zip(self.members_.items(), self.coef_):
             if name == "forest":
@@ -245,9 +251,9 @@ class StackFit(ClassOrder):
             elif weight == 0.0:
                 scores.append(None)
             elif name == "residual":
-                scores.append(residual_score(member.predict_proba(X), proba))
+                scores.append(residual_score(member._predict_valid(valid), proba))
             else:
-                matrix = self._matrix(X) if isinstance(member, AdditiveClassifier) else X
+                matrix = _matrix_of(valid) if isinstance(member, AdditiveClassifier) else X
                 scores.append(log_proba(self._predict_linear(member, matrix)))
         return scores
 
@@ -279,16 +285,6 @@ class StackFit(ClassOrder):
 
     def _score_out_of_bag(self, rule: Any, training: _Training) -> None:
         """Set the out-of-bag score, by labels of thresholds that were not tuned on the row."""
-        proba, label = self.oob_decision_function_, None
-        seen = np.flatnonzero(np.isfinite(proba[:, 0]))
-        self.oob_score_ = float("nan")
-        if len(seen) == 0:
-            return
-        if is_tuned(rule, len(self.classes_)):
-            groups = None if training.groups is None else training.groups[seen]
-            label = partial(cross_fit_labels, TunedRule(rule, training.labels, training.sample_weight), seen, groups)
-        scoring = "roc_auc" if isinstance(self.oob_score, bool | np.bool_) else self.oob_score
-        scorer = OutOfBagScorer(self, scoring, parameter="oob_score", label=label)
-        X = _safe_indexing(training.X, seen) if callable(self.oob_score) else None
-        weight = None if training.sample_weight is None else training.sample_weight[seen]
-        self.oob_score_ = scorer.score(X, training.labels[seen], proba[seen], weight)
+        tuned = TunedRule(rule, training.labels, training.sample_weight)
+        take_rows, proba = partial(_safe_indexing, training.X), self.oob_decision_function_
+        self.oob_score_ = score_out_of_bag(self, tuned, proba, take_rows, training.groups_of)

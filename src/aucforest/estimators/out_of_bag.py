@@ -12,7 +12,7 @@ from sklearn.metrics import get_scorer, log_loss
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from aucforest.estimators.thresholds import warn_of_positive
+from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, is_tuned, warn_of_positive
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows
 from aucforest.fitting.spec import tree_keys
@@ -136,6 +136,30 @@ class OutOfBagScorer:
             what = f"the score is NaN because no out-of-bag sample has class {label!r}, increase n_estimators: {error}"
             warnings.warn(what, stacklevel=2)
             return float("nan")
+
+
+def score_out_of_bag(
+    model: Any,
+    rule: TunedRule,
+    proba: NDArray[np.float64],
+    take_rows: Callable[[NDArray[np.int64]], Any],
+    groups_of: Callable[[NDArray[np.int64]], NDArray[np.int64] | None],
+) -> float:
+    """Return the score of out-of-bag probabilities, NaN for unknown ones, by the parameter `oob_score` of a model.
+
+    `rule` has the labels and weights of all rows. If it is tuned, labels are by thresholds that were not tuned on the
+    row. `take_rows` returns rows of X, and `groups_of` the numbers of their groups.
+    """
+    seen = np.flatnonzero(np.isfinite(proba[:, 0]))
+    if len(seen) == 0:
+        return float("nan")
+    label = None
+    if is_tuned(rule.threshold, len(model.classes_)):
+        label = partial(cross_fit_labels, rule, seen, groups_of(seen))
+    scoring = "roc_auc" if isinstance(model.oob_score, bool | np.bool_) else model.oob_score
+    scorer = OutOfBagScorer(model, scoring, parameter="oob_score", label=label)
+    X = take_rows(seen) if callable(model.oob_score) else None  # scorers given by name only need probabilities
+    return scorer.score(X, rule.labels[seen], proba[seen], None if rule.weights is None else rule.weights[seen])
 
 
 def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
