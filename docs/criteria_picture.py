@@ -6,7 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from aucforest.datasets import load_abalone, load_page_blocks
-from aucforest.inspection import CriterionLandscapeDisplay, compare_criteria
+from aucforest.inspection import compare_criteria
+from aucforest.tree.criteria import CRITERIA, split_gain
 
 PICTURE = Path(__file__).parent / "images" / "criteria.png"
 COLORS = {"auc": "C0", "gini": "0.45"}
@@ -14,13 +15,20 @@ DEPTHS = (1, 2, 3, 4, 6, 8, None)
 
 
 def draw_splits(panel, x, old):
-    """Draw how both criteria score every split, in the colours of this picture."""
-    labels = np.where(old, "the old", "the young")
-    display = CriterionLandscapeDisplay.from_data(x, labels, feature_name="the shell weight (g / 200)", ax=panel)
+    """Draw the gain of every split of a feature by both criteria, relative to the best; mark the best splits."""
+    values, places = np.unique(x, return_inverse=True)
+    totals = np.zeros((len(values), 2), dtype=np.int64)
+    np.add.at(totals, (places, old.astype(int)), 1)
+    totals = totals.cumsum(axis=0)
+    thresholds, lefts, node = 0.5 * (values[1:] + values[:-1]), totals[:-1], totals[-1]
     for name, color in COLORS.items():
-        display.lines_[name].set_color(color)
-        display.marks_[name].set_color(color)
-    panel.set_ylim(0, 1.4)
+        gains = np.array([split_gain(CRITERIA[name], left, node - left) for left in lefts])
+        best = gains.argmax()
+        young, old_ones = 1.0 - lefts[best] / node
+        label = f"{name}: best split sends {old_ones:.0%} of the old, {young:.0%} of the young right"
+        panel.plot(thresholds, gains / gains[best], color=color, label=label)
+        panel.axvline(thresholds[best], color=color, linestyle="--", linewidth=1)
+    panel.set(xlabel="threshold of the shell weight (g / 200)", ylabel="gain / best gain", ylim=(0, 1.4))
     panel.set_title("old abalone: two scores of the same splits", fontsize=10)
     panel.legend(loc="upper right", frameon=False, fontsize=8)
 

@@ -4,7 +4,6 @@ from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, c
 from aucforest.inspection.explanation import Explanation, ExplanationDisplay, Reason, explain
 from aucforest.inspection.importance import ImportanceDisplay, PermutationImportance, oob_permutation_importance
 from aucforest.inspection.jackknife import predict_proba_stderr
-from aucforest.inspection.landscape_display import CriterionLandscapeDisplay
 from aucforest.inspection.mixture_display import MixtureDisplay
 from aucforest.inspection.notes import column_notes
 from aucforest.inspection.oob_curve_display import OOBCurveDisplay
@@ -17,7 +16,6 @@ from aucforest.inspection.tree_display import TreeDisplay
 __all__ = [
     "ComparisonRow",
     "CriteriaComparison",
-    "CriterionLandscapeDisplay",
     "Explanation",
     "ExplanationDisplay",
     "ForestSummary",
